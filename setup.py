@@ -50,7 +50,4 @@ if __name__ == "__main__":
     from setuptools import setup
 
     readme = (ROOT / "README.md").read_text("utf-8")
-    setup(
-        long_description=relinked(readme, LINK, repository()),
-        long_description_content_type="text/markdown",
-    )
+    setup(long_description=relinked(readme, LINK, repository()), long_description_content_type="text/markdown")

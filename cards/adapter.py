@@ -167,11 +167,7 @@ def adapter(
     return headed(
         _metadata(card),
         fill(
-            "adapter.md.jinja",
-            card=card,
-            measures=MEASURES,
-            title_of=title_of,
-            measured_by=looping.METRICS.values(),
+            "adapter.md.jinja", card=card, measures=MEASURES, title_of=title_of, measured_by=looping.METRICS.values()
         ),
     )
 
@@ -180,9 +176,7 @@ def check_set(training: Record, steps: Record | None) -> None:
     """Raise ``UserError`` for the statistics of another set than was learnt."""
     learnt = training["dataset"]["version"]
     if steps is not None and steps["version"] != learnt:
-        raise UserError(
-            f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}"
-        )
+        raise UserError(f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}")
 
 
 def data_of(training: Record, published: str | None) -> Data:
@@ -193,9 +187,7 @@ def data_of(training: Record, published: str | None) -> Data:
     if published is not None and (hub_id(name) is None or not revision):
         raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
     left_out = {
-        name: filters[name]
-        for name in filters
-        if name not in _UNFILTERED or filters[name] != _UNFILTERED[name]
+        name: filters[name] for name in filters if name not in _UNFILTERED or filters[name] != _UNFILTERED[name]
     }
     return Data(hub_id(name), revision or data["revision"], left_out)
 

@@ -62,17 +62,10 @@ class Audit:
         """Two reviewers by number, what they were asked, and how far they agree on it."""
         numbers = {name: n for n, name in enumerate(self.scores["reviewers"], 1)}
         return [
-            (
-                f"{numbers[pair['one']]} and {numbers[pair['other']]}",
-                QUESTIONS[pair["question"]],
-                pair,
-            )
+            (f"{numbers[pair['one']]} and {numbers[pair['other']]}", QUESTIONS[pair["question"]], pair)
             for pair in self.scores["agreement"]
         ]
 
 
-NAMES: Mapping[str, tuple[str, str]] = {
-    "labels": ("noise", "sound"),
-    "steps": ("an error", "Correct"),
-}
+NAMES: Mapping[str, tuple[str, str]] = {"labels": ("noise", "sound"), "steps": ("an error", "Correct")}
 """What rows with and without a fault are called."""

@@ -82,9 +82,7 @@ def check_config(config: Mapping[str, Any], base: Base, recipe: Mapping[str, Any
             )
 
 
-def adapter_header(
-    base: Base, license: License | None, config: Mapping[str, Any]
-) -> dict[str, Any]:
+def adapter_header(base: Base, license: License | None, config: Mapping[str, Any]) -> dict[str, Any]:
     """What the header of any adapter's card says of its base model, and so of its licence."""
     if license is None:
         link = f"https://huggingface.co/{base.repo}" if base.repo else None

@@ -168,9 +168,7 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
     return {name: " and ".join(sorted(found)) for name, found in sorted(versions.items())}
 
 
-def render(
-    card: DatasetCard, template: str, tasks: list[str], default: str | None = None, **values: Any
-) -> str:
+def render(card: DatasetCard, template: str, tasks: list[str], default: str | None = None, **values: Any) -> str:
     """A README: the YAML header, then the template with ``card`` and the further values.
 
     ``default`` names the config that `load_dataset` opens when it is told none.
@@ -198,8 +196,7 @@ def _metadata(card: DatasetCard, tasks: list[str], default: str | None) -> Any:
                 "config_name": config.name,
                 **({"default": True} if config.name == default else {}),
                 "data_files": [
-                    {"split": split, "path": f"data/{config.name}/{split}-*.parquet"}
-                    for split, _ in config.splits
+                    {"split": split, "path": f"data/{config.name}/{split}-*.parquet"} for split, _ in config.splits
                 ],
             }
             for config in card.configs

@@ -72,9 +72,7 @@ def read_deliberations(results: Mapping[str, Record], weights: str) -> list[Deli
     found = [Deliberation(place, one, weights) for place, one in results.items()]
     for one in found:
         if not any(map(one.is_own, one.runs)):
-            raise UserError(
-                f"{one.place}: no run of it is of {weights}; evaluate the adapter that is there"
-            )
+            raise UserError(f"{one.place}: no run of it is of {weights}; evaluate the adapter that is there")
     return found
 
 

@@ -148,9 +148,7 @@ class Loop:
         return sum(found["failed"] for found in system["benchmarks"].values())
 
 
-def read_loops(
-    results: Mapping[str, Record], weights: str, first: str, kind: str = "adapter"
-) -> list[Loop]:
+def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: str = "adapter") -> list[Loop]:
     """The evaluations of a release, by the place of each, in which an adapter took part.
 
     ``first`` is the place of the one that was made for it; ``kind`` is what it is, if none.
@@ -173,9 +171,7 @@ def eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
         for system in loop.own:
             if not system["simulated"] and not loop.failed(system):
                 for one in _results(loop, system, version):
-                    found.setdefault(
-                        f"{one.dataset_config} {one.metric_type} {one.metric_args}", one
-                    )
+                    found.setdefault(f"{one.dataset_config} {one.metric_type} {one.metric_args}", one)
     return list(found.values())
 
 

@@ -10,11 +10,7 @@ from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, noise_r
 
 SHOWN = 3
 """Examples of a card."""
-FULL = {
-    ("hotpotqa", "validation"): 7_405,
-    ("musique", "train"): 19_938,
-    ("musique", "validation"): 2_417,
-}
+FULL = {("hotpotqa", "validation"): 7_405, ("musique", "train"): 19_938, ("musique", "validation"): 2_417}
 """Questions of a split, by its benchmark, where the papers' tables have fewer."""
 
 Record = Mapping[str, Any]

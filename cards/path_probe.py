@@ -3,15 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from cards.cards import Config, DatasetCard, Record, render
-from safe_stepwise.store.names import (
-    CORRUPTIONS,
-    PATH_PROBE,
-    PROBED,
-    README,
-    TEST,
-    TRAIN,
-    VALIDATION,
-)
+from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBED, README, TEST, TRAIN, VALIDATION
 
 _SPLITS = (TRAIN, VALIDATION, TEST)
 MEANINGS = {
@@ -66,9 +58,7 @@ def configs_of(written: Mapping[str, Mapping[str, Record]]) -> tuple[Config, ...
     """Every config that has rows, the default first."""
     names = sorted(written, key=lambda name: (name != PROBED, name))
     found = (
-        Config(
-            name, tuple((s, n) for s in (TRAIN, VALIDATION, TEST) if (n := _rows(written, name, s)))
-        )
+        Config(name, tuple((s, n) for s in (TRAIN, VALIDATION, TEST) if (n := _rows(written, name, s))))
         for name in names
     )
     return tuple(config for config in found if config.splits)

@@ -30,14 +30,7 @@ def files(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes
     configs = configs_of(statistics["files"])
     rows = sum(rows for _, rows in next(c.splits for c in configs if c.name == PATHS))
     readme = render(
-        DatasetCard(
-            paths_set(statistics["benchmark"]),
-            statistics["version"],
-            rows,
-            builds,
-            configs,
-            dataset_info,
-        ),
+        DatasetCard(paths_set(statistics["benchmark"]), statistics["version"], rows, builds, configs, dataset_info),
         "paths.md.jinja",
         ["question-answering"],
         default=PROMPT_COMPLETION,

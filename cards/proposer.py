@@ -156,10 +156,7 @@ def _metadata(card: ProposerCard) -> Any:
     tags += ["synthetic"] if card.synthetic else []
     tags += ["simulated"] if card.paths["simulated"] else []
     named = hub_id(card.training["dataset"]["name"])
-    extra, scores = (
-        dict[str, Any](),
-        eval_results(card.evaluations, card.training["dataset"]["name"]),
-    )
+    extra, scores = (dict[str, Any](), eval_results(card.evaluations, card.training["dataset"]["name"]))
     if scores:
         extra = {"eval_results": scores, "model_name": card.name, "metrics": list(METRICS)}
     return ModelCardData(

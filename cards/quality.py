@@ -60,10 +60,7 @@ def read_quality(found: Mapping[str, Any]) -> Quality:
     if adapter["simulated"]:
         raise UserError(f"{adapter['name']}: simulated results go on no model card")
     if adapter["failed"]:
-        raise UserError(
-            f"{adapter['name']}: {adapter['failed']:,} requests failed; "
-            "run evaluate_verifier again first"
-        )
+        raise UserError(f"{adapter['name']}: {adapter['failed']:,} requests failed; run evaluate_verifier again first")
     names = {one["role"]: title_of(one) for one in baselines}
     pairs = [(names[one["b"]], one) for one in found["agreement"] if one["a"] == adapter["role"]]
     return Quality(found["steps"], found["bootstrap"], adapter, baselines, pairs)

@@ -115,8 +115,7 @@ def release(
     for entry in (*records, *([] if probe is None else [{"benchmark": PATH_PROBE, **probe}])):
         if entry["version"] != lock["version"]:
             raise UserError(
-                f"the lock is of {lock['version']}, but "
-                f"{entry.get('benchmark', VERIFIER_STEPS)} of {entry['version']}"
+                f"the lock is of {lock['version']}, but {entry.get('benchmark', VERIFIER_STEPS)} of {entry['version']}"
             )
     base = None if training is None else Base.read(training)
     learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
@@ -175,9 +174,7 @@ def _artifacts(
     metadata: Mapping[str, Record],
     probe: Record | None,
 ) -> list[Artifact]:
-    def dataset(
-        title: str, name: str, builds: Sequence[Record], configs: tuple[Config, ...]
-    ) -> Artifact:
+    def dataset(title: str, name: str, builds: Sequence[Record], configs: tuple[Config, ...]) -> Artifact:
         return Artifact(title, f"{DATASETS}/{name}", name, "dataset", licenses_of(builds), configs)
 
     def other(title: str, folder: str, name: str, kind: str) -> Artifact:

@@ -23,9 +23,7 @@ class TypeRow:
     test: int
 
 
-def files(
-    statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None
-) -> dict[str, bytes]:
+def files(statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None) -> dict[str, bytes]:
     """README.md and the images it shows, by file name.
 
     ``statistics`` is the record that ``statistics/verifier_steps.json`` holds, ``audit`` what

@@ -57,10 +57,7 @@ def spent(client: Client, who: str, failed: str = "count as not right") -> Itera
         f"{a.completion:,} reply tokens"
     )
     if a.failed:
-        yield (
-            f"{a.failed:,} requests failed, and {failed}; run the same command again: only they "
-            "are asked"
-        )
+        yield (f"{a.failed:,} requests failed, and {failed}; run the same command again: only they are asked")
 
 
 def standing(client: Client, requests: int) -> str:

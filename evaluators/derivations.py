@@ -62,9 +62,7 @@ def _speaks(text: str, title: str, triple: tuple[str, str, str]) -> bool:
     return all(not end or len(end & said) / len(end) >= _MOST for end in ends)
 
 
-def summary(
-    found: Sequence[Coverage], measure: Callable[[Coverage], float] = lambda c: c.triples
-) -> float:
+def summary(found: Sequence[Coverage], measure: Callable[[Coverage], float] = lambda c: c.triples) -> float:
     """The mean of a measure over questions, 0 where there are none."""
     return sum(map(measure, found)) / len(found) if found else 0.0
 
@@ -103,9 +101,7 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
             row = parse_json(line)
             found[row["id"]] = shaped(row["derivations"], list[Derivation], "derivations")
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{file}:{number}: not one of R4C's derivations ({error!r}); get the file anew"
-            ) from None
+            raise UserError(f"{file}:{number}: not one of R4C's derivations ({error!r}); get the file anew") from None
     return found
 
 

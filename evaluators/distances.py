@@ -20,15 +20,7 @@ from safe_stepwise.records import Question, Step
 
 Place = tuple[str, int]
 """A sentence: title of its passage, index from 0."""
-HEADER = (
-    "who",
-    "against",
-    "pairs",
-    "distance",
-    "of the nearest",
-    "once a sentence",
-    "in any order",
-)
+HEADER = ("who", "against", "pairs", "distance", "of the nearest", "once a sentence", "in any order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +91,7 @@ def of_people(people: Sequence[Sequence[Sequence[Place]]]) -> list[Distance]:
     return [*found, _mean("people", "each other", every)]
 
 
-def of_trajectories(
-    people: Mapping[str, Sequence[Sequence[Place]]], told: Mapping[str, Sequence[Place]]
-) -> Distance:
+def of_trajectories(people: Mapping[str, Sequence[Sequence[Place]]], told: Mapping[str, Sequence[Place]]) -> Distance:
     """Trajectories, by question id, against people, two at a time, as people are."""
     rows = [
         (told[id_], pair)
@@ -116,15 +106,11 @@ def _without(those: Sequence[Sequence[Place]], place: int) -> list[Sequence[Plac
     return [other for n, other in enumerate(those) if n != place]
 
 
-def _mean(
-    who: str, against: str, rows: Sequence[tuple[Sequence[Place], Sequence[Sequence[Place]]]]
-) -> Distance:
+def _mean(who: str, against: str, rows: Sequence[tuple[Sequence[Place], Sequence[Sequence[Place]]]]) -> Distance:
     """``rows``: a derivation, and those it is compared with; a row without any is none."""
     rows = [(one, others) for one, others in rows if others]
 
-    def mean(
-        measure: Callable[[list[float]], float], form: Callable[..., Sequence[Place]]
-    ) -> float:
+    def mean(measure: Callable[[list[float]], float], form: Callable[..., Sequence[Place]]) -> float:
         shares = (measure([distance(form(one), form(o)) for o in others]) for one, others in rows)
         return round(fmean([*shares] or [0.0]), 6)
 

@@ -20,15 +20,7 @@ from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.methods.written import NO_LINE as NO_LINE
 from safe_stepwise.methods.written import trajectory_of as trajectory_of
 from safe_stepwise.metric.judge import JUDGED
-from safe_stepwise.records import (
-    Hop,
-    Passage,
-    Question,
-    Trajectory,
-    Triple,
-    as_object,
-    canonical_json,
-)
+from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 from safe_stepwise.store.parsing import parse_json
@@ -210,8 +202,7 @@ def reading(file: Path, number: int) -> Iterator[None]:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
         reason = " ".join(f"{kind}{error}".split())[:200]
         raise UserError(
-            f"{file}, line {number}: cannot be read ({reason}); "
-            "make it anew with python -m scripts.evaluate_stepwise"
+            f"{file}, line {number}: cannot be read ({reason}); make it anew with python -m scripts.evaluate_stepwise"
         ) from None
 
 

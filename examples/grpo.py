@@ -92,9 +92,7 @@ def _pairs(folder: Path, benchmark: str | None, number: int) -> Iterator[Any]:
 def _whole(row: Mapping[str, Any]) -> Iterator[Row]:
     """A row as a trajectory is asked for, all in one reply."""
     question = _question(row)
-    asked = prompts.load("rewards/trajectory").messages(
-        question=question.question, passages=question.passages
-    )
+    asked = prompts.load("rewards/trajectory").messages(question=question.question, passages=question.passages)
     yield {"prompt": [asdict(turn) for turn in asked], **row}
 
 

@@ -25,10 +25,7 @@ SOURCE = "NAMESPACE/safe-verified-multihop"
 
 @task
 def multihop(
-    benchmark: str = "musique",
-    source: str = SOURCE,
-    revision: str | None = None,
-    limit: int | None = None,
+    benchmark: str = "musique", source: str = SOURCE, revision: str | None = None, limit: int | None = None
 ) -> Task:
     """The evaluation sample of a benchmark, as far as its first ``limit`` questions."""
     if benchmark not in BENCHMARKS:
@@ -40,9 +37,7 @@ def multihop(
     )
 
 
-def samples(
-    benchmark: str, source: str, revision: str | None = None, limit: int | None = None
-) -> list[Sample]:
+def samples(benchmark: str, source: str, revision: str | None = None, limit: int | None = None) -> list[Sample]:
     """A sample a question; its targets are all answers that count as right."""
     from datasets import load_dataset
 
@@ -53,9 +48,7 @@ def samples(
 
 def _sample(row: dict[str, Any]) -> Sample:
     about = {name: row[name] for name in ("question", "kind", "hops")}
-    return Sample(
-        row["input"], target=[row["answer"], *row["aliases"]], id=row["id"], metadata=about
-    )
+    return Sample(row["input"], target=[row["answer"], *row["aliases"]], id=row["id"], metadata=about)
 
 
 @scorer(metrics={"exact_match": [mean(), stderr()], "f1": [mean(), stderr()]})

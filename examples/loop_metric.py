@@ -29,9 +29,7 @@ TOLD = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_
 
 def main(arguments: Sequence[str]) -> None:
     form = argparse.RawDescriptionHelpFormatter
-    Parser(
-        prog="python -m examples.loop_metric", description=__doc__, formatter_class=form
-    ).parse_args(arguments)
+    Parser(prog="python -m examples.loop_metric", description=__doc__, formatter_class=form).parse_args(arguments)
     with stand_in(f"symbolic:{ERRS}") as generator, stand_in() as verifier:
         for method in ("no_verification", "safe"):
             found = scores(generator, verifier if method == "safe" else None)
@@ -61,9 +59,7 @@ def scores(generator: str, verifier: str | None) -> dict[str, Any]:
 def stand_in(spec: str = "symbolic") -> Iterator[str]:
     """A server without a model, for as long as the context lasts; gives the spec to reach it by."""
     command = [sys.executable, "-m", "safe_stepwise.commands.main", "stand-in", spec, "--port", "0"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ)
     try:
         assert process.stdout is not None
         found = [word for word in process.stdout.readline().split() if word.startswith("openai:")]

@@ -42,9 +42,7 @@ class Own:
 
 def main(arguments: Sequence[str]) -> None:
     form = argparse.RawDescriptionHelpFormatter
-    parser = Parser(
-        prog="python -m examples.own_benchmark", description=__doc__, formatter_class=form
-    )
+    parser = Parser(prog="python -m examples.own_benchmark", description=__doc__, formatter_class=form)
     parser.add_argument("--input", type=Path, default=ROWS, help="JSONL")
     parser.add_argument("--output", type=Path, default=Path("build/own"), help="(build/own)")
     options = parser.parse_args(arguments)

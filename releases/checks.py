@@ -36,8 +36,7 @@ def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], No
             secret = secret_in(file, own)
             if secret is not None:
                 raise UserError(
-                    f"{file.origin}: holds {secret}; take it out (and revoke it if "
-                    f"it is real), then {_AGAIN}"
+                    f"{file.origin}: holds {secret}; take it out (and revoke it if it is real), then {_AGAIN}"
                 )
     check_leaks(release.root)
 

@@ -31,10 +31,7 @@ CHOICES = tuple(published_values(Limits))
 """Options in which the papers may be followed, true or false."""
 LOOP = ("no_verification", "self_verification", "safe")
 """The methods of the papers' main table, which an evaluation has where it names none."""
-OPTIONS = (
-    *("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES),
-    *prompting.OPTIONS,
-)
+OPTIONS = (*("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES), *prompting.OPTIONS)
 """Options of methods that an evaluation may name, each with several values."""
 SHOWN = (verifier.ROLE, JUDGE)
 """Roles of an evaluation that may be shown examples."""
@@ -231,9 +228,7 @@ def find_recipe(named: Path, where: str, beside: Path, recipes: Path) -> Path:
     return file
 
 
-def read_evaluation(
-    values: Any, where: str, own: Collection[str], beside: Path, known: Known
-) -> EvaluationEntry:
+def read_evaluation(values: Any, where: str, own: Collection[str], beside: Path, known: Known) -> EvaluationEntry:
     """An evaluation of the manifest; raises as `read_adapter`.
 
     ``own`` are those of `OWN_ADAPTER` and `OWN_GENERATOR` that stand for something.

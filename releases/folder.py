@@ -109,8 +109,7 @@ class Collection:
 
 
 SAFE = Collection(
-    "Stepwise atomic feedback (SAFE)",
-    "Verified multi-hop QA, step-level verifiers and the stepwise metric",
+    "Stepwise atomic feedback (SAFE)", "Verified multi-hop QA, step-level verifiers and the stepwise metric"
 )
 PROPOSING = Collection(
     "Relation paths (Deliberation on Priors)",
@@ -172,9 +171,7 @@ def walk(folder: Path) -> list[str]:
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     sets, paths = (*SETS, PATH_PROBE), _paths_sets(root)
-    found: list[tuple[Kind, str, str]] = [
-        ("dataset", name, f"{DATASETS}/{name}") for name in (*sets, *paths)
-    ]
+    found: list[tuple[Kind, str, str]] = [("dataset", name, f"{DATASETS}/{name}") for name in (*sets, *paths)]
     if (root / ADAPTER).is_dir():
         found.append(("model", _adapter_repo(root / ADAPTER), ADAPTER))
     if (root / GENERATOR).is_dir():
@@ -182,12 +179,7 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     found.append(("space", METRIC, SPACE))
     reports, reported = _reports(root), paths[0] if paths else VERIFIED
     return [
-        Artifact(
-            kind,
-            f"{namespace}/{name}",
-            folder,
-            (*_files(root, folder), *(reports if name == reported else ())),
-        )
+        Artifact(kind, f"{namespace}/{name}", folder, (*_files(root, folder), *(reports if name == reported else ())))
         for kind, name, folder in found
         if (root / folder).is_dir()
     ]
@@ -227,9 +219,7 @@ def _files(root: Path, name: str) -> tuple[LocalFile, ...]:
     link = next((path for path in paths if (folder / path).is_symlink()), None)
     if link is not None:
         raise UserError(f"{folder / link}: a link; a release is made of plain files")
-    return tuple(
-        LocalFile(p, folder / p, (folder / p).stat().st_size, f"{name}/{p}") for p in paths
-    )
+    return tuple(LocalFile(p, folder / p, (folder / p).stat().st_size, f"{name}/{p}") for p in paths)
 
 
 def _reports(root: Path) -> tuple[LocalFile, ...]:

@@ -139,18 +139,14 @@ def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, RemoteFile]
     from huggingface_hub.hf_api import RepoFile
 
     def listed() -> list[Any]:
-        tree = hub.api.list_repo_tree(
-            artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True
-        )
+        tree = hub.api.list_repo_tree(artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True)
         return list(islice(tree, MOST_FILES + 1))
 
     entries = hub.ask(artifact.repo, listed)
     if len(entries) > MOST_FILES:
         raise UserError(f"{artifact.url}: lists more than {MOST_FILES:,} files; look there")
     return {
-        entry.path: RemoteFile(
-            entry.size, entry.lfs.sha256 if entry.lfs else entry.blob_id, bool(entry.lfs)
-        )
+        entry.path: RemoteFile(entry.size, entry.lfs.sha256 if entry.lfs else entry.blob_id, bool(entry.lfs))
         for entry in entries
         if isinstance(entry, RepoFile)
     }

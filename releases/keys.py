@@ -59,9 +59,7 @@ def read_entry(cls: type[_Entry], values: Any, where: str, **unsaid: Any) -> _En
     )
 
 
-def check_keys(
-    cls: type, values: Any, where: str, given: Collection[str] = ()
-) -> Mapping[str, Any]:
+def check_keys(cls: type, values: Any, where: str, given: Collection[str] = ()) -> Mapping[str, Any]:
     """The types of a class's fields; raises ``UserError`` for keys or values that are no such."""
     if not isinstance(values, dict):
         raise UserError(f"{where.rstrip('.') or 'the whole'}: has to be a mapping of keys")

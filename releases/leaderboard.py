@@ -113,10 +113,7 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
             notes=", ".join(f"{name} {value}" for name, value in (one.metric_args or {}).items()),
         )
         ways.setdefault(_way(one.metric_args or {}), []).append(entry)
-    return {
-        f"{SCORES}/{name}.yaml": _dumped(eval_result_entries_to_yaml(entries))
-        for name, entries in ways.items()
-    }
+    return {f"{SCORES}/{name}.yaml": _dumped(eval_result_entries_to_yaml(entries)) for name, entries in ways.items()}
 
 
 def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:

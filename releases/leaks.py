@@ -132,11 +132,7 @@ def _steps(root: Path, split: str) -> set[str]:
 def _asked_for(dataset: Path, way: str, split: str) -> set[str]:
     """Ids and texts of the questions in a split of relation paths, or ids and templates."""
     column = "template" if way else "question"
-    found = {
-        row[column]
-        for file in parquet_files(dataset, PATHS + way, split)
-        for row in _rows(file, (column,))
-    }
+    found = {row[column] for file in parquet_files(dataset, PATHS + way, split) for row in _rows(file, (column,))}
     return found | {
         f"question {row['question_id']}"
         for config in (PATHS, PROMPT_COMPLETION, KTO)

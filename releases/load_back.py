@@ -55,11 +55,7 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     ]
     with scratch() as home:
         try:
-            with Wait(
-                lambda waited: (
-                    f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"
-                )
-            ):
+            with Wait(lambda waited: f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"):
                 ran = subprocess.run(
                     [sys.executable, "-m", "releases.load_back"],
                     input=json.dumps(asked),
@@ -82,8 +78,7 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
 
 def _unloaded(why: str) -> UserError:
     return UserError(
-        f"pushed, but it does not load back, so it got no tag: {why}; run the same command again "
-        "once that is mended"
+        f"pushed, but it does not load back, so it got no tag: {why}; run the same command again once that is mended"
     )
 
 
@@ -112,9 +107,7 @@ def main() -> None:
 def _compare(asked: Mapping[str, Any]) -> int:
     from huggingface_hub import snapshot_download
 
-    folder = Path(
-        snapshot_download(asked["repo"], repo_type=asked["kind"], revision=asked["commit"])
-    )
+    folder = Path(snapshot_download(asked["repo"], repo_type=asked["kind"], revision=asked["commit"]))
     found = {name: sha256_of(folder / name) for name in walk(folder) if name != KEPT}
     for name in sorted({*found, *asked["files"]}):
         if found.get(name) != asked["files"].get(name):

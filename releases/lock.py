@@ -45,8 +45,7 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
                 shaped(lock.get(key), kind, key)
     except ValueError as error:
         raise UserError(
-            f"{root / LOCK}: not a lock that scripts.regenerate wrote ({error}); delete it and "
-            "make the release again"
+            f"{root / LOCK}: not a lock that scripts.regenerate wrote ({error}); delete it and make the release again"
         ) from None
     return lock
 

@@ -39,10 +39,7 @@ from safe_stepwise.store.names import (
 
 PROBE = "path_probe"
 """The part, and the key, of `PathProbeEntry`."""
-OWN_PARTS = (
-    *("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", GENERATOR, "adapter"),
-    "evaluation",
-)
+OWN_PARTS = (*("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", GENERATOR, "adapter"), "evaluation")
 """What a release is made of, in this order; its blocks come behind them."""
 SHOWN = ("extract", "path", "inject")
 """Roles of builds that may be shown examples."""
@@ -292,9 +289,7 @@ def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) 
         evaluation_passages=values.get("evaluation_passages"),
         builds=tuple(builds),
         verifier_steps=made,
-        generator=None
-        if generator is None
-        else read_generator(generator, GENERATOR, beside, known),
+        generator=None if generator is None else read_generator(generator, GENERATOR, beside, known),
         adapter=None if adapter is None else read_adapter(adapter, "adapter", beside, known),
         evaluation=evaluated,
         audits=_audits(values.get("audits", ()), made, beside),
@@ -325,9 +320,7 @@ def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
     return entry if entry.published is None else replace(entry, published=beside / entry.published)
 
 
-def _steps(
-    values: Any, key: str, builds: Sequence[BuildEntry], beside: Path, known: Known
-) -> StepsEntry:
+def _steps(values: Any, key: str, builds: Sequence[BuildEntry], beside: Path, known: Known) -> StepsEntry:
     where = f"{key}."
     entry = read_entry(StepsEntry, values, where, max_length=known.max_length)
     if entry.per_benchmark is not None:
@@ -367,9 +360,7 @@ def _steps(
     return entry
 
 
-def _made_anew(
-    values: Mapping[str, Any], key: str, own: StepsEntry | None, known: Known
-) -> StepsEntry:
+def _made_anew(values: Mapping[str, Any], key: str, own: StepsEntry | None, known: Known) -> StepsEntry:
     """The release's ``own`` set by another teacher, but for rows of refinement."""
     if own is None:
         raise UserError(f"{key}.rows_of: names the release's verifier set; add verifier_steps")
@@ -377,9 +368,7 @@ def _made_anew(
     check_keys(StepsEntry, whole, f"{key}.")
     one_of(str(values["rows_of"]), (OWN_SET,), f"{key}.rows_of")
     if others := sorted(values.keys() - {"rows_of", "teacher"}):
-        raise UserError(
-            f"{key}.{others[0]}: is as in {OWN_SET}, whose rows these are; leave it out"
-        )
+        raise UserError(f"{key}.{others[0]}: is as in {OWN_SET}, whose rows these are; leave it out")
     if "teacher" not in values:
         raise UserError(f"{key}.teacher: is missing")
     known.check_teacher(values["teacher"], f"{key}.teacher", None)
@@ -401,17 +390,13 @@ def _block(
     entry = read_entry(BlockEntry, values, f"{where}.")
     if entry.verifier_steps is not None:
         key, its = f"{where}.verifier_steps", values["verifier_steps"]
-        if "rows_of" in its:
-            steps = _made_anew(its, key, own[0], known)
-        else:
-            steps = _steps(its, key, builds, beside, known)
+        steps = _made_anew(its, key, own[0], known) if "rows_of" in its else _steps(its, key, builds, beside, known)
         if steps.refinement is not None:
             raise UserError(f"{where}.verifier_steps.refinement: is of the release's own set alone")
     for adapter in entry.adapters:
         _check_name(str(adapter), f"{where}.adapters", (DATASETS, ADAPTER, REPORT))
     adapters = {
-        str(key): read_adapter(one, f"{where}.adapters.{key}", beside, known)
-        for key, one in entry.adapters.items()
+        str(key): read_adapter(one, f"{where}.adapters.{key}", beside, known) for key, one in entry.adapters.items()
     }
     evaluation = None
     if entry.evaluation is not None:
@@ -449,9 +434,7 @@ def _probe(values: Any, builds: Sequence[BuildEntry], beside: Path) -> PathProbe
     return replace(entry, **{name: beside / file for name, file in named.items() if file})
 
 
-def _audits(
-    values: Sequence[Any], steps: StepsEntry | None, beside: Path
-) -> tuple[AuditEntry, ...]:
+def _audits(values: Sequence[Any], steps: StepsEntry | None, beside: Path) -> tuple[AuditEntry, ...]:
     audits: dict[str, AuditEntry] = {}
     for number, one in enumerate(values):
         where = f"audits[{number}]"

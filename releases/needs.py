@@ -44,9 +44,7 @@ def needs(manifest: Manifest) -> dict[str, set[str]]:
     return {name: found[name] for name in (*OWN_PARTS, *manifest.blocks) if name in found}
 
 
-def left_out(
-    manifest: Manifest, skip_training: bool = False, only: Sequence[str] = ()
-) -> dict[str, str]:
+def left_out(manifest: Manifest, skip_training: bool = False, only: Sequence[str] = ()) -> dict[str, str]:
     """Parts that a run does not make, with the option that leaves each out.
 
     Without training these are adapters, and what needs one: refinement too, but not the verifier

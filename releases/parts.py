@@ -205,9 +205,7 @@ def check(manifest: Named, output: Path) -> int:
         if lock["files"].get(name) != found.get(name):
             state = "is missing" if name not in found else "differs"
             state = state if name in lock["files"] else "is not part of the release"
-            raise UserError(
-                f"{output / name}: {state}, says {LOCK}; delete {output} and run this again"
-            )
+            raise UserError(f"{output / name}: {state}, says {LOCK}; delete {output} and run this again")
     return len(found)
 
 
@@ -216,9 +214,7 @@ def file_digests(output: Path) -> dict[str, str]:
     return {file.relative_to(output).as_posix(): sha256_of(file) for file in _files(output)}
 
 
-def refuse_strangers(
-    manifest: Manifest, datasets: Path, built: Sequence[Mapping[str, Any]]
-) -> None:
+def refuse_strangers(manifest: Manifest, datasets: Path, built: Sequence[Mapping[str, Any]]) -> None:
     """Raise ``UserError`` for what the manifest does not name, and so must not be locked.
 
     ``built`` are the records of the builds that are in the folder ``datasets``.
@@ -234,8 +230,7 @@ def refuse_strangers(
     for stranger in there:
         if stranger not in named:
             raise UserError(
-                f"{datasets}: holds {stranger}, which {manifest.path} does not name; choose "
-                "another --output"
+                f"{datasets}: holds {stranger}, which {manifest.path} does not name; choose another --output"
             )
 
 
@@ -249,8 +244,7 @@ def refuse_hidden(output: Path, ours: Collection[str] = ()) -> None:
         for path in sorted((output / folder).rglob(".*")):
             if not kept & {path, *path.parents}:
                 raise UserError(
-                    f"{path}: what is hidden is no part of a release; remove it and run the same "
-                    "command again"
+                    f"{path}: what is hidden is no part of a release; remove it and run the same command again"
                 )
 
 

@@ -12,17 +12,7 @@ from typing import Any, Literal
 from releases.evaluations import OWN_ADAPTER, find_recipe
 from releases.keys import check_keys, manifest_values, read_entry
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import (
-    ADAPTER,
-    BLOCKS,
-    PATHS,
-    REPORT,
-    SFT,
-    TEST,
-    TRAIN,
-    VALIDATION,
-    known_version,
-)
+from safe_stepwise.store.names import ADAPTER, BLOCKS, PATHS, REPORT, SFT, TEST, TRAIN, VALIDATION, known_version
 
 Method = Literal["sft", "kto"]
 EVALUATION = "deliberation"
@@ -225,9 +215,7 @@ def _paths(values: Any, beside: Path, known: KnownPaths) -> PathsEntry:
         raise UserError("paths.test_share: a share lies between 0 and 1")
     if not entry.questions:
         raise UserError("paths.questions: name at least one file")
-    asked = tuple(
-        _source(one, f"paths.questions[{n}]", beside) for n, one in enumerate(entry.questions)
-    )
+    asked = tuple(_source(one, f"paths.questions[{n}]", beside) for n, one in enumerate(entry.questions))
     if twice := [one.input for n, one in enumerate(asked) if one in asked[:n]]:
         raise UserError(f"paths.questions: {twice[0]} is there twice")
     if entry.kb is None and entry.benchmark in known.graphs:
@@ -238,9 +226,7 @@ def _paths(values: Any, beside: Path, known: KnownPaths) -> PathsEntry:
     return replace(entry, questions=asked, kb=kb)
 
 
-def _deliberation(
-    manifest: Mapping[str, Any], beside: Path, known: KnownPaths
-) -> DeliberationEntry | None:
+def _deliberation(manifest: Mapping[str, Any], beside: Path, known: KnownPaths) -> DeliberationEntry | None:
     if (values := manifest.get(EVALUATION)) is None:
         return None
     entry = read_entry(DeliberationEntry, values, f"{EVALUATION}.")
@@ -255,10 +241,7 @@ def _deliberation(
     has = {OWN_ADAPTER: bool(adapter), OWN_SFT: "kto" in adapter}
     for spec in (*entry.paths, *([entry.generator] if entry.generator else ())):
         _engine(spec, has, known)
-    asked = tuple(
-        _source(one, f"{EVALUATION}.questions[{n}]", beside)
-        for n, one in enumerate(entry.questions)
-    )
+    asked = tuple(_source(one, f"{EVALUATION}.questions[{n}]", beside) for n, one in enumerate(entry.questions))
     return replace(entry, questions=asked)
 
 

@@ -81,9 +81,7 @@ def report(
     return "\n\n".join([_sources(manifest, found), told(kept, speed), *note])
 
 
-def _answered(
-    manifest: PathsManifest, found: Mapping[str, Found], known: Deliberation
-) -> Iterator[Cost]:
+def _answered(manifest: PathsManifest, found: Mapping[str, Found], known: Deliberation) -> Iterator[Cost]:
     """What a contender takes each way, at most."""
     if (entry := manifest.deliberation) is None:
         return
@@ -108,12 +106,7 @@ def _candidates(entry: DeliberationEntry, known: Deliberation) -> int:
     return entry.candidates or (known.candidates if entry.generator else 1)
 
 
-def _put(
-    manifest: PathsManifest,
-    entry: DeliberationEntry,
-    asked: Mapping[str, Found],
-    known: Deliberation,
-) -> int:
+def _put(manifest: PathsManifest, entry: DeliberationEntry, asked: Mapping[str, Found], known: Deliberation) -> int:
     """Questions that are put, at most: held out or not they may be."""
     rows = sum(_rows(manifest, key, one) for key, one in asked.items())
     if entry.per_hop is None:
@@ -133,8 +126,7 @@ def _times(one: One, number: int) -> One:
 
 def _sum(title: str, rows: int, costs: Sequence[Cost]) -> Cost:
     sums: dict[str, Any] = {
-        what: sum(getattr(cost, what) for cost in costs)
-        for what in ("calls", "prompt", "computed", "reply")
+        what: sum(getattr(cost, what) for cost in costs) for what in ("calls", "prompt", "computed", "reply")
     }
     return Cost(title, rows, **sums, part=EVALUATION)
 

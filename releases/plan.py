@@ -87,8 +87,7 @@ def dry_run(hub: Hub, release: Release) -> str:
         parts.append(f"stays here: {_shortened(release.left_out)}")
     if release.too_long:
         parts.append(
-            f"too long to be published (more than {report.MOST:,} bytes of lines): "
-            f"{_shortened(release.too_long)}"
+            f"too long to be published (more than {report.MOST:,} bytes of lines): {_shortened(release.too_long)}"
         )
     return "\n\n".join([*parts, "add --push to publish this"])
 

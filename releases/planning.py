@@ -52,10 +52,7 @@ def expectations() -> Any:
 
 
 def foreseen(
-    manifest: Manifest,
-    sources: Sequence[Source],
-    trainings: Sequence[Training],
-    skip: Collection[str] = (),
+    manifest: Manifest, sources: Sequence[Source], trainings: Sequence[Training], skip: Collection[str] = ()
 ) -> list[Cost]:
     """What each part of a release has to expect, at most where prompts depend on replies.
 
@@ -88,9 +85,7 @@ def told(costs: Sequence[Cost], speed: Speed, blocks: Collection[str] = ()) -> s
     header = ("prompt tokens", "of them computed", "reply tokens", "trained on", "GPU hours")
     lines = [(f"{c.part}: {c.name}" if c.part in blocks else c.name, c.rows) for c in costs]
     rows = [(*line, *_sums([c], speed)) for line, c in zip(lines, costs, strict=True)]
-    tables = [
-        table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])
-    ]
+    tables = [table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])]
     if priced := [name for name in blocks if any(c.part == name for c in costs)]:
         parts = {name: [c for c in costs if c.part == name] for name in priced}
         own = {"(no block)": [c for c in costs if c.part not in blocks]}
@@ -185,9 +180,7 @@ def _training(manifest: Manifest, training: Training, tokens_per_row: int) -> Co
     return Cost(f"{name} {training.base_model}", rows, trained=trained, part=training.part)
 
 
-def _refinement(
-    manifest: Manifest, rows: Sequence[int], training: Cost, known: Mapping[str, Any]
-) -> list[Cost]:
+def _refinement(manifest: Manifest, rows: Sequence[int], training: Cost, known: Mapping[str, Any]) -> list[Cost]:
     """What rounds of refinement take, at most; ``training`` is that of the release's adapter."""
     steps = manifest.verifier_steps
     if steps is None or (entry := steps.refinement) is None:

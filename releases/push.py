@@ -66,10 +66,7 @@ def _refuse_public(publisher: Publisher, artifacts: Sequence[Artifact]) -> None:
         info = partial(publisher.hub.api.repo_info, artifact.repo, repo_type=artifact.kind)
         there = publisher.hub.ask(artifact.url, info)
         if not there.private:
-            raise UserError(
-                f"{artifact.url}: is public already; make it private on the Hub, or leave out "
-                "--private"
-            )
+            raise UserError(f"{artifact.url}: is public already; make it private on the Hub, or leave out --private")
 
 
 def create(publisher: Publisher, artifact: Artifact) -> None:
@@ -168,9 +165,5 @@ def _collection(api: Any, publisher: Publisher, asked: Collection) -> Any:
     if found is not None:
         return api.get_collection(found.slug)  # a listing shows the first few items only
     return api.create_collection(
-        asked.title,
-        namespace=publisher.namespace,
-        description=asked.about,
-        private=publisher.private,
-        exists_ok=True,
+        asked.title, namespace=publisher.namespace, description=asked.about, private=publisher.private, exists_ok=True
     )

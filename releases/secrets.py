@@ -15,10 +15,7 @@ from releases.folder import LocalFile
 from releases.views import readings, views
 from safe_stepwise.store.secrets import PATTERNS, spellings
 
-_COMPILED = [
-    (name, start.encode(), re.compile((re.escape(start) + rest).encode()))
-    for name, start, rest in PATTERNS
-]
+_COMPILED = [(name, start.encode(), re.compile((re.escape(start) + rest).encode())) for name, start, rest in PATTERNS]
 
 
 def secret_in(file: LocalFile, own: Mapping[str, str] | None = None) -> str | None:

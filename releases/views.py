@@ -131,9 +131,7 @@ class _Unpacking:
             raise
         except Exception as error:  # each of a dozen decoders has its own
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise UserError(
-                f"{self.name}: can't be read as {kind}, so nobody can say what it holds: {line}"
-            ) from None
+            raise UserError(f"{self.name}: can't be read as {kind}, so nobody can say what it holds: {line}") from None
 
     def _copy(self, part: IO[bytes]) -> IO[bytes]:
         """A part that can be gone back in."""
@@ -142,9 +140,7 @@ class _Unpacking:
             self.left -= len(read)
             if self.left < 0:
                 copy.close()
-                raise UserError(
-                    f"{self.name}: unpacks to more than {UNPACKED:,} bytes; publish it unpacked"
-                )
+                raise UserError(f"{self.name}: unpacks to more than {UNPACKED:,} bytes; publish it unpacked")
             copy.write(read)
         copy.seek(0)
         return copy
@@ -257,11 +253,7 @@ def _tables(batches: Any) -> Iterator[bytes]:
 _KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Parts], ...] = (
     ((b"PK\x03\x04", b"PK\x05\x06"), "zip", _zip),
     (b"\x1f\x8b", "gzip", lambda file: iter((gzip.GzipFile(fileobj=file, mode="rb"),))),
-    (
-        tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
-        "bzip2",
-        lambda file: iter((bz2.BZ2File(file),)),
-    ),
+    (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", lambda file: iter((bz2.BZ2File(file),))),
     (b"\xfd7zXZ\0", "xz", lambda file: iter((lzma.LZMAFile(file),))),  # noqa: SIM115
     (b"\x28\xb5\x2f\xfd", "zstd", _compressed("zstd")),
     (b"\x04\x22\x4d\x18", "lz4", _compressed("lz4")),

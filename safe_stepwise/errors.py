@@ -57,9 +57,7 @@ class _Hook:
     def __init__(self, other: Any) -> None:
         self._other = other
 
-    def __call__(
-        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, UserError):
             print("error:", error.line, file=sys.stderr)
         else:

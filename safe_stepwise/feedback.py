@@ -22,14 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
 from safe_stepwise.store.replies import ReplyError, plain_key, read_reply
-from safe_stepwise.taxonomy import (
-    CORRECT,
-    MISSING_EVIDENCE,
-    Category,
-    category,
-    labels,
-    normalize_label,
-)
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category, category, labels, normalize_label
 
 Comparison = Literal["same", "different", "absent"]
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
@@ -49,9 +42,7 @@ class FeedbackError(ValueError):
 
 
 def feedback_schema(
-    incomplete_evidence: bool = False,
-    dropped: Category | None = None,
-    order: VerdictOrder = LABEL_FIRST,
+    incomplete_evidence: bool = False, dropped: Category | None = None, order: VerdictOrder = LABEL_FIRST
 ) -> dict[str, Any]:
     """The JSON schema of a verdict; with ``incomplete_evidence`` also ``query`` and its label.
 
@@ -147,10 +138,7 @@ def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> st
 
 
 def parse_feedback(
-    text: str,
-    incomplete_evidence: bool = False,
-    data: str = "",
-    dropped: Category | None = None,
+    text: str, incomplete_evidence: bool = False, data: str = "", dropped: Category | None = None
 ) -> Feedback:
     """The one verdict that a reply holds; strings are kept as they are.
 

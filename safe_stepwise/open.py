@@ -35,15 +35,7 @@ def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine])
 
 def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
-    from safe_stepwise.players import (
-        answers,
-        deliberating,
-        hops,
-        judging,
-        paths,
-        steps,
-        symbolic,
-    )
+    from safe_stepwise.players import answers, deliberating, hops, judging, paths, steps, symbolic
 
     plays = {**answers.ROLES, **hops.ROLES}
     roles = {role: answers.by_facts(play, steps.facts_of) for role, play in plays.items()}
@@ -141,9 +133,7 @@ async def opened(
             except UserError as error:
                 raise UserError(f"{who}: {error}") from None
         replies = ResponseCache(Path(cache) if cache else default_cache())
-        yield {
-            who: Client(engines[spec], replies, allowance=allowance) for who, spec in specs.items()
-        }
+        yield {who: Client(engines[spec], replies, allowance=allowance) for who, spec in specs.items()}
     finally:
         for engine in engines.values():
             await engine.close()

@@ -279,9 +279,7 @@ def canonical_json(value: Any) -> str:
     '{"a":["é"],"b":1}'
     """
     separators = (",", ":")
-    return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, separators=separators, default=as_object
-    )
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=separators, default=as_object)
 
 
 def as_object(noun: Any) -> Any:

@@ -78,8 +78,7 @@ def register() -> Path:
                 remove_folder(other)
     except OSError as error:
         raise UserError(
-            f"{error.filename}: cannot be written ({error.strerror}); "
-            "set HF_MODULES_CACHE to a folder of your own"
+            f"{error.filename}: cannot be written ({error.strerror}); set HF_MODULES_CACHE to a folder of your own"
         ) from None
     return Path(target, f"{NAME}.py")
 
@@ -107,10 +106,7 @@ def check() -> Path:
     if not copies:
         raise UserError(f"{NAME} is not registered: run python -m safe_stepwise.register")
     if copies[0].read_text(encoding="utf-8") != source():
-        raise UserError(
-            f"{copies[0]} is of another version than {__version__}: "
-            "run python -m safe_stepwise.register"
-        )
+        raise UserError(f"{copies[0]} is of another version than {__version__}: run python -m safe_stepwise.register")
     return copies[0]
 
 

@@ -81,9 +81,7 @@ def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
     return max(mean_of(*pair(normalized, normalize_answer(r))) for r in _checked(references))
 
 
-def precision_recall(
-    prediction: str, references: Sequence[str], benchmark: str
-) -> tuple[float, float]:
+def precision_recall(prediction: str, references: Sequence[str], benchmark: str) -> tuple[float, float]:
     """What an answer adds to joint scores: token precision and recall, each against the best.
 
     2Wiki's scorer takes the best of both on its own; HotpotQA's knows one reference. Raises as
@@ -112,9 +110,7 @@ def set_f1(shared: int, said: int, right: int) -> float:
     return 2 * shared / max(1, said + right)
 
 
-def score(
-    predictions: Sequence[str], references: Sequence[Sequence[str]], benchmark: str
-) -> Scores:
+def score(predictions: Sequence[str], references: Sequence[Sequence[str]], benchmark: str) -> Scores:
     """Mean exact match and F1; ``references[i]`` are the accepted answers of ``predictions[i]``.
 
     Raises UserError where the two differ in length or are empty, and as ``exact_match`` does.

@@ -97,9 +97,7 @@ def final_answer(step: Step) -> str:
     return step.text[len(ANSWER_MARKER) :].strip()
 
 
-def successions(
-    previous: Sequence[str], current: str | None = None
-) -> Iterator[tuple[tuple[str, ...], str]]:
+def successions(previous: Sequence[str], current: str | None = None) -> Iterator[tuple[tuple[str, ...], str]]:
     """The steps that were taken, each with those before it; ``current`` last, if it was taken.
 
     >>> [*successions(["a", "b"], "c")]
@@ -131,9 +129,7 @@ def _split_kind(rest: str) -> tuple[str, StepKind]:
 def _check_atomic(text: str) -> None:
     second = _SECOND_STEP.search(text)
     if second is not None:
-        raise StepError(
-            f"not atomic: more than one step, the second one from character {second.start()} on"
-        )
+        raise StepError(f"not atomic: more than one step, the second one from character {second.start()} on")
 
 
 def _check(step: Step) -> None:

@@ -16,9 +16,7 @@ import yaml
 
 from safe_stepwise.records import StepKind
 
-Category = Literal[
-    "Procedural", "Attribution", "Logical", "Final Answer", "Correct", "Missing Evidence"
-]
+Category = Literal["Procedural", "Attribution", "Logical", "Final Answer", "Correct", "Missing Evidence"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
@@ -38,9 +36,7 @@ MISSING_EVIDENCE = "Missing Evidence"
 
 TAXONOMY = tuple(
     ErrorType(**{**entry, "step_kinds": tuple(entry["step_kinds"])})
-    for entry in yaml.safe_load(
-        resources.files("safe_stepwise").joinpath("taxonomy.yaml").read_bytes()
-    )
+    for entry in yaml.safe_load(resources.files("safe_stepwise").joinpath("taxonomy.yaml").read_bytes())
 )
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
@@ -63,9 +59,7 @@ def labels(incomplete_evidence: bool = False, dropped: Category | None = None) -
     (11, 12, 7)
     """
     return tuple(
-        e.name
-        for e in TAXONOMY
-        if (incomplete_evidence or e.name != MISSING_EVIDENCE) and e.category != dropped
+        e.name for e in TAXONOMY if (incomplete_evidence or e.name != MISSING_EVIDENCE) and e.category != dropped
     )
 
 
@@ -82,9 +76,7 @@ def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str,
     if kind not in STEP_KINDS:
         raise ValueError(f"unknown step kind {kind!r}; known: {', '.join(STEP_KINDS)}")
     allowed = labels(incomplete_evidence)
-    return tuple(
-        e.name for e in TAXONOMY if kind in e.step_kinds and e.name in allowed and e.name != CORRECT
-    )
+    return tuple(e.name for e in TAXONOMY if kind in e.step_kinds and e.name in allowed and e.name != CORRECT)
 
 
 def category(error_type: str) -> Category:

@@ -23,10 +23,7 @@ def main(arguments: Sequence[str]) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     options = _parser().parse_args(arguments)
     plan = CorpusBuild(
-        sources=_sources(options),
-        output=options.output,
-        recall_of=options.recall_of,
-        seed=options.seed,
+        sources=_sources(options), output=options.output, recall_of=options.recall_of, seed=options.seed
     )
     cache: Path = options.cache or default_cache()
     print(summary(plan, build(plan, cache.parent / "corpora")))
@@ -39,8 +36,7 @@ def _sources(options: argparse.Namespace) -> list[Build]:
     for name, values in said.items():
         if len(values) not in (1, each):
             raise UserError(
-                f"--{name} is given {len(values)} times, --input {each} times: give it once for "
-                "all, or once for each"
+                f"--{name} is given {len(values)} times, --input {each} times: give it once for all, or once for each"
             )
     every = {name: values * each if len(values) == 1 else values for name, values in said.items()}
     return [

@@ -22,18 +22,7 @@ from builders.work.executors import Submitted
 from cards.cards import CARDS
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import REJECTS, known_version
-from scripts.cli import (
-    COUNT,
-    FILE,
-    FOLDER,
-    SEED,
-    add_teacher,
-    add_teacher_options,
-    command,
-    price,
-    run,
-    share,
-)
+from scripts.cli import COUNT, FILE, FOLDER, SEED, add_teacher, add_teacher_options, command, price, run, share
 from scripts.engine_options import add_engine_options, engine_of
 from scripts.role_options import add_role_options
 
@@ -83,9 +72,7 @@ def known_split(name: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command(
-        "build_verified", "Verify a multi-hop QA benchmark against its own gold passages."
-    )
+    parser = command("build_verified", "Verify a multi-hop QA benchmark against its own gold passages.")
     add = parser.add_argument
     add("--benchmark", required=True, metavar="NAME", help=", ".join(BENCHMARKS))
     source = "a file, hub-id@revision; synthetic: rows=N,seed=N,noise=RATE,writer=NAME,passages=N"

@@ -55,8 +55,7 @@ def _rewriter(options: argparse.Namespace) -> Rewriter | None:
         return None
     if options.teacher != ANNOTATIONS:
         raise UserError(
-            f"--rewrite rewords what the annotations say, not a model; leave it out, or --teacher "
-            f"{ANNOTATIONS}"
+            f"--rewrite rewords what the annotations say, not a model; leave it out, or --teacher {ANNOTATIONS}"
         )
     asked = (options.rewrite, options.cache, options.in_flight, options.timeout)
     teachers = known_teacher(*asked, allowance=options.allowance, where="--rewrite")
@@ -64,9 +63,7 @@ def _rewriter(options: argparse.Namespace) -> Rewriter | None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command(
-        "build_verifier_steps", "Make the step-level verifier set from verified questions."
-    )
+    parser = command("build_verifier_steps", "Make the step-level verifier set from verified questions.")
     add = parser.add_argument
     add("--verified", **FOLDER, required=True, help="what build_verified wrote")
     add_teacher(parser, "mock:FILE to try things out")
@@ -84,9 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--verdict-order", choices=VERDICT_ORDERS, default=PAPER.verdict_order, help=begins)
     model = add_teacher_options(parser)
     add_role_options(model, [p.role for p in (TRAJECTORY, INJECT, REWRITE)], [INJECT.role])
-    reworded = (
-        "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
-    )
+    reworded = "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
     model.add_argument("--rewrite", metavar="SPEC", help=reworded)
     return parser
 

@@ -56,9 +56,7 @@ def drawn(rows: Iterable[T], id_of: Callable[[T], str], seed: int) -> list[T]:
     return sorted(rows, key=lambda row: (choice_for(str(seed), id_of(row)), id_of(row)))
 
 
-def benchmark_of(
-    rows: Iterable[Labelled], derivations: Derivations, options: argparse.Namespace
-) -> Benchmark:
+def benchmark_of(rows: Iterable[Labelled], derivations: Derivations, options: argparse.Namespace) -> Benchmark:
     """Sound questions with a gold path, as many as ``--rows`` says, drawn by ``--seed``."""
     found = Benchmark()
     for question, label in drawn(rows, lambda row: row[0].id, options.seed):

@@ -35,9 +35,7 @@ def command(name: str, description: str) -> Parser:
     )
 
 
-def add_model_options(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, in_flight: int = IN_FLIGHT
-) -> None:
+def add_model_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, in_flight: int = IN_FLIGHT) -> None:
     """How models are asked: where replies are kept, how many requests wait, and for how long."""
     kept = "replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)"
     parser.add_argument("--cache", **FILE, help=kept)
@@ -65,9 +63,7 @@ def add_teacher_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
 
 def add_published(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add ``--published``."""
-    shown = (
-        "the papers' rows beside ours: v1, v2 and sg_fsm are main tables, v2:5 another; repeatable"
-    )
+    shown = "the papers' rows beside ours: v1, v2 and sg_fsm are main tables, v2:5 another; repeatable"
     parser.add_argument("--published", **NAMES, metavar="PAPER[:TABLE]", help=shown)
 
 

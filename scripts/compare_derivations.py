@@ -19,12 +19,9 @@ from scripts.cli import command, run
 def main(arguments: Sequence[str]) -> None:
     """Print the table; raises ``UserError`` where the data is not there."""
     parser = command(
-        "compare_derivations",
-        "Compare HotpotQA graphs and ideal trajectories with R4C's gold derivations.",
+        "compare_derivations", "Compare HotpotQA graphs and ideal trajectories with R4C's gold derivations."
     )
-    parser.add_argument(
-        "--data", type=Path, default=REAL_DATA, help="hotpotqa_*.jsonl and r4c_derivations.jsonl"
-    )
+    parser.add_argument("--data", type=Path, default=REAL_DATA, help="hotpotqa_*.jsonl and r4c_derivations.jsonl")
     print(table([HEADER, *of_hotpotqa(parser.parse_args(arguments).data)]))
 
 
@@ -32,9 +29,7 @@ def of_hotpotqa(data: Path) -> list[tuple[object, ...]]:
     """Rows of the table, from the files in a folder."""
     derivations = read_derivations(data / "r4c_derivations.jsonl")
     files = ((data / f"hotpotqa_{part}.jsonl", split) for part, split in SPLITS.items())
-    rows = (
-        row for f, split in files for row in verified_rows("hotpotqa", f, split, derivations.keys())
-    )
+    rows = (row for f, split in files for row in verified_rows("hotpotqa", f, split, derivations.keys()))
     return measured(rows, derivations, _ideal)
 
 

@@ -75,9 +75,7 @@ def _two_builds(options: argparse.Namespace) -> str:
 
 
 def _parser() -> Parser:
-    parser = command(
-        "compare_labels", "Score noise labels against published ones, or two builds' labels."
-    )
+    parser = command("compare_labels", "Score noise labels against published ones, or two builds' labels.")
     add = parser.add_argument
     two = "two outputs of build_verified or regenerate: the first is scored against the second"
     add("builds", nargs="*", **FOLDER, help=two)

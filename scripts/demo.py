@@ -34,16 +34,10 @@ def main(arguments: Sequence[str]) -> None:
     manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
     forget_stale(manifest, output)
     others = model_parts(manifest, output, cache, evaluated)
-    print(
-        released(manifest, output, sets, others, skip_training=True, cache=cache, workers=cores())
-    )
+    print(released(manifest, output, sets, others, skip_training=True, cache=cache, workers=cores()))
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
-    rows = [
-        (*config, split, found.num_rows)
-        for config, splits in opened.items()
-        for split, found in splits.items()
-    ]
+    rows = [(*config, split, found.num_rows) for config, splits in opened.items() for split, found in splits.items()]
     print(table([("dataset", "config", "split", "rows"), *rows]))
     found = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")

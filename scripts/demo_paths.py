@@ -64,9 +64,7 @@ def built(kb: Path, questions: Path, output: Path) -> Path:
     return output / paths_set(BENCHMARK)
 
 
-def trained(
-    method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None
-) -> PathRecipe:
+def trained(method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None) -> PathRecipe:
     """Train by a method on templates of the train split alone; returns by what recipe."""
     asked = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
     asked |= {} if rows is None else {"filters.rows": str(rows)}
@@ -82,9 +80,7 @@ def spec(recipe: PathRecipe) -> str:
     return f"transformers:{recipe.base_model}+{recipe.output}"
 
 
-def measured(
-    kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path
-) -> str:
+def measured(kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path) -> str:
     """The held-out questions answered by the first path of each; what came of it, in words."""
     return evaluated(
         Options(

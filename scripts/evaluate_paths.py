@@ -35,10 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     cases = probe_set.read_cases(probe, options.split, options.limit)
     about = {**probe_set.about(probe, options.split), "limit": options.limit}
     made, told = list[runs.PathRun](), list[str]()
-    with (
-        exclusive(options.output, owned=OWNED),
-        closing(ResponseCache(options.cache or default_cache())) as cache,
-    ):
+    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
         for way in ways:
             how = (cache, options.in_flight, asking.TRIES, options.allowance)
             client = asking.Client(opener(options.engine), *how)

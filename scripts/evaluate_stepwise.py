@@ -29,16 +29,7 @@ from safe_stepwise.open import Opener
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, REJECTS, REPORT, RESULTS, TRAJECTORIES
-from scripts.cli import (
-    COUNT,
-    FOLDER,
-    Parser,
-    add_published,
-    add_teacher_options,
-    command,
-    run,
-    warn,
-)
+from scripts.cli import COUNT, FOLDER, Parser, add_published, add_teacher_options, command, run, warn
 from scripts.loop_options import add_loop_options, add_prompting_options
 from scripts.question_options import add_question_options, keep_rejects, questions_of
 from scripts.role_options import add_role_options, roles_of

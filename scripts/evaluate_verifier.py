@@ -44,10 +44,7 @@ def evaluated(options: Options) -> str:
     if options.verified is not None:
         cases = with_annotations(cases, options.verified)
     asked = step_set.requests(cases, **setting)
-    if steps.pop("rendered_by") not in (
-        None,
-        prompt_digest(incomplete_evidence=twelve, prompt_set=prompt_set),
-    ):
+    if steps.pop("rendered_by") not in (None, prompt_digest(incomplete_evidence=twelve, prompt_set=prompt_set)):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     steps |= {"split": options.split, "limit": options.limit, "drop_category": dropped}
     steps |= prompt_set.plain
@@ -57,16 +54,9 @@ def evaluated(options: Options) -> str:
     if shown := options.allowance.plain.get("examples"):
         steps["examples"] = shown
     how = (options.in_flight, asking.TRIES, options.allowance)
-    with (
-        exclusive(options.output, owned=OWNED),
-        closing(ResponseCache(options.cache or default_cache())) as cache,
-    ):
+    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
         made, spent = runs.ask(
-            options.specs,
-            lambda spec: asking.Client(opener(spec), cache, *how),
-            asked,
-            twelve,
-            dropped,
+            options.specs, lambda spec: asking.Client(opener(spec), cache, *how), asked, twelve, dropped
         )
         made += runs.constants(step_set.majority(folder, incomplete_evidence=twelve), asked)
         found = results(steps, cases, made, options.seed)
@@ -81,9 +71,7 @@ def with_annotations(cases: Sequence[step_set.StepCase], folder: Path) -> list[s
 
 
 def _parser() -> Parser:
-    parser = command(
-        "evaluate_verifier", "Measure a verifier on the labelled steps of safe-verifier-steps."
-    )
+    parser = command("evaluate_verifier", "Measure a verifier on the labelled steps of safe-verifier-steps.")
     add = parser.add_argument
     add("--steps", required=True, metavar="DIR|ID@REV", help="a safe-verifier-steps: folder or Hub")
     add("--verifier", required=True, metavar="SPEC", help="openai:, vllm:, transformers:, symbolic")

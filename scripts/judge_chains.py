@@ -56,9 +56,7 @@ def _of(chain: Written, known: dict[tuple[str, str], Grounds], file: Path) -> Gr
 
 
 def _parser() -> Parser:
-    parser = command(
-        "judge_chains", "Score the house rule and the paper's on chains that two readers labelled."
-    )
+    parser = command("judge_chains", "Score the house rule and the paper's on chains that two readers labelled.")
     add = parser.add_argument
     add("--verified", **FOLDER, help="an --output of build_verified that holds the questions")
     add("--questions", **NAMES, metavar="FILE", help="or rows of a benchmark; repeatable")

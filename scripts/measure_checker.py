@@ -14,10 +14,7 @@ from scripts.cli import FILE, FOLDER, command, run
 
 def main(arguments: Sequence[str]) -> None:
     """Print the table; raises ``UserError`` for what the user can mend."""
-    parser = command(
-        "measure_checker",
-        "Score the graph-based checker on injected errors it was not developed on.",
-    )
+    parser = command("measure_checker", "Score the graph-based checker on injected errors it was not developed on.")
     add = parser.add_argument
     add("--verified", **FOLDER, required=True, help="an --output of build_verified")
     add("--wordings", **FILE, default=UNSEEN, help="how errors are worded")

@@ -23,9 +23,7 @@ from scripts.cli import command, run, seconds
 
 def main(arguments: Sequence[str]) -> None:
     """Show what a push would do, or push; raises ``UserError`` for what the user can mend."""
-    parser = command(
-        "publish", "Publish a release that scripts.regenerate made. A dry run unless --push."
-    )
+    parser = command("publish", "Publish a release that scripts.regenerate made. A dry run unless --push.")
     add = parser.add_argument
     add("release", type=Path, metavar="DIR", help="made by scripts.regenerate")
     owner = "the user or organization to publish under"

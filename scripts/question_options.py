@@ -24,9 +24,7 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
     add("--on-error", choices=choices, help=f"{bad}; skip is an older word for keep")
     add("--drop-gold", action="store_true", help="without one gold passage of each, drawn")
     add("--passages", choices=("10", "all"), help="of rows with more than ten (default 10)")
-    add(
-        "--derivations", **FILE, help="R4C's, for HotpotQA: what prompting methods find is compared"
-    )
+    add("--derivations", **FILE, help="R4C's, for HotpotQA: what prompting methods find is compared")
     add("--corpus", **FILE, help="passages to search when evidence is missing")
 
 

@@ -19,18 +19,7 @@ from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
 from safe_stepwise.store.names import known_version
-from scripts.cli import (
-    COUNT,
-    FILE,
-    FOLDER,
-    NAMES,
-    SEED,
-    Parser,
-    add_teacher_options,
-    command,
-    positive,
-    run,
-)
+from scripts.cli import COUNT, FILE, FOLDER, NAMES, SEED, Parser, add_teacher_options, command, positive, run
 from scripts.role_options import add_role_options, roles_of
 
 
@@ -53,8 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     cache = ResponseCache(options.cache or default_cache())
     try:
         generator, verifier = (
-            None if options.accepted else _client(options, name, cache)
-            for name in ("generator", "verifier")
+            None if options.accepted else _client(options, name, cache) for name in ("generator", "verifier")
         )
         told = options.teacher == ANNOTATIONS
         teacher = None if told else _client(options, "teacher", cache)
@@ -69,9 +57,7 @@ def _check(options: argparse.Namespace) -> None:
     players = [name for name in ("generator", "verifier") if getattr(options, name) is not None]
     if options.accepted and (players or options.limit):
         unwanted = f"--{players[0]}" if players else "--limit"
-        raise UserError(
-            f"{unwanted} goes with the loop, which --accepted stands in for; see --help"
-        )
+        raise UserError(f"{unwanted} goes with the loop, which --accepted stands in for; see --help")
     if not options.accepted and len(players) < 2:
         raise UserError("give --generator and --verifier, or --accepted FILE; see --help")
 

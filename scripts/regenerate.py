@@ -52,12 +52,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def regenerate(
-    manifest_file: Path,
-    output: Path,
-    *,
-    cache: Path | None = None,
-    timeout: float | None = None,
-    **options: Any,
+    manifest_file: Path, output: Path, *, cache: Path | None = None, timeout: float | None = None, **options: Any
 ) -> str:
     """Make the release under ``output``, or check it; ``options`` are those of `released`.
 
@@ -100,9 +95,7 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> st
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command(
-        "regenerate", "Make every dataset of a release manifest and lock the result with digests."
-    )
+    parser = command("regenerate", "Make every dataset of a release manifest and lock the result with digests.")
     add = parser.add_argument
     add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
     add("--output", **FOLDER, required=True, help="datasets/ and the lock go there")

@@ -65,9 +65,7 @@ def own_training(manifest: Manifest, entry: AdapterEntry, output: Path) -> Train
     return Training(entry, output, output, steps, None, *_told(manifest))
 
 
-def trainings_of(
-    manifest: Manifest, name: str, block: BlockEntry, output: Path
-) -> Iterator[Training]:
+def trainings_of(manifest: Manifest, name: str, block: BlockEntry, output: Path) -> Iterator[Training]:
     """The adapters of a block: of its own set, or of the release's, or of both."""
     home, own = output / BLOCKS / name, block.verifier_steps
     steps, plus = output / DATASETS / VERIFIER_STEPS, None

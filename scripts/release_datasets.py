@@ -58,11 +58,7 @@ def released(
         made.append(part)
         sources.append(maker)
     plans = [replace(plan, **engine) for plan in plans]
-    datasets = Part(
-        "datasets",
-        partial(_builds, plans, sources, manifest),
-        partial(_check, manifest, output, plans),
-    )
+    datasets = Part("datasets", partial(_builds, plans, sources, manifest), partial(_check, manifest, output, plans))
     if manifest.audits:
         audit = partial(_audits, manifest, output / DATASETS)
         made.append(Part("audits", audit, follows=REFINEMENT))
@@ -75,10 +71,7 @@ def released(
 
 def made_by() -> dict[str, Any]:
     """What the lock says of what made a release."""
-    return {
-        "code_sha256": release_code(),
-        "libraries": {"python": platform.python_version(), **libraries()},
-    }
+    return {"code_sha256": release_code(), "libraries": {"python": platform.python_version(), **libraries()}}
 
 
 def release_code() -> str:
@@ -105,9 +98,7 @@ def _audits(manifest: Manifest, datasets: Path) -> Made:
     audits = read_audits(manifest)
     for entry in manifest.audits:
         check_rows(audits[entry.of].scores, entry.file, datasets)
-    said = [
-        f"audit of {of}: {a.scores['rows']:,} rows, all of this release" for of, a in audits.items()
-    ]
+    said = [f"audit of {of}: {a.scores['rows']:,} rows, all of this release" for of, a in audits.items()]
     return Made("\n".join(said), {f"audit-{of}": {"sha256": a.sha256} for of, a in audits.items()})
 
 

@@ -34,9 +34,7 @@ def _evaluated(evaluate: Callable[[Options], str], asked: Callable[[], Options])
     return Made(said)
 
 
-def options_of(
-    manifest: PathsManifest, entry: DeliberationEntry, output: Path, way: str, **asking: Any
-) -> Options:
+def options_of(manifest: PathsManifest, entry: DeliberationEntry, output: Path, way: str, **asking: Any) -> Options:
     """The evaluation that an entry comes to, asked one ``way``."""
     paths = manifest.paths
     folders = {OWN_ADAPTER: str(output / ADAPTER), OWN_SFT: str(output / SFT)}

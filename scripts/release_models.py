@@ -10,13 +10,7 @@ from typing import Any
 
 from evaluators.run.options import Options
 from evaluators.traces import page
-from releases.evaluations import (
-    MEASURED_RATE,
-    OPTIONS,
-    OWN_ADAPTER,
-    OWN_GENERATOR,
-    EvaluationEntry,
-)
+from releases.evaluations import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from releases.manifest import Manifest
 from releases.parts import Made, Part
 from releases.space import copy_space, copy_traces
@@ -77,12 +71,7 @@ def model_parts(
 
 
 def _block(
-    manifest: Manifest,
-    name: str,
-    output: Path,
-    own: Training | None,
-    run: Run,
-    train: Callable[[str, Training], Part],
+    manifest: Manifest, name: str, output: Path, own: Training | None, run: Run, train: Callable[[str, Training], Part]
 ) -> Iterator[Part]:
     """Each adapter of a block and its evaluation; without any, one evaluation."""
     block = manifest.blocks[name]
@@ -95,11 +84,7 @@ def _block(
 
 
 def _options(
-    manifest: Manifest,
-    entry: EvaluationEntry,
-    output: Path,
-    home: Path,
-    training: Training | None,
+    manifest: Manifest, entry: EvaluationEntry, output: Path, home: Path, training: Training | None
 ) -> dict[str, Any]:
     """The options of `evaluate_stepwise` that an entry of a manifest comes to."""
     adapter = str(output / ADAPTER if training is None else training.model)

@@ -65,10 +65,7 @@ def check_plan(manifest: PathsManifest, plan: PathsBuild) -> None:
         raise UserError(f"{manifest.path}: {problem}")
     strangers = {path.name for path in plan.output.glob("[!.]*")} - {REJECTS}
     for name in sorted(strangers - {paths_set(plan.benchmark)}):
-        raise UserError(
-            f"{plan.output}: holds {name}, which {manifest.path} does not name; choose another "
-            "--output"
-        )
+        raise UserError(f"{plan.output}: holds {name}, which {manifest.path} does not name; choose another --output")
 
 
 def _build(plan: PathsBuild) -> Made:
@@ -78,7 +75,5 @@ def _build(plan: PathsBuild) -> Made:
 
 def counts(made: PathStatistics) -> dict[str, Any]:
     """What the lock says of a set."""
-    files = {
-        config: {name: one.rows for name, one in of.items()} for config, of in made.files.items()
-    }
+    files = {config: {name: one.rows for name, one in of.items()} for config, of in made.files.items()}
     return {"questions": made.rows, "rejected": made.rejected, "rows": files}

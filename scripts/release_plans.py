@@ -41,9 +41,7 @@ KNOWN = Known(
 )
 
 
-def build_plans(
-    manifest: Manifest, datasets: Path, teachers: Callable[..., Teachers] = known_teacher
-) -> list[Build]:
+def build_plans(manifest: Manifest, datasets: Path, teachers: Callable[..., Teachers] = known_teacher) -> list[Build]:
     """The builds of a manifest; ``teachers`` makes those of their specs, as `known_teacher`."""
     beside = manifest.path.parent
     allowance = manifest.allowance.only([prompt.role for prompt in PROMPTS])
@@ -79,9 +77,7 @@ def foreseen_trainings(manifest: Manifest) -> Iterator[Foreseen]:
     blocks = manifest.blocks.items()
     named += [(part, name, one) for part, b in blocks for name, one in b.adapters.items()]
     for part, name, entry in named:
-        recipe = read_recipe(
-            entry.recipe, {**entry.change, "dataset": "-", "output": "-"}, VerifierRecipe
-        )
+        recipe = read_recipe(entry.recipe, {**entry.change, "dataset": "-", "output": "-"}, VerifierRecipe)
         yield Foreseen(part, name, recipe.base_model, recipe.filters.rows, recipe.epochs)
 
 

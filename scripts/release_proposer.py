@@ -12,12 +12,7 @@ from releases.parts import Made, Part
 from releases.paths_manifest import EVALUATION, DeliberationEntry, PathsManifest
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import (
-    ADAPTER,
-    PATHS_RECORD,
-    README,
-    RESULTS,
-)
+from safe_stepwise.store.names import ADAPTER, PATHS_RECORD, README, RESULTS
 from scripts.cli import warn
 from scripts.release_stages import Stage, stages_of
 from trainers.checkpoints import read_json
@@ -54,9 +49,7 @@ def _carded(manifest: PathsManifest, entry: DeliberationEntry, output: Path) -> 
     return Made()
 
 
-def write_card(
-    manifest: PathsManifest, stages: Mapping[str, Stage], measured: Mapping[str, Any]
-) -> None:
+def write_card(manifest: PathsManifest, stages: Mapping[str, Stage], measured: Mapping[str, Any]) -> None:
     """The card of the adapter that is published; ``measured`` are results by their place."""
     stage = stages[ADAPTER]
     text = card(

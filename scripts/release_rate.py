@@ -16,9 +16,7 @@ METHOD = "safe"
 _LOOP = {field.name for field in fields(Limits)}
 
 
-def rejected(
-    options: Mapping[str, Any], asking: Mapping[str, Any], evaluate: Callable[[Options], str]
-) -> str:
+def rejected(options: Mapping[str, Any], asking: Mapping[str, Any], evaluate: Callable[[Options], str]) -> str:
     """The share of steps that the first verifier rejects, as a spec has it.
 
     That of the first generator, at the most retries of an evaluation's ``options``, is measured

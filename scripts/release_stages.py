@@ -4,12 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from releases.paths_manifest import PathsManifest, StageEntry
-from safe_stepwise.store.names import (
-    ADAPTER,
-    DATASETS,
-    SFT,
-    paths_set,
-)
+from safe_stepwise.store.names import ADAPTER, DATASETS, SFT, paths_set
 from trainers.base_model import find_base
 from trainers.config import PathRecipe, read_recipe
 from trainers.machine import need_libraries

@@ -12,13 +12,7 @@ from releases.evaluations import OWN_ADAPTER
 from releases.parts import Made
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import (
-    DATASETS,
-    README,
-    REPORT,
-    RESULTS,
-    STEPS_RECORD,
-)
+from safe_stepwise.store.names import DATASETS, README, REPORT, RESULTS, STEPS_RECORD
 from scripts import evaluate_verifier
 from scripts.cli import warn
 from scripts.release_adapters import Training
@@ -78,7 +72,4 @@ def _results(training: Training) -> dict[str, Any]:
     if training.home == training.output:
         places = report.folders(training.output)
     found = {place: place / RESULTS for place in places if (place / RESULTS).is_file()}
-    return {
-        place.relative_to(training.output).as_posix(): read_json(file)
-        for place, file in found.items()
-    }
+    return {place.relative_to(training.output).as_posix(): read_json(file) for place, file in found.items()}

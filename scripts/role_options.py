@@ -19,9 +19,7 @@ def roles_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def add_role_options(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
-    roles: Sequence[str],
-    shown: Sequence[str] = (),
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, roles: Sequence[str], shown: Sequence[str] = ()
 ) -> None:
     """Add ``--max-tokens`` and ``--reasoning-effort`` for some roles, ``--examples`` for those
     ``shown``; all go to ``allowance``."""
@@ -44,9 +42,7 @@ class _ByRole(argparse.Action):
         super().__init__(*args, **options)
         self._roles = roles
 
-    def __call__(
-        self, parser: argparse.ArgumentParser, space: argparse.Namespace, given: Any, *_: object
-    ) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, space: argparse.Namespace, given: Any, *_: object) -> None:
         (option,) = self.option_strings
         role, named, value = str(given).rpartition("=")
         roles = [one_of(role, self._roles, option)] if named else self._roles
@@ -67,9 +63,7 @@ class _ByRole(argparse.Action):
 class _Shown(_ByRole):
     """Keeps the examples of some roles, or that there are to be none."""
 
-    def __call__(
-        self, parser: argparse.ArgumentParser, space: argparse.Namespace, given: Any, *_: object
-    ) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, space: argparse.Namespace, given: Any, *_: object) -> None:
         (option,) = self.option_strings
         known: Allowance = getattr(space, self.dest)
         named = [one_of(r.strip(), (*self._roles, "all", "none"), option) for r in given.split(",")]

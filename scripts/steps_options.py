@@ -9,15 +9,7 @@ from builders.steps.first import read_first
 from safe_stepwise.errors import UserError, one_of
 from scripts.cli import COUNT, FILE, NAMES, Parser, share
 
-OTHERS = (
-    "questions",
-    "rows_per_question",
-    "ideal",
-    "test_share",
-    "test_split",
-    "benchmark",
-    "pool",
-)
+OTHERS = ("questions", "rows_per_question", "ideal", "test_share", "test_split", "benchmark", "pool")
 """Options that say what is in a set, unless it is to have the rows of another."""
 
 
@@ -25,9 +17,7 @@ def add_composition(parser: Parser) -> None:
     """Add them."""
     rows = parser.add_mutually_exclusive_group(required=True)
     rows.add_argument("--rows", **COUNT, help="rows to choose; copies are then taken out of test")
-    made = (
-        "another build (DIR or ID@REV), whose rows are made anew by this teacher, as far as it can"
-    )
+    made = "another build (DIR or ID@REV), whose rows are made anew by this teacher, as far as it can"
     rows.add_argument("--rows-of", metavar="STEPS", help=made)
     add = parser.add_argument
     add("--questions", **COUNT, help="of exactly N questions (default: any)")
@@ -76,7 +66,6 @@ def _as_another(options: argparse.Namespace) -> dict[str, Any]:
         said = getattr(options, name)
         if said is not None and said is not False and said != []:
             raise UserError(
-                f"--rows-of takes all but the teacher from the first build; leave out "
-                f"--{name.replace('_', '-')}"
+                f"--rows-of takes all but the teacher from the first build; leave out --{name.replace('_', '-')}"
             )
     return {**read_first(options.rows_of).terms, "refined": options.refined}

@@ -55,10 +55,7 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
     ]
     measured = [name.removesuffix("_before") for name in held if name.endswith("_before")]
     if held["rows"]:
-        told = (
-            f"{n} {held[f'{n}_before']:.4f} before, {held[f'{n}_after']:.4f} after"
-            for n in measured
-        )
+        told = (f"{n} {held[f'{n}_before']:.4f} before, {held[f'{n}_after']:.4f} after" for n in measured)
         lines.append(f"{held['rows']} held-out rows: {'; '.join(told)}")
     if long := len(record["dataset"]["dropped_as_long"]):
         lines.append(f"left out as too long: {long:,} rows (ids in training.json)")

@@ -43,12 +43,7 @@ def main(arguments: Sequence[str]) -> None:
         true, ours = ({q.id: t for (q, _), t in found}, {q.id: k.noise_type for (q, k), _ in found})
         rows += [(spec.writer, *row) for row in score_rows(by_noise_type(true, ours))]
         misread += [
-            {
-                **to_row(q, t),
-                "writer": spec.writer,
-                "label": k.noise_type,
-                "explanation": k.explanation,
-            }
+            {**to_row(q, t), "writer": spec.writer, "label": k.noise_type, "explanation": k.explanation}
             for (q, k), t in found
             if t != k.noise_type
         ]

@@ -53,10 +53,7 @@ def visits(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: complaints.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
-        page.on(
-            "request",
-            lambda asked: asked.url.partition("#")[0] != address and complaints.append(asked.url),
-        )
+        page.on("request", lambda asked: asked.url.partition("#")[0] != address and complaints.append(asked.url))
         page.goto(address + fragment)
         pages.append(page)
         return page

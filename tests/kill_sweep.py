@@ -168,10 +168,7 @@ def case(name: str, folder: Path) -> Runs:
             (evaluate_stepwise.main, evaluation(folder, 3)),
             (measure_faithfulness.main, measurement(folder)),
         ],
-        "build_paths": [
-            (build_paths.main, paths(folder, 8)),
-            (build_paths.main, paths(folder, 12)),
-        ],
+        "build_paths": [(build_paths.main, paths(folder, 8)), (build_paths.main, paths(folder, 12))],
         "evaluate_deliberation": [
             (evaluate_deliberation.main, deliberation(folder, 3)),
             (evaluate_deliberation.main, deliberation(folder, 5)),

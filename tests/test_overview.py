@@ -29,9 +29,7 @@ def test_every_text_fits_its_box_in_the_widest_of_the_usual_fonts() -> None:
         x, y = float(text.get("x", 0)), float(text.get("y", 0))
         size = 14 if text.get("class") == "small" else 16
         width = TextPath((0, 0), text.text or "", size, prop=FontProperties(family="DejaVu Sans"))
-        ((left, top, wide, high),) = [
-            b for b in boxes if b[0] < x < b[0] + b[2] and b[1] < y < b[1] + b[3]
-        ]
+        ((left, top, wide, high),) = [b for b in boxes if b[0] < x < b[0] + b[2] and b[1] < y < b[1] + b[3]]
         assert 1.1 * width.get_extents().width < wide, text.text
         assert abs(x - (left + wide / 2)) <= 1, text.text
         assert top + 0.9 * size < y < top + high - 0.25 * size, text.text

@@ -34,9 +34,7 @@ def test_every_runtime_dependency_has_an_upper_bound(requirement: Requirement) -
     assert any(part.operator in ("<", "<=", "==") for part in requirement.specifier)
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"), [("demo.txt", RUNTIME), ("test.txt", [*RUNTIME, *DEV])], ids=str
-)
+@pytest.mark.parametrize(("name", "wanted"), [("demo.txt", RUNTIME), ("test.txt", [*RUNTIME, *DEV])], ids=str)
 def test_the_lock_has_all_that_is_wanted(name: str, wanted: list[Requirement]) -> None:
     found = locked(name)
     for requirement in wanted:

@@ -22,9 +22,7 @@ def find_base(name: str) -> tuple[Weights, str]:
         raise UserError(f"{name}: no such folder, and not pinned; write {name}@COMMIT_OR_TAG")
     found = find_model(model)
     if found.gguf:
-        raise UserError(
-            f"{name}: holds GGUF weights, which can't be trained; name a folder of safetensors"
-        )
+        raise UserError(f"{name}: holds GGUF weights, which can't be trained; name a folder of safetensors")
     return found, "folder" if is_folder else "Hub"
 
 
@@ -66,7 +64,5 @@ def context_of(weights: Weights) -> int:
     from transformers import AutoConfig
 
     with loading(weights):
-        config = AutoConfig.from_pretrained(
-            weights.place, revision=weights.commit, trust_remote_code=False
-        )
+        config = AutoConfig.from_pretrained(weights.place, revision=weights.commit, trust_remote_code=False)
     return int(config.get_text_config().max_position_embeddings)

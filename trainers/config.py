@@ -45,9 +45,7 @@ class Filters(RowFilters):
     """Which rows and fields an ablation trains on (SAFE v2, Tables 3 and 4; v1, Table 12)."""
 
     drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
-    drop_from_prompt: Annotated[bool, "and name none of that category in the prompt, either"] = (
-        False
-    )
+    drop_from_prompt: Annotated[bool, "and name none of that category in the prompt, either"] = False
     feedback: Annotated[Said, "what a completion says beside its label"] = "full"
     origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
     twins: Annotated[bool, "false: only rows with their question's own passages"] = True
@@ -139,9 +137,7 @@ class Recipe:
 class VerifierRecipe(Recipe):
     """That of a verifier; see `python -m scripts.train_verifier --help`."""
 
-    incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = (
-        False
-    )
+    incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = False
     prompts: Annotated[PromptsName | None, "what the set's rows have to be rendered by"] = None
     verdict_order: Annotated[VerdictOrder | None, "what their verdicts have to begin with"] = None
     filters: Filters = field(default_factory=Filters)
@@ -179,8 +175,7 @@ class PathFilters(RowFilters):
     paths: Annotated[int | None, "the first N paths of a question (sft)"] = None
     negatives: Annotated[
         tuple[str, ...],
-        "keep only these (kto): truncation, swap, deletion, spurious, flipped, wrong_relation; "
-        "if not set, all",
+        "keep only these (kto): truncation, swap, deletion, spurious, flipped, wrong_relation; if not set, all",
     ] = ()
 
 
@@ -192,9 +187,7 @@ class PathRecipe(Recipe):
     """
 
     method: Annotated[Literal["sft", "kto"], "kto goes on from an adapter that sft made"] = "sft"
-    splits: Annotated[Literal["question", "template"], "what train and test never share"] = (
-        "question"
-    )
+    splits: Annotated[Literal["question", "template"], "what train and test never share"] = "question"
     filters: PathFilters = field(default_factory=PathFilters)
     beta: Annotated[float, "how near kto stays to where it starts"] = 0.1
     desirable_weight: Annotated[float, "of a right path in kto's loss"] = 1.0

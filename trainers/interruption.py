@@ -46,10 +46,7 @@ class Interruption:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._before.items():

@@ -24,9 +24,7 @@ from trainers.objective import Objective, shared_arguments
 from trainers.rows.tokens import Example
 
 
-def kto_trainer(
-    recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any
-) -> Any:
+def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
     """TRL's ``KTOTrainer`` over the rows, those of a batch being of different prompts; checked.
 
     ``model`` has the adapter that SFT made; ``arguments`` are those of `kto_arguments`.
@@ -39,12 +37,7 @@ def kto_trainer(
         machine.score_completions_alone()
     from trainers.unpaired import UnpairedTrainer
 
-    drawn = apart(
-        [one.tokens[: one.prompt] for one in data.train],
-        recipe.epochs,
-        recipe.device_batch,
-        recipe.seed,
-    )
+    drawn = apart([one.tokens[: one.prompt] for one in data.train], recipe.epochs, recipe.device_batch, recipe.seed)
     if not drawn:
         raise UserError(
             f"{recipe.dataset}: has too few prompts for a batch of {recipe.device_batch}; set "

@@ -22,9 +22,7 @@ class Objective:
     """By name, what is kept of the trainer's figures on held-out rows."""
 
 
-def shared_arguments(
-    recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any
-) -> dict[str, Any]:
+def shared_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> dict[str, Any]:
     """What every trainer is told of a recipe, with checkpoints in ``work``."""
     import torch
 

@@ -49,9 +49,7 @@ class Progress(TrainerCallback):  # type: ignore[misc]
             self.bar.set_postfix_str(standing, refresh=False)
             self.bar.update(state.global_step - self.bar.n)
 
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Append a line to the log."""
         kept = {key: logs[key] for key in _LOGGED if logs and key in logs}
         if not state.is_world_process_zero or not kept:

@@ -17,20 +17,11 @@ from trainers.rows.tokens import Example
 RECORD = TRAINING
 _PLACES = (*FREE, "base_model", "dataset", "plus", "start")
 """Keys of a recipe of which the record has the content, or that decide on nothing."""
-LEARNT = (
-    "loss",
-    "mean_token_accuracy",
-    "rewards/margins",
-    "kl",
-    "learning_rate",
-    "grad_norm",
-)
+LEARNT = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
 """What is kept of each step; margin and KL are KTO's."""
 
 
-def identity_of(
-    recipe: Recipe, weights: Weights, data: Data, start: Weights | None = None
-) -> dict[str, Any]:
+def identity_of(recipe: Recipe, weights: Weights, data: Data, start: Weights | None = None) -> dict[str, Any]:
     """All that decides on what is learnt; ``start`` is the adapter that it goes on from."""
     # By content: a folder may have moved, and rows of another setting are other rows.
     where = ("base_model", "dataset", "plus", "incomplete_evidence", "start")
@@ -40,11 +31,7 @@ def identity_of(
     for key in ("prompts", "verdict_order"):  # likewise
         kept.pop(key, None)
     # What a run without them was begun with before there were the keys.
-    for key, value in (
-        ("max_grad_norm", CLIPPING),
-        ("lora_modules", []),
-        ("tuning", "lora"),
-    ):
+    for key, value in (("max_grad_norm", CLIPPING), ("lora_modules", []), ("tuning", "lora")):
         if kept[key] == value:
             del kept[key]
     begun = {"start": start.revision} if start is not None else {}
@@ -115,9 +102,7 @@ def refuse_another(
             )
 
 
-def run_of(
-    trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float
-) -> dict[str, Any]:
+def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
     """What trained, how many steps of how many tokens, and how long that took.
 
     ``resumed`` is the step of the checkpoint that the run went on from.

@@ -37,10 +37,7 @@ OWNED = (WORK, full.MODEL, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
 
 
 def train(
-    recipe: Recipe,
-    resume: bool = False,
-    warn: Callable[[str], object] = print,
-    kind: Kind | None = None,
+    recipe: Recipe, resume: bool = False, warn: Callable[[str], object] = print, kind: Kind | None = None
 ) -> Mapping[str, Any]:
     """Train by a recipe and write the adapter; returns what ``training.json`` says.
 

@@ -63,9 +63,7 @@ def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     """
     other = looks_like(row)
     if other not in (None, benchmark):
-        raise RowError(
-            f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}"
-        )
+        raise RowError(f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}")
     question = BENCHMARKS[benchmark].parse(row, split)
     check_size(question)
     return question

@@ -67,9 +67,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     return annotated_question(row, NAME, split, KINDS)
 
 
-def annotated_question(
-    row: Mapping[str, Any], benchmark: str, split: str, kinds: tuple[str, ...]
-) -> Question:
+def annotated_question(row: Mapping[str, Any], benchmark: str, split: str, kinds: tuple[str, ...]) -> Question:
     """The two-hop Question of a row of this form; RowError unless its ``type`` is of ``kinds``."""
     passages, facts = _annotated_passages(row)
     kind = fields.text(fields.require(row, "type"), "type")
@@ -88,9 +86,7 @@ def annotated_question(
     )
 
 
-def _annotated_passages(
-    row: Mapping[str, Any],
-) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
+def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
     """Passages in the row's order, gold where a supporting fact points, and the facts themselves.
 
     Where passages share a title, a fact means the first of them that has its sentence (in 2Wiki
@@ -100,9 +96,7 @@ def _annotated_passages(
     context = _context(row)
     facts = _supporting_facts(row)
     gold = {_locate(context, fact, number) for number, fact in enumerate(facts, 1)}
-    passages = tuple(
-        Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context)
-    )
+    passages = tuple(Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context))
     return passages, facts
 
 
@@ -139,13 +133,9 @@ def _supporting_facts(row: Mapping[str, Any]) -> tuple[SupportingFact, ...]:
     )
 
 
-def _locate(
-    context: Sequence[tuple[str, tuple[str, ...]]], fact: SupportingFact, number: int
-) -> int:
+def _locate(context: Sequence[tuple[str, tuple[str, ...]]], fact: SupportingFact, number: int) -> int:
     """Index of the passage that holds the fact's sentence."""
-    sizes = [
-        (i, len(sentences)) for i, (title, sentences) in enumerate(context) if title == fact.title
-    ]
+    sizes = [(i, len(sentences)) for i, (title, sentences) in enumerate(context) if title == fact.title]
     for index, size in sizes:
         if 0 <= fact.sentence < size:
             return index
@@ -153,6 +143,5 @@ def _locate(
         raise RowError(f"supporting fact {number} names {fact.title!r}, not a title of the context")
     last = max(size for _, size in sizes) - 1
     raise RowError(
-        f"supporting fact {number} names sentence {fact.sentence} of {fact.title!r}, "
-        f"whose sentences are 0 to {last}"
+        f"supporting fact {number} names sentence {fact.sentence} of {fact.title!r}, whose sentences are 0 to {last}"
     )

@@ -18,9 +18,7 @@ SECONDS = 300.0
 """How long an answer of the Hub is waited for, retries and all."""
 TOGETHER = 100
 """Rows that are asked for together, in that time."""
-_SOURCE = re.compile(
-    r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
-)
+_SOURCE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SPLIT_NAMES = {"train": ("train",), "validation": ("validation", "dev"), "test": ("test",)}
 
@@ -89,10 +87,7 @@ def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
     commit = resolve_commit(source)
     if os.path.exists(source.repo):
         # `datasets` would read the folder instead, whatever the revision.
-        raise UserError(
-            f"{source.repo}: a local folder of that name hides the Hub dataset: "
-            "run from another folder"
-        )
+        raise UserError(f"{source.repo}: a local folder of that name hides the Hub dataset: run from another folder")
     return _stream(source, commit, split)
 
 
@@ -101,9 +96,7 @@ def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str,
 
     waited = partial(within, SECONDS, f"rows of {source.dataset}")
     try:
-        splits = waited(
-            lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True)
-        )
+        splits = waited(lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True))
     except Exception as error:
         raise _access_error(source, error) from error
     name = next((name for name in _SPLIT_NAMES[split] if name in splits), None)
@@ -138,9 +131,7 @@ def _access_error(source: HubSource, error: Exception) -> UserError:
     if isinstance(error, errors.GatedRepoError):
         return UserError(f"{name}: gated: accept its terms on the Hub, then run `hf auth login`")
     if isinstance(error, errors.RepositoryNotFoundError):
-        return UserError(
-            f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)"
-        )
+        return UserError(f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)")
     lines = str(error).strip().splitlines() or [type(error).__name__]
     said = shown(lines[0])
     return UserError(f"{name}: can't be read from the Hub (is there a network?): {said}")

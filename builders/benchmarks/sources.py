@@ -127,9 +127,7 @@ def _hub_source(source: str) -> HubSource | None:
         return None
     hub = HubSource.read(source)
     if hub is None or (hub.revision is None and source.lower().endswith(_FILE_SUFFIXES)):
-        raise UserError(
-            f"{source}: no such file (a Hub dataset is written namespace/name@<commit or tag>)"
-        )
+        raise UserError(f"{source}: no such file (a Hub dataset is written namespace/name@<commit or tag>)")
     return hub
 
 
@@ -197,9 +195,7 @@ def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     for number, raw in enumerate(_lines(file), 1):
         line = raw if len(raw) > LONGEST_ROW else raw.rstrip(_WHITE)
         if number == 1 and line == b"{":
-            raise UserError(
-                f"{path} is one JSON object over many lines: give an array of rows, or a row a line"
-            )
+            raise UserError(f"{path} is one JSON object over many lines: give an array of rows, or a row a line")
         if line:
             # Bytes that aren't UTF-8 survive as lone surrogates, for `decode` to report by row.
             yield RawRow(f"{path.name}:{number}", line.decode("utf-8", "surrogateescape"))
@@ -224,9 +220,7 @@ def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else error
         size = path.stat().st_size
-        raise UserError(
-            f"{path}: damaged or cut short ({size} bytes): element [{number}]: {reason}"
-        ) from error
+        raise UserError(f"{path}: damaged or cut short ({size} bytes): element [{number}]: {reason}") from error
 
 
 def _parquet_rows(path: Path) -> Iterator[RawRow]:

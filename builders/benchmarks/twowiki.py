@@ -39,11 +39,7 @@ CITATION = """\
   booktitle = {Proceedings of COLING},
   year = {2020}
 }"""
-HUB_IDS: tuple[str, ...] = (
-    "framolfese/2WikiMultihopQA",
-    "voidful/2WikiMultihopQA",
-    "xanhho/2WikiMultihopQA",
-)
+HUB_IDS: tuple[str, ...] = ("framolfese/2WikiMultihopQA", "voidful/2WikiMultihopQA", "xanhho/2WikiMultihopQA")
 TELLTALE = "evidences"
 SCORING = "2wikimultihopqa"
 CAVEAT = ""

@@ -96,10 +96,7 @@ def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
         raise UserError(f"--output {plan.output}: is one of the inputs; write the corpus elsewhere")
     reading = _Reading(plan)
     plan.output.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        named_by_user(plan.output),
-        telling("corpus", "row", None, lambda: reading.rows, reading.standing),
-    ):
+    with named_by_user(plan.output), telling("corpus", "row", None, lambda: reading.rows, reading.standing):
         write_parts(plan.output, _packed(reading.lines(), plan.output.suffix == ".gz"))
     record.unlink(missing_ok=True)  # that of another corpus, should this run be stopped here
     corpus = Corpus.open(plan.output, indices)

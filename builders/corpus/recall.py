@@ -44,9 +44,7 @@ class Recall:
         return self.found / self.searched if self.searched else None
 
 
-def recall(
-    questions: Iterable[Question], search: Search, seed: int, on_done: Callable[[], object]
-) -> Recall:
+def recall(questions: Iterable[Question], search: Search, seed: int, on_done: Callable[[], object]) -> Recall:
     """The recall of a search over some questions; ``on_done`` hears of each."""
     searched, found, left_out = Counter[str](), Counter[str](), Counter[str]()
     for question in questions:

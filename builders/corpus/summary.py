@@ -10,10 +10,7 @@ from safe_stepwise.store.tables import table
 def summary(plan: CorpusBuild, made: CorpusStatistics) -> str:
     """What was read, what is found again, where it is, how to search it."""
     header = ("benchmark", "split", "source", "rows", "unreadable", "new passages")
-    rows = [
-        (s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new)
-        for s in made.sources
-    ]
+    rows = [(s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new) for s in made.sources]
     lines = [table([header, *rows]), ""]
     lines += [
         f"left out: rows of {s.source.name} that can't be read, the first: {s.first_rejected}"
@@ -28,10 +25,7 @@ def summary(plan: CorpusBuild, made: CorpusStatistics) -> str:
 
 def _recall(found: Recall) -> Iterator[str]:
     share = "-" if found.share is None else f"{found.share:.3f}"
-    yield (
-        f"recall@{found.top} of a removed gold passage: {share} ({found.found:,} of "
-        f"{found.searched:,} questions)"
-    )
+    yield (f"recall@{found.top} of a removed gold passage: {share} ({found.found:,} of {found.searched:,} questions)")
     if len(found.benchmarks) > 1:
         for name, counts in found.benchmarks.items():
             yield f"  {name}: {counts['found'] / counts['searched']:.3f} of {counts['searched']:,}"

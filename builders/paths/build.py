@@ -90,17 +90,12 @@ def _told(tally: Tally, total: int) -> str:
 
 
 def _asked(
-    plan: ProbeBuild,
-    derivations: Mapping[str, Sequence[Derivation]],
-    refuse: Refuse,
-    tally: Tally,
+    plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]], refuse: Refuse, tally: Tally
 ) -> tuple[dict[str, list[Asked]], dict[str, Iterable[Triple]]]:
     """The questions by benchmark, in the order of a draw, and whole knowledge bases."""
     found: dict[str, dict[str, Asked]] = defaultdict(dict)
     known: dict[str, Iterable[Triple]] = {}
-    sources: list[Iterable[Asked]] = [
-        verified_questions(plan.verified, derivations, refuse, plan.benchmarks)
-    ]
+    sources: list[Iterable[Asked]] = [verified_questions(plan.verified, derivations, refuse, plan.benchmarks)]
     if plan.films is not None and plan.questions is not None:
         triples, graph, questions = read_films(plan.films, plan.questions)
         known[metaqa.NAME] = triples

@@ -52,9 +52,7 @@ def _factual_tail(scope: Scope) -> Iterator[Draft]:
 def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
     """Places (from 0), each with names that may stand on a side of its triple."""
     asked, chance = scope.asked, scope.chance
-    pools = {
-        n: scope.world.others(side, t, t.relation in asked.free) for n, t in enumerate(asked.path)
-    }
+    pools = {n: scope.world.others(side, t, t.relation in asked.free) for n, t in enumerate(asked.path)}
     places = [place for place, names in pools.items() if len(names) > 1]
     if side == "tail":
         shown = {end_key(answer) for answer in asked.accepted} | asked.starts

@@ -59,10 +59,7 @@ def derived(graph: GraphStore, asked: Sequence[KGQuestion]) -> dict[str, Relatio
 
 
 def with_paths(
-    graph: GraphStore,
-    asked: Iterable[KGQuestion],
-    gold: dict[str, RelationPath],
-    refuse: Refuse,
+    graph: GraphStore, asked: Iterable[KGQuestion], gold: dict[str, RelationPath], refuse: Refuse
 ) -> Iterable[Asked]:
     """The questions that their template's path answers, with its instances as gold paths."""
     for one in asked:
@@ -113,8 +110,6 @@ def facts(chain: Sequence[str], path: RelationPath) -> Path:
     (Triple(head='Oru', relation='directed_by', tail='Ana', passage=None, sentence=None),)
     """
     return tuple(
-        Triple(other, inverse(relation), one)
-        if relation.startswith(BACKWARDS)
-        else Triple(one, relation, other)
+        Triple(other, inverse(relation), one) if relation.startswith(BACKWARDS) else Triple(one, relation, other)
         for one, relation, other in zip(chain, path, chain[1:], strict=False)
     )

@@ -18,15 +18,7 @@ import pyarrow as pa
 from builders.paths.kg_collect import PathsBuild, collect
 from builders.paths.relation_inputs import Graph, InputFile, graph_of, inputs_of
 from builders.paths.relation_readers import reader_of
-from builders.paths.relation_rows import (
-    CONFIGS,
-    Labelled,
-    candidates_of,
-    config_features,
-    judged,
-    labelled,
-    rows_of,
-)
+from builders.paths.relation_rows import CONFIGS, Labelled, candidates_of, config_features, judged, labelled, rows_of
 from builders.paths.relation_splits import SPLITS, WAYS, Splits, held_out
 from builders.paths.relation_statistics import Audit, PathStatistics
 from builders.paths.weak import Templates, popularity
@@ -39,14 +31,7 @@ from builders.work.shards import read_shard
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import (
-    BY_TEMPLATE,
-    KTO,
-    PATHS_RECORD,
-    REJECTS,
-    TRAIN,
-    paths_set,
-)
+from safe_stepwise.store.names import BY_TEMPLATE, KTO, PATHS_RECORD, REJECTS, TRAIN, paths_set
 from safe_stepwise.store.progress import counts, telling
 
 _Files = dict[str, dict[str, SplitFiles]]
@@ -128,9 +113,7 @@ def _survey(plan: PathsBuild, done: Collected) -> Corpus:
     splits = Splits(plan.seed, plan.test_share, out)
     popular = {
         "": popularity((tied, n) for (_, learnt, tied), n in ties.items() if learnt),
-        BY_TEMPLATE: popularity(
-            (tied, n) for (name, _, tied), n in ties.items() if name not in out
-        ),
+        BY_TEMPLATE: popularity((tied, n) for (name, _, tied), n in ties.items() if name not in out),
     }
     return Corpus(popular, templates.gold(), splits, templates.sizes)
 
@@ -148,9 +131,7 @@ class _Written:
         """Write the Parquet files; returns them by config and split."""
         schemas = {config: config_features(config).arrow_schema for config in CONFIGS}
         writers = {
-            (config, way, split): SplitWriter(
-                folder / (config + way), split, config_features(config)
-            )
+            (config, way, split): SplitWriter(folder / (config + way), split, config_features(config))
             for config in CONFIGS
             for way in WAYS
             for split in SPLITS
@@ -170,9 +151,7 @@ class _Written:
     def _key(self, one: Labelled) -> str:
         return f"{self.plan.seed}\0{one.searched['question_id']}\0{one.searched['topic']}"
 
-    def _made(
-        self, asked: Sequence[Labelled], way: str
-    ) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    def _made(self, asked: Sequence[Labelled], way: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """The rows of a chunk by config and split, one way; those split by question are counted."""
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for one in asked:

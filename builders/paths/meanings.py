@@ -12,9 +12,7 @@ SYMMETRIC = frozenset(
     }
 )
 """Relations that hold as well the other way round."""
-KIN = frozenset(
-    ("father", "mother", "spouse", "sibling", "child", "stepfather", "stepmother", "grandparent")
-)
+KIN = frozenset(("father", "mother", "spouse", "sibling", "child", "stepfather", "stepmother", "grandparent"))
 EXCLUSIVE = (KIN, frozenset(("date of birth", "date of death")))
 """Of two things at most one of a set holds."""
 _WIDE = frozenset({"place", "nation", "name"})

@@ -32,9 +32,7 @@ class Negative:
     of: RelationPath
 
 
-def negatives(
-    topic: str, explored: Mapping[str, Explored], key: str, most: int = MOST
-) -> list[Negative]:
+def negatives(topic: str, explored: Mapping[str, Explored], key: str, most: int = MOST) -> list[Negative]:
     """The negatives of a topic entity's best paths, each path once, those of the paper first.
 
     ``explored`` has all topic entities of the question; ``key`` decides which ``most`` of a hard
@@ -64,9 +62,7 @@ def _rank(key: str, path: RelationPath) -> bytes:
     return hashlib.blake2b("\0".join((key, *path)).encode(), digest_size=8).digest()
 
 
-def _made(
-    kind: str, path: RelationPath, topic: str, explored: Mapping[str, Explored]
-) -> Iterator[RelationPath]:
+def _made(kind: str, path: RelationPath, topic: str, explored: Mapping[str, Explored]) -> Iterator[RelationPath]:
     own = explored[topic]
     others = [e for name, e in explored.items() if name != topic and e.candidates]
     if kind == TRUNCATION and len(path) > 1:

@@ -92,10 +92,7 @@ class Questions:
             yield found
 
     def gold(
-        self,
-        asked: Sequence[KGQuestion],
-        known: Mapping[str, tuple[RelationPath, ...]],
-        put: Collection[int],
+        self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
     ) -> tuple[list[Gold], str]:
         """`gold_paths` of what was read, of which the places ``put`` are to be answered."""
         return gold_paths(asked, known, self.graphs(), self.hops, put)
@@ -180,11 +177,7 @@ def _origin(times: Counter[str]) -> str:
 
 
 def _derived(
-    asked: Sequence[KGQuestion],
-    templates: Sequence[str],
-    owed: Sequence[int],
-    graphs: Iterator[GraphStore],
-    hops: int,
+    asked: Sequence[KGQuestion], templates: Sequence[str], owed: Sequence[int], graphs: Iterator[GraphStore], hops: int
 ) -> dict[int, Gold]:
     searched: dict[int, Gold] = {}
     counted, left = Templates(), frozenset(owed)
@@ -214,8 +207,5 @@ def _derived(
 def _best(explored: Mapping[str, Explored]) -> Gold:
     """Of all topics the paths that tie for the best; a topic without one is left out."""
     top = max((c.f1 for of in explored.values() for c in of.candidates), default=0.0)
-    found = {
-        topic: tuple(c.path for c in of.candidates if c.tied and c.f1 == top)
-        for topic, of in explored.items()
-    }
+    found = {topic: tuple(c.path for c in of.candidates if c.tied and c.f1 == top) for topic, of in explored.items()}
     return {topic: paths for topic, paths in found.items() if paths}

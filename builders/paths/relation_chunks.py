@@ -34,9 +34,7 @@ SCHEMA = pa.schema(
         "hops": pa.int32(),
         "answers": pa.int32(),
         "candidates": pa.list_(
-            pa.struct(
-                {"path": _PATH, "f1": pa.float64(), "shortest": pa.bool_(), "tied": pa.bool_()}
-            )
+            pa.struct({"path": _PATH, "f1": pa.float64(), "shortest": pa.bool_(), "tied": pa.bool_()})
         ),
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
@@ -133,9 +131,7 @@ class PathsChunk:
         except ValueError as error:
             raise RowError(str(error)) from None
 
-    def _explored(
-        self, index: int, question: KGQuestion, graph: GraphStore
-    ) -> list[dict[str, Any]]:
+    def _explored(self, index: int, question: KGQuestion, graph: GraphStore) -> list[dict[str, Any]]:
         """A row for each topic entity."""
         hops, most = question.hops, max(self.max_hops, question.hops)
         explored = {t: explore(graph, t, question.answers, hops, most) for t in question.topics}
@@ -149,21 +145,15 @@ class PathsChunk:
                 "template": template,
                 "hops": hops,
                 "answers": len(question.answers),
-                "candidates": [
-                    _columns(c, "path", "f1", "shortest", "tied") for c in own.candidates
-                ],
+                "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in own.candidates],
                 "negatives": self._negatives(question, topic, explored),
             }
             for topic, own in explored.items()
         ]
 
-    def _negatives(
-        self, question: KGQuestion, topic: str, explored: Mapping[str, Explored]
-    ) -> list[dict[str, Any]]:
+    def _negatives(self, question: KGQuestion, topic: str, explored: Mapping[str, Explored]) -> list[dict[str, Any]]:
         key = f"{self.seed}\0{question.id}\0{topic}"
-        return [
-            _columns(n, "path", "kind", "of") for n in negatives(topic, explored, key, self.most)
-        ]
+        return [_columns(n, "path", "kind", "of") for n in negatives(topic, explored, key, self.most)]
 
 
 def _columns(noun: object, *names: str) -> dict[str, Any]:

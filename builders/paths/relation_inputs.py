@@ -61,10 +61,7 @@ def _opened(graph: GraphFile) -> GraphStore:
 
 def inputs_of(named: Sequence[str]) -> list[InputFile]:
     """The sources with their digests; ``UserError`` for one that can't be read."""
-    return [
-        InputFile(Path(one).name if Path(one).exists() else one, sources.digest(one))
-        for one in named
-    ]
+    return [InputFile(Path(one).name if Path(one).exists() else one, sources.digest(one)) for one in named]
 
 
 def graph_of(kb: Path, work: Path) -> tuple[GraphFile, Graph]:

@@ -71,9 +71,7 @@ def check_graph(benchmark: str, kb: object) -> None:
         raise UserError(f"{benchmark}: each row brings its own graph; leave out --kb")
 
 
-def questions(
-    benchmark: str, source: str, split: str, limit: int | None = None
-) -> Iterator[KGQuestion]:
+def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
     """The questions of a file or a pinned Hub dataset, in order.
 
     Raises ``UserError``, with the place, for a row that can't be read.

@@ -20,9 +20,7 @@ from safe_stepwise.graphs.triples import NamedTriple
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.parsing import parse_json
 
-NO_PATHS = (
-    "No relation path is annotated, so that precision and recall of the weak ones are unknown."
-)
+NO_PATHS = "No relation path is annotated, so that precision and recall of the weak ones are unknown."
 """What the paths of such a benchmark can't tell; for the card."""
 MOST_TRIPLES = 200_000
 """Of a row, and its names; real ones have some thousands."""

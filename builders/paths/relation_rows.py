@@ -72,9 +72,7 @@ class Labelled:
 
 
 def labelled(
-    searched: Mapping[str, Any],
-    popular: Mapping[RelationPath, float],
-    gold: Mapping[str, RelationPath],
+    searched: Mapping[str, Any], popular: Mapping[RelationPath, float], gold: Mapping[str, RelationPath]
 ) -> Labelled:
     """A row of a shard, its ties settled."""
     candidates = candidates_of(searched)
@@ -88,20 +86,13 @@ def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
     return tuple(Candidate(tuple(c["path"]), c["f1"], c["shortest"], c["tied"]) for c in found)
 
 
-def rows_of(
-    benchmark: str, one: Labelled, told: Sequence[tuple[RelationPath, str]]
-) -> dict[str, list[Row]]:
+def rows_of(benchmark: str, one: Labelled, told: Sequence[tuple[RelationPath, str]]) -> dict[str, list[Row]]:
     """The rows of each config; ``told`` are the paths that `judged` found."""
     turns = _Turns(benchmark, one.searched)
     return {
         PATHS: _paths(one),
-        PROMPT_COMPLETION: [
-            {**turns.row(path), "rank": rank} for rank, path in enumerate(one.best)
-        ],
-        KTO: [
-            {**turns.row(path, kind), "label": kind == POSITIVE, "kind": KINDS.index(kind)}
-            for path, kind in told
-        ],
+        PROMPT_COMPLETION: [{**turns.row(path), "rank": rank} for rank, path in enumerate(one.best)],
+        KTO: [{**turns.row(path, kind), "label": kind == POSITIVE, "kind": KINDS.index(kind)} for path, kind in told],
     }
 
 

@@ -33,9 +33,7 @@ class Splits:
         return TEST if _draw(self.seed, question) < self.share else TRAIN
 
 
-def held_out(
-    sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int
-) -> frozenset[str]:
+def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
     """Templates drawn until they hold ``share`` of the questions, of each number of hops.
 
     One that would take more is left in train, and the next is tried.

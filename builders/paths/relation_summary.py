@@ -22,8 +22,7 @@ def summary(plan: PathsBuild, statistics: PathStatistics) -> str:
             lines.append((hops, audit.topics, audit.no_path, rule, *figures))
     place = plan.output / paths_set(plan.benchmark)
     said = [
-        f"{plan.benchmark} {plan.split}: {statistics.rows:,} questions, "
-        f"{statistics.rejected:,} rejected",
+        f"{plan.benchmark} {plan.split}: {statistics.rows:,} questions, {statistics.rejected:,} rejected",
         table(lines),
         _LEGEND,
         f"rows by config, train/test: {_sizes(statistics)}",

@@ -33,10 +33,7 @@ class Gold:
 
 
 def verified_questions(
-    folder: File,
-    derivations: Mapping[str, Sequence[Derivation]],
-    refuse: Refuse,
-    benchmarks: Sequence[str] = (),
+    folder: File, derivations: Mapping[str, Sequence[Derivation]], refuse: Refuse, benchmarks: Sequence[str] = ()
 ) -> Iterator[Asked]:
     """The questions of a folder of `build_verified` that have a gold path, each id once.
 
@@ -66,9 +63,7 @@ def evaluated_ids(folder: File, benchmark: str) -> set[str]:
     return {id_ for file in files for id_ in read_rows(file, lambda row: str(row["id"]), ["id"])}
 
 
-def _asked(
-    question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]
-) -> Asked | str:
+def _asked(question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]) -> Asked | str:
     """The question with its paths, or why it has none."""
     if label.noise_type != "none":
         return f"not verified: {label.noise_type}"

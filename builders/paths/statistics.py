@@ -96,14 +96,10 @@ class Tally:
                 for name in benchmarks
             },
             "lengths": {
-                name: {str(k): n for (b, k), n in sorted(self.lengths.items()) if b == name}
-                for name in benchmarks
+                name: {str(k): n for (b, k), n in sorted(self.lengths.items()) if b == name} for name in benchmarks
             },
             "marked": {
-                kind: {
-                    "rows": sum(n for (_, k), n in self.kinds.items() if k == kind),
-                    "marked": n,
-                }
+                kind: {"rows": sum(n for (_, k), n in self.kinds.items() if k == kind), "marked": n}
                 for kind, n in sorted(self.marked.items())
             },
             "left_out": _nested(self.left_out),

@@ -20,9 +20,7 @@ def summary(output: Path, statistics: ProbeStatistics) -> str:
         [
             table([header, *rows]),
             "",
-            f"{left:,} questions without a path and {refused:,} corruptions refused: "
-            f"{output / REJECTS}",
-            f"{statistics.rows:,} rows of {statistics.questions:,} questions: "
-            f"{output / PATH_PROBE}",
+            f"{left:,} questions without a path and {refused:,} corruptions refused: {output / REJECTS}",
+            f"{statistics.rows:,} rows of {statistics.questions:,} questions: {output / PATH_PROBE}",
         ]
     )

@@ -46,9 +46,7 @@ class Explored:
     """Every path that leads anywhere, answers or not."""
 
 
-def explore(
-    graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, most: int = HOPS
-) -> Explored:
+def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, most: int = HOPS) -> Explored:
     """The candidates of a topic entity, best first, of paths up to ``most`` relations.
 
     ``hops`` is the question's own number, 0 where it is unknown. Answers that the graph lacks count
@@ -107,9 +105,7 @@ def popularity(ties: Iterable[tuple[Sequence[RelationPath], int]]) -> dict[Relat
     return dict(found)
 
 
-def settled(
-    tied: Sequence[RelationPath], popular: Mapping[RelationPath, float]
-) -> list[RelationPath]:
+def settled(tied: Sequence[RelationPath], popular: Mapping[RelationPath, float]) -> list[RelationPath]:
     """Of the paths that tie those that are not `RARE` beside another, most popular first.
 
     >>> settled([("by",), ("in", "by")], {("by",): 30, ("in", "by"): 2})

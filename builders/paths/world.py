@@ -21,9 +21,7 @@ class World:
     ``is_complete``: what it lacks is false. Of a benchmark over text nobody can say so.
     """
 
-    def __init__(
-        self, asked: Sequence[Asked], triples: Iterable[Triple] = (), is_complete: bool = False
-    ) -> None:
+    def __init__(self, asked: Sequence[Asked], triples: Iterable[Triple] = (), is_complete: bool = False) -> None:
         self.is_complete = is_complete
         self.facts: set[Fact] = set()
         self.joined: dict[str, list[Triple]] = defaultdict(list)

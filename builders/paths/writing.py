@@ -47,9 +47,7 @@ def write(
     for split in SPLITS:
         own = [one for of in asked.values() for one in of if split_of(one) == split]
         own.sort(key=lambda one: rank(seed, one))
-        writers = {
-            config: SplitWriter(folder / config, split, features[config]) for config in CONFIGS
-        }
+        writers = {config: SplitWriter(folder / config, split, features[config]) for config in CONFIGS}
         for rows in _grouped(_made(own, worlds, seed, tally, rejects), _GROUP):
             for row in rows:
                 tally.add(split, row)
@@ -81,11 +79,7 @@ def reject(benchmark: str, id_: str, corruption: str, reason: str) -> str:
 
 
 def _made(
-    questions: Sequence[Asked],
-    worlds: Mapping[str, World],
-    seed: int,
-    tally: Tally,
-    rejects: list[str],
+    questions: Sequence[Asked], worlds: Mapping[str, World], seed: int, tally: Tally, rejects: list[str]
 ) -> Iterator[ProbeRow]:
     """The rows of questions of one split; what was refused is counted and told.
 

@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps.mining import Mined, Refinement, hold_against
-from builders.steps.questions import (
-    VerifiedSet,
-    near_evaluation,
-    prepared,
-    question_key,
-    rows,
-    splits_of,
-)
+from builders.steps.questions import VerifiedSet, near_evaluation, prepared, question_key, rows, splits_of
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
@@ -97,9 +90,7 @@ def read_accepted(file: Path) -> AcceptedSteps:
             found.append(shaped(_step_of(parse_json(line)), AcceptedStep, "the step"))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise UserError(
-                f"{file}, line {number}: is no accepted step ({reason}); {mend}"
-            ) from None
+            raise UserError(f"{file}, line {number}: is no accepted step ({reason}); {mend}") from None
     if not found:
         raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
     return AcceptedSteps(file.name, hashlib.sha256(content).hexdigest(), tuple(found))
@@ -155,11 +146,7 @@ def _benchmarks(plan: Refinement, verified: VerifiedSet, given: AcceptedSteps) -
 
 
 def _compare(
-    plan: Refinement,
-    benchmark: str,
-    row: dict[str, Any],
-    steps: Sequence[AcceptedStep],
-    mined: Mined,
+    plan: Refinement, benchmark: str, row: dict[str, Any], steps: Sequence[AcceptedStep], mined: Mined
 ) -> None:
     try:
         question, label = prepared(row, benchmark, TRAIN, plan.seed)

@@ -26,13 +26,7 @@ from builders.steps.rewording import in_held_back_words
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import StepRow
 from builders.steps.skeletons import unseen
-from builders.steps.statistics import (
-    Rewording,
-    StepStatistics,
-    concerns,
-    counted,
-    examples,
-)
+from builders.steps.statistics import Rewording, StepStatistics, concerns, counted, examples
 from builders.verified.chunks import code_of
 from builders.verified.statistics import libraries
 from builders.work import publishing
@@ -123,26 +117,18 @@ def _check_kind(plan: StepsBuild) -> None:
         if bool(build.get("unverifiable")) != plan.unverifiable:
             there = "verified" if plan.unverifiable else "unverifiable"
             raise UserError(
-                f"{place}: holds steps of {there} questions, which these would replace; choose "
-                "another --output"
+                f"{place}: holds steps of {there} questions, which these would replace; choose another --output"
             )
 
 
 def _write(
-    plan: StepsBuild,
-    verified: VerifiedSet,
-    maker: Maker,
-    found: Found,
-    folder: Path,
-    rewriter: Rewriter | None,
+    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path, rewriter: Rewriter | None
 ) -> StepStatistics:
     """Choose, split and write the rows; returns the record of it all."""
     chosen, taken = _chosen(plan, found)
     picked = _picked(found, chosen.ids, plan.seed)
     test, together = _split(plan, [row for row in picked if row.id in chosen.ids])
-    reworded = in_held_back_words(
-        plan, verified, maker, [row for row in picked if key_of(row) in test]
-    )
+    reworded = in_held_back_words(plan, verified, maker, [row for row in picked if key_of(row) in test])
     of = configs.by_config([reworded.get(row.id, row) for row in picked])
     of[STEPS], rewording = _reworded(plan, verified, rewriter, of[STEPS])
     rows, overlap = configs.without_copies({c: configs.by_split(r, test) for c, r in of.items()})
@@ -228,8 +214,7 @@ def _found_counts(found: Found) -> dict[str, Any]:
         refused[error_type][reason] = number
     return {
         "trajectories": {
-            name: {"questions": found.seen[name], "passing": found.passing[name]}
-            for name in sorted(found.seen)
+            name: {"questions": found.seen[name], "passing": found.passing[name]} for name in sorted(found.seen)
         },
         "refused": dict(refused),
         "kept_out": {
@@ -254,9 +239,7 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     """The questions of the test split, and the groups that hold together."""
     sizes = Counter(key_of(row) for row in steps)
     # What a question was changed to comes first, so that its own passages stand in the end.
-    asked = {
-        key_of(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")
-    }
+    asked = {key_of(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")}
     documents = {key: leakage.document(question) for key, question in asked.items()}
     shown = {(row.question.benchmark, row.borrowed or "", key_of(row)) for row in steps}
     links = [(question_key(name, other), key) for name, other, key in shown if other]
@@ -278,9 +261,7 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     return test, together
 
 
-def _tested(
-    plan: StepsBuild, asked: Mapping[str, Question], together: Sequence[Sequence[str]]
-) -> set[str]:
+def _tested(plan: StepsBuild, asked: Mapping[str, Question], together: Sequence[Sequence[str]]) -> set[str]:
     """The questions of the benchmarks' own split, with whatever may not be parted from them."""
     wanted = {key for key, question in asked.items() if question.split == plan.test_split}
     if not wanted or len(wanted) == len(asked):
@@ -297,9 +278,7 @@ def _families(rows: Mapping[str, Sequence[StepRow]]) -> Counter[str]:
     return Counter(row.family for part in rows.values() for row in part if row.origin == REFINED)
 
 
-def _groups(
-    together: Sequence[Sequence[str]], rows: Mapping[str, Sequence[StepRow]]
-) -> dict[str, int]:
+def _groups(together: Sequence[Sequence[str]], rows: Mapping[str, Sequence[StepRow]]) -> dict[str, int]:
     """How many groups there are, and the questions of the largest, as far as they have rows."""
     there = {key_of(row) for part in rows.values() for row in part}
     sizes = [number for group in together if (number := sum(key in there for key in group))]

@@ -82,8 +82,6 @@ def read_wordings(file: Path) -> Wordings:
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         lacking = [str(error)]
     if lacking:
-        raise UserError(
-            f"{file}: no wordings in the form of builders/steps/{UNSEEN.name} ({lacking[0]})"
-        )
+        raise UserError(f"{file}: no wordings in the form of builders/steps/{UNSEEN.name} ({lacking[0]})")
     found: Wordings = words
     return found

@@ -34,9 +34,7 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 class OtherWords(Protocol):
     """Makes step rows of some of many questions in words that are held back for tests."""
 
-    def make_some(
-        self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
-    ) -> list[Made]:
+    def make_some(self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]) -> list[Made]:
         """What came of the questions at some places, in their order."""
 
 
@@ -121,9 +119,7 @@ class StepChunk:
             candidates += found
             if rows:
                 ids = [one.id for one in found]
-                content.append(
-                    {"ids": ids, "content": json.dumps(_content(rows), default=as_object)}
-                )
+                content.append({"ids": ids, "content": json.dumps(_content(rows), default=as_object)})
         summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
 
@@ -187,9 +183,7 @@ def pairs_of(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refus
     return pairs, refused
 
 
-def _refined(
-    chunk: StepChunk, questions: Iterable[Question]
-) -> tuple[dict[str, list[StepRow]], list[Refused]]:
+def _refined(chunk: StepChunk, questions: Iterable[Question]) -> tuple[dict[str, list[StepRow]], list[Refused]]:
     """The chunk's refined rows by question, and those that fit none of its questions."""
     known = {question.id: question for question in questions}
     found: dict[str, list[StepRow]] = {}

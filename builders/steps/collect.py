@@ -10,23 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from builders.steps.chunks import (
-    CHUNK_QUESTIONS,
-    NOT_IN_POOL,
-    MadeSteps,
-    Maker,
-    StepChunk,
-    refused_row,
-)
+from builders.steps.chunks import CHUNK_QUESTIONS, NOT_IN_POOL, MadeSteps, Maker, StepChunk, refused_row
 from builders.steps.composition import Candidate, Composition, fill
 from builders.steps.first import First
-from builders.steps.questions import (
-    VerifiedSet,
-    near_evaluation,
-    question_key,
-    rows,
-    splits_of,
-)
+from builders.steps.questions import VerifiedSet, near_evaluation, question_key, rows, splits_of
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
 from builders.work.executors import Executor, Standing, results
@@ -184,8 +171,7 @@ def _check_outcome(plan: StepsBuild, maker: Maker, found: Found) -> None:
         )
     if plan.unverifiable and not done:
         raise UserError(
-            f"{plan.verified}: none of its questions was found unverifiable; give it a build of "
-            "rows that have some"
+            f"{plan.verified}: none of its questions was found unverifiable; give it a build of rows that have some"
         )
     if not found.candidates:
         if found.kept_questions.total() == done:
@@ -216,15 +202,11 @@ def chunks_of(
     for benchmark in dict.fromkeys(b["benchmark"] for b in verified.of(plan.benchmarks)):
         for split in splits_of(verified, benchmark):
             among = plan.first.questions.get(benchmark, ()) if plan.first else None
-            content = rows(
-                verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable, among
-            )
+            content = rows(verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable, among)
             while part := tuple(islice(content, CHUNK_QUESTIONS)):
                 keys = [question_key(benchmark, row["id"]) for row in part]
                 ours = tuple(row for key in keys for row in left.pop(key, ()))
-                yield StepChunk(
-                    benchmark, split, part, maker, plan.seed, folder, ours, plan.unverifiable
-                )
+                yield StepChunk(benchmark, split, part, maker, plan.seed, folder, ours, plan.unverifiable)
 
 
 def _again(chunk: StepChunk, known: set[str]) -> list[Refused]:
@@ -240,11 +222,7 @@ def _again(chunk: StepChunk, known: set[str]) -> list[Refused]:
 
 
 def _count(
-    chunk: StepChunk,
-    made: MadeSteps,
-    near: Callable[[str, str, dict[str, Any]], bool],
-    again: set[str],
-    found: Found,
+    chunk: StepChunk, made: MadeSteps, near: Callable[[str, str, dict[str, Any]], bool], again: set[str], found: Found
 ) -> None:
     name = chunk.benchmark
     kept_out = {row["id"] for row in chunk.rows if near(name, chunk.split, row)}

@@ -156,9 +156,7 @@ def _capped(pools: Iterable[Sequence[Candidate]], most: int) -> str:
     whole = sum(map(len, pools))
     if whole == sum(_room(pool, most) for pool in pools):
         return ""
-    return (
-        f" with at most {most} rows a question ({whole:,} without that: raise --rows-per-question)"
-    )
+    return f" with at most {most} rows a question ({whole:,} without that: raise --rows-per-question)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +171,7 @@ class _Share:
     """Rows of a question."""
 
 
-def _shares(
-    pools: Mapping[str, Sequence[Candidate]], composition: Composition
-) -> dict[str, _Share]:
+def _shares(pools: Mapping[str, Sequence[Candidate]], composition: Composition) -> dict[str, _Share]:
     questions: dict[str, int] = {}
     most = composition.rows_per_question
     if composition.per_benchmark is not None:
@@ -216,9 +212,7 @@ def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:
     return parts
 
 
-def _choose(
-    benchmark: str, pool: list[Candidate], share: _Share, seed: int
-) -> tuple[list[Candidate], dict[str, int]]:
+def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> tuple[list[Candidate], dict[str, int]]:
     """One benchmark's rows from a pool in the order of the draw, and what it fell short of."""
     short: dict[str, int] = {}
     kept, of = pool, ""
@@ -320,9 +314,7 @@ class _Picking:
         """By class, then place."""
         self.options: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
         """By question, then class."""
-        self._waiting: dict[str, dict[str, list[Candidate]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self._waiting: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
         self._left: dict[str, int] = {}
         for candidate in pool:
             self.options[candidate.question][candidate.row_class].append(candidate)

@@ -9,13 +9,7 @@ import pyarrow as pa
 
 from builders.steps import leakage, preference
 from builders.steps.composition import rank
-from builders.steps.features import (
-    CONFIGS,
-    TWELVE_LABELS,
-    config_features,
-    prompt_completion_row,
-    step_row,
-)
+from builders.steps.features import CONFIGS, TWELVE_LABELS, config_features, prompt_completion_row, step_row
 from builders.steps.rows import StepRow
 from builders.work.dealing import dealt
 from builders.work.parquet import SplitFiles, SplitWriter
@@ -77,8 +71,7 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
     out = leakage.copied([row for part in test.values() for row in part], train)
     there = {key_of(row) for row in test[STEPS] if row.id not in out}
     left = {
-        config: [row for row in part if row.id not in out and key_of(row) in there]
-        for config, part in test.items()
+        config: [row for row in part if row.id not in out and key_of(row) in there] for config, part in test.items()
     }
     made = {config: {**parts, TEST: left[config]} for config, parts in rows.items()}
     return made, {config: len(test[config]) - len(left[config]) for config in test}
@@ -91,11 +84,7 @@ def wordings(test: Sequence[StepRow], new: frozenset[str]) -> dict[str, int]:
 
 
 def files(
-    rows: ByConfig,
-    new: frozenset[str],
-    folder: Path,
-    seed: int,
-    prompt_set: PromptSet = PAPER,
+    rows: ByConfig, new: frozenset[str], folder: Path, seed: int, prompt_set: PromptSet = PAPER
 ) -> dict[str, dict[str, SplitFiles]]:
     """Write the files of every config, and return what they are, by config and split."""
     written: dict[str, dict[str, SplitFiles]] = {}

@@ -97,9 +97,7 @@ def without(source: Source, item: Item, partner: Question, seed: str) -> Context
     title = set(words_of(item.page(source.question.passages).title).split())
     there = {page.title for page in source.question.passages}
     pages = [page for page in partner.passages if page.title not in there]
-    pages.sort(
-        key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title))
-    )
+    pages.sort(key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title)))
     for page in pages[:3]:
         shown = _with_page(source.question, number, replace(page, is_gold=False))
         if all(first_mention(read(one), value) is None for one in shown.passages):

@@ -27,10 +27,7 @@ from safe_stepwise.store.names import (
 )
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category, labels
 
-CONFIGS = (
-    *(STEPS, PROMPT_COMPLETION, PREFERENCE, KTO),
-    *(MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION),
-)
+CONFIGS = (*(STEPS, PROMPT_COMPLETION, PREFERENCE, KTO), *(MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION))
 TWELVE_LABELS = (MISSING, MISSING_TWINS, MISSING_PROMPT_COMPLETION)
 """Configs of the incomplete-evidence setting."""
 
@@ -122,9 +119,7 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: Wording =
     }
 
 
-def prompt_completion_row(
-    row: StepRow, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER
-) -> Row:
+def prompt_completion_row(row: StepRow, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER) -> Row:
     """The row as the loop would ask it in a setting, and the reply that it should get.
 
     The reply begins with what the ``prompt_set`` says.

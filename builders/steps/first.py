@@ -20,15 +20,7 @@ from builders.steps.rows import Refused
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
-from safe_stepwise.store.names import (
-    IDEAL,
-    ORIGINS,
-    REFINED,
-    STEPS,
-    STEPS_RECORD,
-    TEST,
-    TRAIN,
-)
+from safe_stepwise.store.names import IDEAL, ORIGINS, REFINED, STEPS, STEPS_RECORD, TEST, TRAIN
 from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.store.shapes import shaped
@@ -95,9 +87,7 @@ class First:
         ideal = sum(row.origin == IDEAL for row in self.every) / len(self.every)
         return {
             "first": self,
-            "composition": Composition(
-                len(self.every), ideal=ideal, refined=None, rows_per_question=most
-            ),
+            "composition": Composition(len(self.every), ideal=ideal, refined=None, rows_per_question=most),
             "benchmarks": tuple(self.questions),
             "test_share": self.about["test_share"],
             "seed": self.about["seed"],

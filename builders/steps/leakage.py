@@ -74,9 +74,7 @@ class Index:
         return any(near(asked, self._documents[number]) for number in found)
 
 
-def groups(
-    documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()
-) -> list[list[str]]:
+def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
     """All keys, in groups that near-duplicates connect; in the order of their first keys.
 
     ``links`` are pairs of keys that belong together whatever they hold.
@@ -87,9 +85,7 @@ def groups(
     linked = {(places[a], places[b]) for a, b in links if a in places and b in places}
     for one, other in (*sorted(linked), *_pairs([documents[key] for key in keys])):
         is_apart = joined[one] != joined[other]
-        if is_apart and (
-            (one, other) in linked or near(documents[keys[one]], documents[keys[other]])
-        ):
+        if is_apart and ((one, other) in linked or near(documents[keys[one]], documents[keys[other]])):
             joined.union(one, other)
     found: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):
@@ -123,9 +119,7 @@ def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
     "yes".
     """
     known = {_said(row) for row in train}
-    return frozenset(
-        row.id for row in test if row.step.kind != "Final Answer" and _said(row) in known
-    )
+    return frozenset(row.id for row in test if row.step.kind != "Final Answer" and _said(row) in known)
 
 
 def _said(row: StepRow) -> str:

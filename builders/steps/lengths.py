@@ -32,10 +32,7 @@ class Lengths:
 
 
 def check_lengths(
-    rows: Iterable[StepRow],
-    max_length: int,
-    tokenizer: str | None,
-    prompt_set: PromptSet = PAPER,
+    rows: Iterable[StepRow], max_length: int, tokenizer: str | None, prompt_set: PromptSet = PAPER
 ) -> Lengths:
     """Raise ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
 

@@ -57,9 +57,7 @@ class AnnotationsMaker:
         """What comes of each question, in order; neighbours are each other's partners."""
         return self.make_some(questions, range(len(questions)))
 
-    def make_some(
-        self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]
-    ) -> list[Made]:
+    def make_some(self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]) -> list[Made]:
         """What comes of those at some places."""
 
         @lru_cache(maxsize=2)
@@ -121,9 +119,7 @@ def ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> 
     return rows
 
 
-def ideal_rows(
-    question: Question, steps: Sequence[Step], verdicts: Sequence[Feedback], teacher: str
-) -> list[StepRow]:
+def ideal_rows(question: Question, steps: Sequence[Step], verdicts: Sequence[Feedback], teacher: str) -> list[StepRow]:
     """One row a step of a trajectory that was passed."""
     return [
         StepRow(question, tuple(steps[:n]), step, verdict, IDEAL, teacher)
@@ -131,9 +127,7 @@ def ideal_rows(
     ]
 
 
-def inject(
-    injector: Injector, ideal: Sequence[Step], teacher: str
-) -> tuple[list[StepRow], list[Refused]]:
+def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
     """Rows with one error each, for every type at one of the positions where it can stand.
 
     ``ideal`` is a trajectory that the checker passes. What `proposals` gives in the place of one of
@@ -192,11 +186,7 @@ class _NotTaken:
 
 
 def _confirmed(
-    home: Context,
-    ideal: Sequence[Step],
-    proposals: Iterator[Proposal],
-    error_type: str,
-    position: int,
+    home: Context, ideal: Sequence[Step], proposals: Iterator[Proposal], error_type: str, position: int
 ) -> _Confirmed | _NotTaken:
     reason, text = "", ""
     for proposal in islice(proposals, TRIES):

@@ -24,12 +24,7 @@ from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import words_of
 from safe_stepwise.methods.limits import DEFAULT, Limits
-from safe_stepwise.methods.loop import (
-    MALFORMED,
-    read_reply,
-    run_question,
-    tries_at_steps,
-)
+from safe_stepwise.methods.loop import MALFORMED, read_reply, run_question, tries_at_steps
 from safe_stepwise.records import FAILED, Feedback, Question, Step, Trajectory
 from safe_stepwise.store import progress
 from safe_stepwise.store.event_loop import for_each
@@ -147,9 +142,7 @@ class Mined:
         return len(self.cases) / self.checked.total() if self.checked else 0.0
 
 
-async def mine(
-    plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client
-) -> Mined:
+async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> Mined:
     """Run the loop over the training questions and compare verdicts; cases in a fixed order."""
     mined = Mined()
     total = _total(plan, verified)
@@ -188,12 +181,7 @@ def compare(checker: Checker, trajectory: Trajectory, mined: Mined, seed: int = 
 
 
 def hold_against(
-    checker: Checker,
-    previous: tuple[Step, ...],
-    step: Step,
-    label: str,
-    mined: Mined,
-    seed: int = 0,
+    checker: Checker, previous: tuple[Step, ...], step: Step, label: str, mined: Mined, seed: int = 0
 ) -> Feedback | None:
     """Add to ``mined`` a step to which a verifier gave a label; returns the checker's verdict."""
     found = checker.check(previous, step)
@@ -210,9 +198,7 @@ def hold_against(
     return found
 
 
-def doubted(
-    checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0
-) -> str:
+def doubted(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
     """Why the checker's label of a generator's step is not to be trusted; "" if nothing is known.
 
     A step that is one of the ideal ones teaches nothing of generators. Of any other the checker's

@@ -21,9 +21,7 @@ _CITED = re.compile(r"\bPassage (\d+)")
 _WORDINGS_TRIED = 4
 
 
-def without_evidence(
-    checker: Checker, ideal: Sequence[Step], seed: int, teacher: str
-) -> list[StepRow]:
+def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher: str) -> list[StepRow]:
     """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
 
     The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
@@ -53,9 +51,7 @@ def without_evidence(
     return first
 
 
-def _instead(
-    question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int
-) -> int | None:
+def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int) -> int | None:
     """The distractor that is gone where the fact is there; None where there is none.
 
     One by which earlier steps keep the numbers that they cite in ``previous``, if there is one.
@@ -96,9 +92,7 @@ def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     )
 
 
-def _twin(
-    checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow
-) -> StepRow | None:
+def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow) -> StepRow | None:
     """The same step where what it denies is there, so that its label is Information Miss.
 
     As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the
@@ -135,9 +129,7 @@ def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     return first_mention(words, title) is not None
 
 
-def _without(
-    question: Question, steps: Iterable[Step], gone: int | None
-) -> tuple[Question, tuple[Step, ...]]:
+def _without(question: Question, steps: Iterable[Step], gone: int | None) -> tuple[Question, tuple[Step, ...]]:
     """A question without one of its passages, and steps with the numbers that are left."""
     if gone is None:
         return question, tuple(steps)

@@ -37,15 +37,7 @@ from builders.steps.replies import (
     read_trajectory,
 )
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
-from builders.steps.targets import (
-    Target,
-    applicable,
-    follows_plan,
-    gives_away,
-    gives_away_next,
-    imaginable,
-    targets,
-)
+from builders.steps.targets import Target, applicable, follows_plan, gives_away, gives_away_next, imaginable, targets
 from builders.steps.trajectories import checked, trusted
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
@@ -192,9 +184,7 @@ def known_maker(
     if model is None:
         return AnnotationsMaker(seed, "brief" if prompts == "compact" else "seen")
     if symbolic:
-        raise UserError(
-            f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either"
-        )
+        raise UserError(f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either")
     return ModelMaker(model, seed, unverifiable=unverifiable)
 
 
@@ -235,9 +225,7 @@ class _Asking:
         rows = tuple(one for one in found if isinstance(one, StepRow))
         return Made(rows, tuple(one for one in found if isinstance(one, Refused)))
 
-    def _ideal(
-        self, steps: Sequence[Step], position: int, said: Written, data: str
-    ) -> StepRow | Refused:
+    def _ideal(self, steps: Sequence[Step], position: int, said: Written, data: str) -> StepRow | Refused:
         """The row of a sound step, with the model's remarks, for which no other's stand in."""
         q, step, taken = self.question, steps[position - 1], steps[:position]
         try:
@@ -250,9 +238,7 @@ class _Asking:
         feedback = Feedback(CORRECT, said.diagnosis, said.guidance)
         return StepRow(q, tuple(taken[:-1]), step, feedback, IDEAL, self.maker.name)
 
-    def _without_evidence(
-        self, checker: Checker, steps: Sequence[Step]
-    ) -> Sequence[StepRow | Refused]:
+    def _without_evidence(self, checker: Checker, steps: Sequence[Step]) -> Sequence[StepRow | Refused]:
         if follows_plan(checker, steps):
             return without_evidence(checker, steps, self.maker.seed, self.maker.name)
         q, reason = self.question, "the trajectory has another order than the plan"

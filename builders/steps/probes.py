@@ -101,11 +101,7 @@ def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
     gold = [row.feedback.error_type for row in rows]
     groups = [f"{row.question.benchmark}\0{row.question.id}" for row in rows]
     counts, measure = Counter(gold), "balanced accuracy" if kind.balanced else "accuracy"
-    majority = (
-        _rounded(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows))
-        if rows
-        else None
-    )
+    majority = _rounded(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows)) if rows else None
     if len(counts) < 2 or len(set(groups)) < 2:
         return Probe(kind.name, measure, kind.aim, len(rows), None, majority, {})
     said = predicted([kind.sees(row) for row in rows], gold, groups, kind.balanced)
@@ -116,9 +112,7 @@ def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
     return Probe(kind.name, measure, kind.aim, len(rows), _rounded(score), majority, recalls)
 
 
-def predicted(
-    texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool
-) -> list[str]:
+def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
     """A label for each text, by a probe trained on the texts of other groups (five folds at most).
 
     ``balanced`` weighs labels as if they were equally frequent. There have to be two groups, two
@@ -140,9 +134,7 @@ def predicted(
     return [str(name) for name in said]
 
 
-def told_apart(
-    texts: Sequence[str], gold: Sequence[str], others: Sequence[str], balanced: bool = False
-) -> list[str]:
+def told_apart(texts: Sequence[str], gold: Sequence[str], others: Sequence[str], balanced: bool = False) -> list[str]:
     """A label for each of ``others``, by a probe trained on ``texts``, which have two labels.
 
     Raises ``UserError`` where scikit-learn is not installed.
@@ -160,10 +152,7 @@ def told_apart(
 def need_libraries() -> None:
     """Raise ``UserError`` where scikit-learn is not installed."""
     if find_spec("sklearn") is None:
-        raise UserError(
-            "the probes of the verifier set need scikit-learn, which is not installed; "
-            "pip install -e ."
-        )
+        raise UserError("the probes of the verifier set need scikit-learn, which is not installed; pip install -e .")
 
 
 def _counted(texts: Sequence[str]) -> Any:

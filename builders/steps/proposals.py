@@ -16,14 +16,7 @@ from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import count_of, lifespan
 from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.statements import (
-    is_free,
-    is_noun,
-    several,
-    state,
-    steps_named,
-    told,
-)
+from safe_stepwise.checking.statements import is_free, is_noun, several, state, steps_named, told
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import missing
 from safe_stepwise.checking.writing import Writer
@@ -68,11 +61,7 @@ class Injector:
     """
 
     def __init__(
-        self,
-        source: Source,
-        seed: int,
-        partner: Source | None = None,
-        words: Wordings | None = None,
+        self, source: Source, seed: int, partner: Source | None = None, words: Wordings | None = None
     ) -> None:
         claims = source.checker.claims
         self.source, self.partner, self.words = source, partner, words
@@ -118,9 +107,7 @@ class Injector:
         if "sentence" in values:
             pages = self.passages if draft.context is None else draft.context.question.passages
             page = values.get("page", pages[values["n"] - 1])
-            return self.writer.quotation(
-                values["sentence"], page, values["n"], item, position, seed
-            )
+            return self.writer.quotation(values["sentence"], page, values["n"], item, position, seed)
         kind = _PHRASES.get(draft.way, draft.way)
         around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
         return self.writer.put(kind, seed, **{**around, **values})
@@ -260,13 +247,7 @@ class Injector:
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
         """A claim that the passage, or all passages, lack: four ways, in turn."""
-        ways = [
-            self._without,
-            self._without,
-            self._other_passage,
-            self._detailed,
-            self._other_relation,
-        ]
+        ways = [self._without, self._without, self._other_passage, self._detailed, self._other_relation]
         for way in self._shuffled(ways, position, "unsupported"):
             yield from way(item, position)
 
@@ -349,11 +330,7 @@ class Injector:
         if derived is None:
             if position > 1 and self.words is None:
                 steps = steps_named(list(range(1, position)))
-                way = (
-                    "wrong_end"
-                    if self.plan.kind == "sequential" or position == 2
-                    else "wrong_result"
-                )
+                way = "wrong_end" if self.plan.kind == "sequential" or position == 2 else "wrong_result"
                 yield _Draft(way, "Logical", {"steps": steps, "answer": self._plain_answer})
             return
         steps = steps_named([use + 1 for use in item.uses])
@@ -417,9 +394,7 @@ class Injector:
         facts = [self.plan.items[n] for n in self.plan.facts]
         exact = as_date(answer) or as_number(answer) is not None
         if exact and self.plan.kind == "sequential":
-            return self._shuffled(
-                self._wrong_values(facts[-1], answer, position), position, "answer"
-            )
+            return self._shuffled(self._wrong_values(facts[-1], answer, position), position, "answer")
         names = [side.entity for side in self.plan.sides]
         names += [self._subject(item) for item in facts]
         if self.plan.kind == "sequential":
@@ -459,9 +434,7 @@ class Injector:
         for number, page in enumerate(self.passages, 1):
             if page.is_gold != gold:
                 continue
-            used = {
-                fact.sentence for fact in self.question.supporting_facts if fact.title == page.title
-            }
+            used = {fact.sentence for fact in self.question.supporting_facts if fact.title == page.title}
             facts = [item for item in self.claims.facts if item.passage == number]
             places = {*used, *(self.claims.place_of(item) for item in facts)}
             values = [self.claims.value_of(item) for item in facts]
@@ -508,13 +481,7 @@ _PHRASES = {
 """The kind of phrase that words a way of going wrong, if it has another name."""
 _CALCULATED = ("calculated comparison", "set comparison")
 """Plans whose sides' values are not what is compared."""
-_ORDERS = {
-    "earliest": "earlier",
-    "latest": "later",
-    "longest": "longer",
-    "most": "more",
-    "fewest": "fewer",
-}
+_ORDERS = {"earliest": "earlier", "latest": "later", "longest": "longer", "most": "more", "fewest": "fewer"}
 _SWAPS = {
     "director": ("producer", "editor", "composer"),
     "producer": ("director", "editor"),

@@ -9,9 +9,7 @@ from safe_stepwise.store.layout import dataset_folder
 from safe_stepwise.store.names import STATISTICS, STEPS, TRAIN, VERIFIER_STEPS
 
 
-def find_steps(
-    source: str, split: str, configs: Sequence[str] = (STEPS,)
-) -> tuple[Path, str, str | None]:
+def find_steps(source: str, split: str, configs: Sequence[str] = (STEPS,)) -> tuple[Path, str, str | None]:
     """The folder of a verifier set with this split (and train), the set's name and its commit.
 
     Of a set on the Hub the ``configs`` are pulled.
@@ -29,9 +27,7 @@ def find_steps(
     wanted = [f"data/{config}/{name}-*.parquet" for config in configs for name in splits]
     files = [*wanted, f"{STATISTICS}/*.json"]
     try:
-        found = snapshot_download(
-            hub.repo, repo_type="dataset", revision=commit, allow_patterns=files
-        )
+        found = snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=files)
     except Exception as error:  # the client's errors have no common base; none is ours
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"{hub.repo}@{hub.revision}: can't be pulled ({reason})") from error

@@ -65,14 +65,11 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     found = dataset_folder(folder, VERIFIED)
     if found is None or not (found / STATISTICS).is_dir():
         raise UserError(
-            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified "
-            f"--output {folder}"
+            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified --output {folder}"
         )
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
-        for file, record in zip(
-            sorted((found / STATISTICS).glob("*.json")), read_statistics(found), strict=True
-        )
+        for file, record in zip(sorted((found / STATISTICS).glob("*.json")), read_statistics(found), strict=True)
     ]
     for build in builds:
         if lacking := sorted(set(OF_A_BUILD) - set(build)):
@@ -229,6 +226,5 @@ def _check_columns(folder: Path) -> None:
         wanted = [f for f in expected if f.name != "confidence" or f.name in schema.names]
         if not schema.remove_metadata().equals(pa.schema(wanted)):
             raise UserError(
-                f"{file}: has other columns than this code writes; build it anew with "
-                "python -m scripts.build_verified"
+                f"{file}: has other columns than this code writes; build it anew with python -m scripts.build_verified"
             )

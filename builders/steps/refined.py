@@ -84,9 +84,7 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
         "rounds": records,
         "rows": len(rows),
         "simulated": any(record["simulated"] for record in records),
-        "families": [
-            {**asdict(f), "disagreements": differ[f.name], "rows": shown[f.name]} for f in FAMILIES
-        ],
+        "families": [{**asdict(f), "disagreements": differ[f.name], "rows": shown[f.name]} for f in FAMILIES],
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / REFINED, "".join(map(line_of, rows.values())).encode())
@@ -95,9 +93,7 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
     return len(rows)
 
 
-def origin_of(
-    file: Path | None, given: Counter[str], chosen: Mapping[str, int]
-) -> dict[str, Any] | None:
+def origin_of(file: Path | None, given: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
     """Name, digest and rows of a file from refinement, and whether engines only played models.
 
     ``given`` and ``chosen`` are its rows, and those that are in a set, by weakness: its

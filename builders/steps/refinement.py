@@ -17,14 +17,7 @@ from typing import Any
 
 from builders.steps.accepted import AcceptedSteps, mine_accepted, read_accepted
 from builders.steps.features import check_row
-from builders.steps.mining import (
-    Case,
-    Mined,
-    Refinement,
-    RefinementStatistics,
-    in_turn,
-    mine,
-)
+from builders.steps.mining import Case, Mined, Refinement, RefinementStatistics, in_turn, mine
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, line_of
 from builders.steps.rows import Refused, StepRow
@@ -125,9 +118,7 @@ async def _work(
             await client.engine.close()
 
 
-async def _relabelled(
-    cases: Sequence[Case], teacher: Client | None, wanted: int
-) -> list[StepRow | Refused]:
+async def _relabelled(cases: Sequence[Case], teacher: Client | None, wanted: int) -> list[StepRow | Refused]:
     """Up to ``wanted`` rows, from the families in turn, and the cases that gave none."""
     # What is doubted takes no family's turn, and no teacher is asked: it could not help.
     made: list[StepRow | Refused] = [_refused(case, case.doubt) for case in cases if case.doubt]
@@ -180,11 +171,7 @@ def _teacher_name(teacher: Client | None) -> str:
 
 
 def _statistics(
-    plan: Refinement,
-    verified: VerifiedSet,
-    mined: Mined,
-    made: Sequence[StepRow | Refused],
-    players: _Players,
+    plan: Refinement, verified: VerifiedSet, mined: Mined, made: Sequence[StepRow | Refused], players: _Players
 ) -> RefinementStatistics:
     clients = [client for client in players.clients if client is not None]
     kept = [one for one in made if isinstance(one, StepRow)]
@@ -216,9 +203,7 @@ def _statistics(
         ],
         prompts_sha256={
             "generator": generating.prompt_digest(plan.limits.prompt_set),
-            "verifier": verifying.prompt_digest(
-                dropped=plan.limits.drop_category, prompt_set=plan.limits.prompt_set
-            ),
+            "verifier": verifying.prompt_digest(dropped=plan.limits.drop_category, prompt_set=plan.limits.prompt_set),
         },
         code_sha256=code_digest(__name__, *modules_of(c.engine for c in clients)),
         accepted=players.accepted,

@@ -23,9 +23,7 @@ _MARK = re.compile(r"####ANSWER:(?: <answer>)?")
 _ANSWERED = re.compile(r"\banswer(?: is| must be| has to be| will be)?\W{1,4}", re.IGNORECASE)
 
 
-def check_sound(
-    question: Question, steps: Sequence[Step], position: int, said: Written, data: str = ""
-) -> None:
+def check_sound(question: Question, steps: Sequence[Step], position: int, said: Written, data: str = "") -> None:
     """Raise `StepRefused` for remarks that no verifier should learn to make of a sound step.
 
     ``steps`` is the whole trajectory, ``position`` (from 1) that of the step; ``data`` is what the
@@ -63,9 +61,7 @@ def check_grounded(question: Question, taken: Sequence[Step], said: Written) -> 
                 raise StepRefused(f"the {what} names what stands nowhere: {value[:80]}")
 
 
-def foretells(
-    question: Question, taken: Sequence[Step], coming: Sequence[Step], guidance: str
-) -> bool:
+def foretells(question: Question, taken: Sequence[Step], coming: Sequence[Step], guidance: str) -> bool:
     """Whether a guidance names what only a coming step finds: the answer, or a value read there.
 
     The subject of the passage that the very next step cites may be named: it is what to read about.
@@ -110,9 +106,7 @@ def _akin(value: str, pages: Sequence[Passage]) -> bool:
     """Whether each word of a name is one that some text has with another ending, as of a nation."""
     told = set(words_of(" ".join(f"{page.title} {page.text}" for page in pages)).split())
     stems = [word[: max(4, len(word) - 3)] for word in words_of(value).split()]
-    return not value[:1].isdigit() and all(
-        any(word.startswith(stem) for word in told) for stem in stems
-    )
+    return not value[:1].isdigit() and all(any(word.startswith(stem) for word in told) for stem in stems)
 
 
 def _subjects(question: Question, steps: Sequence[Step]) -> list[Passage]:

@@ -82,8 +82,7 @@ def read_trajectory(text: str, data: str = "") -> tuple[tuple[Written, ...], Rep
     lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
     quoted = not written and is_quoted("".join(lines), data)
     if quoted or any(
-        steps and is_planted({"steps": "".join(one.step for one in steps)}, ("steps",), data)
-        for steps in written
+        steps and is_planted({"steps": "".join(one.step for one in steps)}, ("steps",), data) for steps in written
     ):
         raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
@@ -171,14 +170,10 @@ def as_step(written: str, position: int) -> Step:
         format_step(step)
     except StepError as error:
         said = str(error)
-        clause = (
-            TWO_STEPS if said.startswith(_SECOND_STEP_ERRORS) else "the step breaks the grammar"
-        )
+        clause = TWO_STEPS if said.startswith(_SECOND_STEP_ERRORS) else "the step breaks the grammar"
         raise StepRefused(f"{clause}: {one_line(said)}") from None
     if step.number != position:
-        raise StepRefused(
-            f"the step breaks the grammar: it is numbered {step.number}, not {position}"
-        )
+        raise StepRefused(f"the step breaks the grammar: it is numbered {step.number}, not {position}")
     if _SECOND_STEP.search(step.text):
         raise StepRefused(f"{TWO_STEPS}: a second one is numbered in it")
     if step.kind != "Final Answer":
@@ -257,9 +252,7 @@ def _steps(value: Any) -> tuple[Written, ...] | None:
         return None
     found: list[Written] = []
     for one in listed:
-        fields = (
-            {plain_key(key): said for key, said in one.items()} if isinstance(one, dict) else {}
-        )
+        fields = {plain_key(key): said for key, said in one.items()} if isinstance(one, dict) else {}
         text = fields.get("step", fields.get("text")) if fields else one
         if not isinstance(text, str):
             return None

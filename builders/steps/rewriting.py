@@ -88,9 +88,7 @@ class Rewriter:
         """Close connections and the cache; the next use opens them again."""
         self.teachers.close()
 
-    def reword(
-        self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
-    ) -> tuple[list[StepRow], Rewording]:
+    def reword(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> tuple[list[StepRow], Rewording]:
         """The rows, reworded or as they were, in their order, and what became of them.
 
         ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
@@ -112,9 +110,7 @@ class Rewriter:
         reasons = dict(sorted(kept.items()))
         return made, Rewording(self.name, self.simulated, len(made), reworded, reasons)
 
-    async def _reword_all(
-        self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
-    ) -> list[StepRow | str]:
+    async def _reword_all(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> list[StepRow | str]:
         found: dict[int, StepRow | str] = {}
         with progress.bar(total=len(chosen), unit="row", desc="rewording", delay=1) as bar:
 
@@ -160,18 +156,12 @@ class Rewriter:
 def known_rewriter(teachers: object, spec: str) -> Rewriter:
     """The rewriter of a spec; raises ``UserError`` for one that names no model."""
     if not isinstance(teachers, LLMTeachers) or spec.partition(":")[0] == "symbolic":
-        raise UserError(
-            f"--rewrite {spec}: rewords nothing; name a model, as openai:MODEL@http://HOST:8000/v1"
-        )
+        raise UserError(f"--rewrite {spec}: rewords nothing; name a model, as openai:MODEL@http://HOST:8000/v1")
     return Rewriter(teachers)
 
 
 def checkers_of(
-    verified: VerifiedSet,
-    benchmarks: Sequence[str],
-    pool: int | None,
-    seed: int,
-    chosen: Sequence[StepRow],
+    verified: VerifiedSet, benchmarks: Sequence[str], pool: int | None, seed: int, chosen: Sequence[StepRow]
 ) -> dict[str, Checker]:
     """The checkers of the rows' questions by id, as they were when the rows were made.
 
@@ -281,7 +271,5 @@ def places(text: str) -> frozenset[tuple[str, int]]:
     [('passage', 4), ('step', 1), ('step', 2)]
     """
     return frozenset(
-        (noun.lower(), int(number))
-        for noun, listed in _PLACES.findall(text)
-        for number in re.findall(r"\d+", listed)
+        (noun.lower(), int(number)) for noun, listed in _PLACES.findall(text) for number in re.findall(r"\d+", listed)
     )

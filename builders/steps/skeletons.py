@@ -30,9 +30,7 @@ COMMONEST = 20
 """Diagnoses whose common share of all rows is told."""
 
 # A mark that opens twice is read from the second on: else a text of them took quadratic time.
-_QUOTED = re.compile(
-    r"“[^“”]*+”|«[^«»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!\w)‘[^‘’]*+’(?!\w)|(?<!\w)'[^']*+'(?!\w)"
-)
+_QUOTED = re.compile(r"“[^“”]*+”|«[^«»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!\w)‘[^‘’]*+’(?!\w)|(?<!\w)'[^']*+'(?!\w)")
 _SPOKEN = re.compile(r":\s++(?!(?:Passage|Step)s? \d)(?=[^\Wa-z]).*", re.DOTALL)
 _WORD = re.compile(r"\w++(?:['’.&-]\w++)*+")
 _SENTENCE = re.compile(r"[.?!]\s|\A")
@@ -95,9 +93,7 @@ def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
     of_type: dict[str, list[StepRow]] = defaultdict(list)
     for row in rows:
         of_type[row.feedback.error_type].append(row)
-    return {
-        entry.name: _variety(of_type[entry.name]) for entry in TAXONOMY if entry.name in of_type
-    }
+    return {entry.name: _variety(of_type[entry.name]) for entry in TAXONOMY if entry.name in of_type}
 
 
 def common_diagnoses(rows: Sequence[StepRow]) -> float | None:

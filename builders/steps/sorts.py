@@ -28,8 +28,7 @@ _IS_A = re.compile(
 _NOUN = "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS)
 _HEAD = re.compile(rf"(?:{_NOUN})$")
 _ASKS_FOR = re.compile(
-    rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b",
-    re.IGNORECASE,
+    rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b", re.IGNORECASE
 )
 _BORN = re.compile(
     r"\((?:[^()]{0,60}?\b)?(?:born|\d{4} ?[-–—]"

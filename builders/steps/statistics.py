@@ -128,10 +128,7 @@ def counted(rows: Mapping[str, Sequence[StepRow]]) -> dict[str, Any]:
     return {
         **_sizes(everything),
         "splits": {split: _sizes(part) for split, part in rows.items()},
-        "benchmarks": {
-            benchmark: {**_sizes(part), **_by_origin(part)}
-            for benchmark, part in by_benchmark.items()
-        },
+        "benchmarks": {benchmark: {**_sizes(part), **_by_origin(part)} for benchmark, part in by_benchmark.items()},
         "origins": {split: _by_origin(part) for split, part in rows.items()},
         "types": _types(rows),
         "positions": {str(number): _by_origin(part) for number, part in by_position.items()},
@@ -172,12 +169,7 @@ def examples(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
         r for r in injected if _type(r) != _type(first[0])
     ]
     return [
-        {
-            **step_row(row),
-            "error_type": _type(row),
-            "error_category": category(_type(row)),
-            "origin": row.origin,
-        }
+        {**step_row(row), "error_type": _type(row), "error_category": category(_type(row)), "origin": row.origin}
         for row in (*(ideal[:1] or rows[:1]), *first, *other[:1])
     ]
 

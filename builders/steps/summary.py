@@ -25,10 +25,7 @@ def summary(plan: StepsBuild, made: StepStatistics) -> str:
         for name, b in made.benchmarks.items()
     ]
     names = list(made.benchmarks)
-    types = [
-        (entry.name, *(sum(made.types[n].get(entry.name, {}).values()) for n in names))
-        for entry in ERROR_TYPES
-    ]
+    types = [(entry.name, *(sum(made.types[n].get(entry.name, {}).values()) for n in names)) for entry in ERROR_TYPES]
     splits = ", ".join(f"{name} {s['rows']:,} rows" for name, s in made.splits.items())
     out = sum(k["questions"] for k in made.kept_out.values())
     refused = sum(number for reasons in made.refused.values() for number in reasons.values())
@@ -148,16 +145,9 @@ def _by_number(family: Mapping[str, Any]) -> tuple[int, str]:
 
 def mining(plan: Refinement, found: RefinementStatistics) -> str:
     """What a refinement found, where it is."""
-    header = (
-        *("verifier says", "checker says", "step", "plan"),
-        *("differ", "of", "rate", "doubted", "rows"),
-    )
-    clusters = [
-        tuple({**c, "mining_rate": f"{c['mining_rate']:.1%}"}.values()) for c in found.clusters
-    ]
-    counts = ", ".join(
-        f"{number:,} {what}" for what, number in [*found.questions.items(), *found.tries.items()]
-    )
+    header = (*("verifier says", "checker says", "step", "plan"), *("differ", "of", "rate", "doubted", "rows"))
+    clusters = [tuple({**c, "mining_rate": f"{c['mining_rate']:.1%}"}.values()) for c in found.clusters]
+    counts = ", ".join(f"{number:,} {what}" for what, number in [*found.questions.items(), *found.tries.items()])
     lines = [*_weaknesses(found), table([header, *clusters[:SHOWN]]), ""] if clusters else []
     if len(clusters) > SHOWN:
         lines.insert(-1, f"... and {len(clusters) - SHOWN:,} patterns more")
@@ -173,9 +163,7 @@ def mining(plan: Refinement, found: RefinementStatistics) -> str:
     if found.rows < found.wanted:
         lines.append(f"{found.rows:,} rows instead of {found.wanted:,}: there are no more cases")
     if found.simulated:
-        lines.append(
-            "simulated: an engine without a model took part, so no number here is a result"
-        )
+        lines.append("simulated: an engine without a model took part, so no number here is a result")
     lines.append(f"\n{plan.output / REFINED}: {found.rows:,} rows by {found.teacher}")
     lines.append(f"{plan.output / STATISTICS}: all numbers")
     return "\n".join(lines)

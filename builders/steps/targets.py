@@ -97,9 +97,7 @@ def gives_away_next(checker: Checker, taken: Sequence[Step], guidance: str) -> b
     return _tells(checker, set(checker.established(taken)), taken, guidance)
 
 
-def _tells(
-    checker: Checker, spared: AbstractSet[int | None], told: Sequence[Step], guidance: str
-) -> bool:
+def _tells(checker: Checker, spared: AbstractSet[int | None], told: Sequence[Step], guidance: str) -> bool:
     said = [checker.question.question, *(step.text for step in told)]
     known, guide = read(Passage("", (" ".join(said),))), read(Passage("", (guidance,)))
     for place in checker.plan.facts:

@@ -27,9 +27,7 @@ def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
         if verdict is None:
             raise TrajectoryError(f"the checker can't pass a {step.kind} step: step {number + 1}")
         if verdict.error_type != CORRECT:
-            raise TrajectoryError(
-                f"the checker finds {verdict.error_type} in a {step.kind} step: {verdict.diagnosis}"
-            )
+            raise TrajectoryError(f"the checker finds {verdict.error_type} in a {step.kind} step: {verdict.diagnosis}")
         verdicts.append(verdict)
     _answered(checker.question, steps)
     return tuple(verdicts)

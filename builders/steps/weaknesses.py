@@ -19,10 +19,7 @@ from safe_stepwise.records import Question, Step
 from safe_stepwise.taxonomy import CORRECT, category
 
 _AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
-_OF_WHOM = {
-    *(CORRECT, "Contradictory", "Unsupported"),
-    *("Information Miss", "Premature Attribution", "Off-topic"),
-}
+_OF_WHOM = {*(CORRECT, "Contradictory", "Unsupported"), *("Information Miss", "Premature Attribution", "Off-topic")}
 """Labels between which it decides what a step is about."""
 _PLAIN = word_list("stop_words") | word_list("function_words")
 
@@ -37,12 +34,10 @@ class Family:
 
 NO_VERDICT = Family("no verdict", "gives a step no verdict that can be read")
 LOOK_ALIKES = Family(
-    "look-alike names",
-    "misjudges a fact about something whose name is much like another one's of the row",
+    "look-alike names", "misjudges a fact about something whose name is much like another one's of the row"
 )
 AMOUNTS = Family(
-    "numbers and dates compared",
-    "misjudges a deduction from dates, numbers or counts: which is earlier, longer, more",
+    "numbers and dates compared", "misjudges a deduction from dates, numbers or counts: which is earlier, longer, more"
 )
 _DOUBTED = {
     "Attribution": Family("sound facts doubted", "finds an error in a fact rightly read"),
@@ -56,8 +51,7 @@ _FALSE = Family("false facts passed", "passes a fact that its passage denies, or
 _FALLACIES = Family("fallacies passed", "passes a deduction that does not follow")
 _ANSWERS = Family("wrong answers passed", "passes a wrong answer, or one that was not earned")
 _DISORDER = Family(
-    "order of checks lost",
-    "sees an error, but procedural for another, or another for procedural, which come first",
+    "order of checks lost", "sees an error, but procedural for another, or another for procedural, which come first"
 )
 _MIXED = Family("kinds of error mixed up", "sees an error, and names another of its sort")
 _PASSED = {
@@ -70,9 +64,7 @@ _PASSED = {
 }
 """What passes as `Correct`, by the label that it should have, else by that one's category."""
 FAMILIES = tuple(
-    dict.fromkeys(
-        (NO_VERDICT, LOOK_ALIKES, AMOUNTS, *_DOUBTED.values(), *_PASSED.values(), _DISORDER, _MIXED)
-    )
+    dict.fromkeys((NO_VERDICT, LOOK_ALIKES, AMOUNTS, *_DOUBTED.values(), *_PASSED.values(), _DISORDER, _MIXED))
 )
 
 
@@ -111,11 +103,7 @@ def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
     said = read_step(step.text)
     ours = dict.fromkeys(name for item in plan.items for name in item.ends)
     named = dict.fromkeys([*ours, *(page.title for page in question.passages)])
-    return any(
-        alike(one, other) and (said.mentions(one) or said.mentions(other))
-        for one in ours
-        for other in named
-    )
+    return any(alike(one, other) and (said.mentions(one) or said.mentions(other)) for one in ours for other in named)
 
 
 def alike(one: str, other: str) -> bool:

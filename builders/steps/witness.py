@@ -59,9 +59,7 @@ _FRAME = frozenset(
 ) | frozenset(word_list("stop_words"))
 
 
-def bears_out(
-    label: str, plan: Plan, question: Question, previous: Sequence[Step], step: Step
-) -> bool:
+def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Step], step: Step) -> bool:
     """Whether the rule of a label (of the eleven) fires on a step after those accepted before it.
 
     ``Correct`` has to be shown too: every name and number of the step stands where it says, and no
@@ -222,9 +220,7 @@ def _alters(seen: _Seen, triple: Triple) -> bool:
     others = [
         value
         for value in values_in(seen.text.text)
-        if _is_number(value) == _is_number(triple.tail)
-        and not stands_in(value, page)
-        and not _has(triple.head, value)
+        if _is_number(value) == _is_number(triple.tail) and not stands_in(value, page) and not _has(triple.head, value)
     ]
     return bool(others) and _same_words(seen, triple, page)
 
@@ -401,9 +397,7 @@ def _is_number(value: str) -> bool:
 
 
 def _is_accepted(seen: _Seen) -> bool:
-    return normalize_answer(final_answer(seen.step)) in map(
-        normalize_answer, seen.question.accepted
-    )
+    return normalize_answer(final_answer(seen.step)) in map(normalize_answer, seen.question.accepted)
 
 
 def _conclusions(text: str) -> Iterator[str]:

@@ -42,9 +42,7 @@ _DEMONYMS = dict(
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
-def wrong_values(
-    question: Question, item: Item, value: str, choice: int, others: Sequence[Passage] = ()
-) -> list[str]:
+def wrong_values(question: Question, item: Item, value: str, choice: int, others: Sequence[Passage] = ()) -> list[str]:
     """Other values for a fact, at most six, in an order that ``choice`` varies.
 
     ``others`` are passages of another question, where this one's have too few of the sort. There
@@ -66,9 +64,7 @@ def wrong_values(
         page = item.page(question.passages)
         found = [v for v in found if not has_value(page, v)]
     other = [
-        v
-        for v in dict.fromkeys(found)
-        if normal_name(v) not in known and not set(normal_name(v).split()) >= words
+        v for v in dict.fromkeys(found) if normal_name(v) not in known and not set(normal_name(v).split()) >= words
     ]
     start = choice % len(other) if other else 0
     return (other[start:] + other[:start])[:_MOST]

@@ -135,9 +135,7 @@ def parse_spec(text: str) -> Spec:
                 raise ValueError
             values[name] = types[name](number)
         except ValueError as error:
-            raise UserError(
-                f"synthetic spec {text!r}: {name} is {number!r}, not a number: {example}"
-            ) from error
+            raise UserError(f"synthetic spec {text!r}: {name} is {number!r}, not a number: {example}") from error
     if values.get("rows", 0) < 1:
         raise UserError(f"synthetic spec {text!r}: rows must be at least 1: {example}")
     if values["rows"] > MOST_ROWS:
@@ -148,8 +146,7 @@ def parse_spec(text: str) -> Spec:
         return Spec(**values)
     if not LEAST <= values["passages"] <= MOST:
         raise UserError(
-            f"synthetic spec {text!r}: passages (of one sentence each: a small world) must be from "
-            f"{LEAST} to {MOST}"
+            f"synthetic spec {text!r}: passages (of one sentence each: a small world) must be from {LEAST} to {MOST}"
         )
     return SmallSpec(**values)
 
@@ -174,9 +171,7 @@ def generate(
         if i // BLOCK != block:
             block = i // BLOCK
             chance = Random(f"{spec.seed}:{split}:{block}")
-            world = make_world(
-                chance, write, Namer(chance, allowed(split), plain=True) if small else None
-            )
+            world = make_world(chance, write, Namer(chance, allowed(split), plain=True) if small else None)
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
         truth = weighted(rng, NOISE_SHARES) if rng.random() < spec.noise else "none"

@@ -114,10 +114,7 @@ class _Telling:
         have = {told, *RARE[self.owed[told]], "given"} & self.have
         choices = (self.writer.facts[self.kind][told], self.writer.openings[self.kind])
         fitting = [
-            each
-            for choice in choices
-            for each in choice.wordings
-            if each.needs <= have and each.tells == (told,)
+            each for choice in choices for each in choice.wordings if each.needs <= have and each.tells == (told,)
         ]
         named = [each for each in fitting if _names_it(each)]
         short = sorted(named or fitting, key=lambda each: len(each.text))

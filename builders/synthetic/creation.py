@@ -13,9 +13,7 @@ _SPORTS = ("footballer", "politician", "chemist", "cyclist", "bishop", "rower", 
 _EARLY = ("painter", "engraver", "clergyman", "organist", "naval officer", "astronomer")
 
 
-def make_world(
-    rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None
-) -> World:
+def make_world(rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None) -> World:
     """A world drawn from ``rng``, every article written by ``write``, ``names`` given by one."""
     world = World(rng, write, names)
     add_places(world)

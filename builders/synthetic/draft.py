@@ -3,16 +3,7 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from builders.synthetic.world import (
-    Article,
-    Entity,
-    Value,
-    World,
-    copy_of,
-    order_of,
-    start_year,
-    text_of,
-)
+from builders.synthetic.world import Article, Entity, Value, World, copy_of, order_of, start_year, text_of
 from safe_stepwise.records import NoiseType
 
 DATES = {"date of birth", "date of death", "publication date", "inception"}

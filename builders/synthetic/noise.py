@@ -3,18 +3,7 @@
 import re
 from collections.abc import Callable
 
-from builders.synthetic.draft import (
-    DATES,
-    KIN,
-    Draft,
-    Link,
-    answer_chain,
-    choose_gold,
-    label_of,
-    say,
-    walk,
-    winner,
-)
+from builders.synthetic.draft import DATES, KIN, Draft, Link, answer_chain, choose_gold, label_of, say, walk, winner
 from builders.synthetic.people import CREATORS
 from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
 from builders.synthetic.writers import BESIDE, spellings
@@ -49,9 +38,7 @@ def _withhold(draft: Draft, link: Link) -> bool:
         for relation, values in list(copy.facts.items()):
             if head in values:
                 del copy.facts[relation]
-    return not (
-        _together(draft, head, tail) or _shortcut(draft, link) or _still_decided(draft, link)
-    )
+    return not (_together(draft, head, tail) or _shortcut(draft, link) or _still_decided(draft, link))
 
 
 def _shortcut(draft: Draft, link: Link) -> bool:

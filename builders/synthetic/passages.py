@@ -53,9 +53,7 @@ def to_question(
     )
 
 
-def _passage(
-    draft: Draft, e: Entity, is_gold: bool, library: dict[tuple[int, bool], Passage]
-) -> Passage:
+def _passage(draft: Draft, e: Entity, is_gold: bool, library: dict[tuple[int, bool], Passage]) -> Passage:
     if e.key in draft.altered:
         article = draft.article(e)
         return Passage(article.title, article.sentences, is_gold)

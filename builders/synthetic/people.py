@@ -23,9 +23,7 @@ def add_people(world: World) -> None:
                 world,
                 occupation,
                 # Founders come first: what they founded employs and honours the others.
-                1830 + int(rng.random() * 15)
-                if relation == "founded by"
-                else 1882 + int(rng.random() * 75),
+                1830 + int(rng.random() * 15) if relation == "founded by" else 1882 + int(rng.random() * 75),
                 rng.random() < 0.35,
             )
             for _ in range(14 if relation == "director" else 9)
@@ -38,9 +36,7 @@ def add_people(world: World) -> None:
             _family(world, p)
 
 
-def add_person(
-    world: World, occupation: str, birth: int, female: bool, surname: str = ""
-) -> Entity:
+def add_person(world: World, occupation: str, birth: int, female: bool, surname: str = "") -> Entity:
     """A person with dates, places and nationality; everyone born before 1925 has died."""
     rng, names = world.rng, world.names
     surname = surname or names.word(SURNAMES, long=rng.random() < 0.4)

@@ -31,18 +31,14 @@ def add_places(world: World) -> None:
             for _ in range(2):
                 add_town(world, names.word(TOWNS), region)
     world.cemeteries = [
-        world.new("cemetery", f"{names.word(('',), long=True)} Cemetery", listed=False)
-        for _ in range(8)
+        world.new("cemetery", f"{names.word(('',), long=True)} Cemetery", listed=False) for _ in range(8)
     ]
 
 
 def add_town(world: World, name: str, region: Entity, listed: bool = True) -> Entity:
     """A town of the region and its country."""
     town = world.new("town", name, listed=listed)
-    town.facts = {
-        "located in the administrative territorial entity": [region],
-        "country": region.facts["country"],
-    }
+    town.facts = {"located in the administrative territorial entity": [region], "country": region.facts["country"]}
     return town
 
 

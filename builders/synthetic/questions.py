@@ -3,18 +3,7 @@
 from functools import lru_cache
 from random import Random
 
-from builders.synthetic.draft import (
-    DATES,
-    KIN,
-    Draft,
-    Link,
-    answer_chain,
-    choose_gold,
-    label_of,
-    say,
-    walk,
-    winner,
-)
+from builders.synthetic.draft import DATES, KIN, Draft, Link, answer_chain, choose_gold, label_of, say, walk, winner
 from builders.synthetic.wording import (
     ASKED,
     ASKED_FREELY,
@@ -142,9 +131,7 @@ def _partner(rng: Random, a: Entity, relation: str, pool: list[Entity]) -> Entit
 
 
 def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
-    kind, maker = one(
-        rng, (("film", "director"), ("film", "director"), ("song", "performer"), ("book", "author"))
-    )
+    kind, maker = one(rng, (("film", "director"), ("film", "director"), ("song", "performer"), ("book", "author")))
     relation = one(rng, ("date of birth", "date of death", "country of citizenship"))
     first = walk(one(rng, world.by_kind[kind]), [maker, relation])
     second = walk(one(rng, world.by_kind[kind]), [maker, relation])
@@ -200,16 +187,11 @@ def _shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Dra
     relation = one(rng, credits)
     other = film.facts[relation][0]
     pairs = [
-        f
-        for f in world.by_kind["film"]
-        if f.facts["director"][0] is director and f.facts.get(relation) == [other]
+        f for f in world.by_kind["film"] if f.facts["director"][0] is director and f.facts.get(relation) == [other]
     ]
     if len(pairs) > 1 or not isinstance(other, Entity):
         return None
-    links = [
-        Link(film, "director", director, director.name, source=director),
-        Link(film, relation, other, other.name),
-    ]
+    links = [Link(film, "director", director, director.name, source=director), Link(film, relation, other, other.name)]
     draft = Draft(world, rng, truth, style, "intersection", links)
     one_by, two_by = BY["director"], BY[relation]
     phrases = [one_by.format(x=label_of(director)), two_by.format(x=label_of(other))]
@@ -225,12 +207,7 @@ def _shared_film(world: World, rng: Random, truth: NoiseType, style: str) -> Dra
     return draft
 
 
-_PLANS = {
-    "chain": chain,
-    "comparison": _comparison,
-    "bridge": _bridge,
-    "intersection": _intersection,
-}
+_PLANS = {"chain": chain, "comparison": _comparison, "bridge": _bridge, "intersection": _intersection}
 
 
 def plan(world: World, rng: Random, truth: NoiseType, style: str) -> Draft:

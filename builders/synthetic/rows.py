@@ -45,9 +45,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
         passages=passages,
         supporting_facts=facts,
         evidence=tuple(
-            Triple(
-                read.text(head, "head"), read.text(relation, "relation"), read.text(tail, "tail")
-            )
+            Triple(read.text(head, "head"), read.text(relation, "relation"), read.text(tail, "tail"))
             for head, relation, tail in _records(row, "evidence", "head", "relation", "tail")
         ),
         decomposition=_hops(row, len(passages)),
@@ -74,9 +72,7 @@ def _passages(row: Mapping[str, Any]) -> tuple[Passage, ...]:
 
 def _hops(row: Mapping[str, Any], passages: int) -> tuple[Hop, ...]:
     hops = []
-    for question, answer, passage in _records(
-        row, "decomposition", "question", "answer", "passage"
-    ):
+    for question, answer, passage in _records(row, "decomposition", "question", "answer", "passage"):
         if not 1 <= read.integer(passage, "hop's passage") <= passages:
             raise RowError(f"a hop points at passage {passage}, which is not there")
         hops.append(Hop(read.filled_text(question, "hop"), read.text(answer, "answer"), passage))

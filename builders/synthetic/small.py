@@ -29,9 +29,7 @@ def allowed(split: str) -> Callable[[str], bool]:
     return lambda word: sha256(word.encode()).digest()[0] % len(_SPLITS) == place
 
 
-def make_row(
-    world: World, rng: Random, truth: NoiseType, passages: int
-) -> tuple[Draft, list[Entity]]:
+def make_row(world: World, rng: Random, truth: NoiseType, passages: int) -> tuple[Draft, list[Entity]]:
     """A row with exactly the noise ``truth``, and the entities of the passages beside its own."""
     while True:
         draft = chain(world, rng, truth, "musique")

@@ -17,9 +17,7 @@ ASKED: dict[str, list[str]] = _QUESTIONS["asked"]
 ASKED_FREELY: dict[str, list[str]] = _QUESTIONS["asked_freely"]
 COMPARED: list[dict[str, Any]] = _QUESTIONS["compared"]
 SAME: list[dict[str, Any]] = _QUESTIONS["same"]
-INFERENCES: dict[tuple[str, ...], str] = {
-    tuple(each["path"]): each["question"] for each in _QUESTIONS["inferences"]
-}
+INFERENCES: dict[tuple[str, ...], str] = {tuple(each["path"]): each["question"] for each in _QUESTIONS["inferences"]}
 BRIDGED_SAME: list[str] = _QUESTIONS["bridged_same"]
 BRIDGED: dict[str, dict[str, list[str]]] = _QUESTIONS["bridged"]
 BY: dict[str, str] = _QUESTIONS["by"]

@@ -63,20 +63,7 @@ class Article:
     mentions: frozenset[int]
 
 
-KINDS = (
-    "person",
-    "film",
-    "song",
-    "album",
-    "book",
-    "town",
-    "region",
-    "country",
-    "school",
-    "company",
-    "label",
-    "award",
-)
+KINDS = ("person", "film", "song", "album", "book", "town", "region", "country", "school", "company", "label", "award")
 _ONSETS = (
     "b", "br", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kr", "kv", "l", "m", "n", "p", "pl",
     "qu", "r", "s", "sk", "st", "sv", "t", "th", "tr", "v", "vr", "w", "y", "z", "š",
@@ -145,13 +132,7 @@ def start_year(e: Entity) -> int:
 
 def copy_of(e: Entity) -> Entity:
     """A copy whose facts can be changed without touching the world."""
-    return replace(
-        e,
-        facts=dict(e.facts),
-        works=list(e.works),
-        asides=list(e.asides),
-        incidents=list(e.incidents),
-    )
+    return replace(e, facts=dict(e.facts), works=list(e.works), asides=list(e.asides), incidents=list(e.incidents))
 
 
 class Namer:
@@ -161,12 +142,7 @@ class Namer:
     ending, which models read as few tokens.
     """
 
-    def __init__(
-        self,
-        rng: Random,
-        allowed: Callable[[str], bool] = lambda word: True,
-        plain: bool = False,
-    ) -> None:
+    def __init__(self, rng: Random, allowed: Callable[[str], bool] = lambda word: True, plain: bool = False) -> None:
         self.rng = rng
         self.allowed = allowed
         self.plain = plain
@@ -196,9 +172,7 @@ class Namer:
     def title(self, patterns: Sequence[str]) -> str:
         pattern = one(self.rng, patterns)
         second = self.word(("",), long=True) if "{b}" in pattern else ""
-        return pattern.format(
-            a=self.word(("", "a", "o"), long=True), b=second, n=one(self.rng, _NOUNS)
-        )
+        return pattern.format(a=self.word(("", "a", "o"), long=True), b=second, n=one(self.rng, _NOUNS))
 
 
 class World:
@@ -207,12 +181,7 @@ class World:
     ``write`` makes an article of an entity, ``names`` its name.
     """
 
-    def __init__(
-        self,
-        rng: Random,
-        write: Callable[[Entity, Random], Article],
-        names: Namer | None = None,
-    ) -> None:
+    def __init__(self, rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None) -> None:
         self.rng = rng
         self.write = write
         self.names = names or Namer(rng)

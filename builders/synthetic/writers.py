@@ -93,9 +93,7 @@ def _th(day: int) -> str:
 
 
 _DAYS = {day: {"day": str(day), "dd": f"{day:02}", "th": _th(day)} for day in range(1, 32)}
-_MONTHS = {
-    n: {"month": month, "mon": month[:3], "mm": f"{n:02}"} for n, month in enumerate(MONTHS, 1)
-}
+_MONTHS = {n: {"month": month, "mon": month[:3], "mm": f"{n:02}"} for n, month in enumerate(MONTHS, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +143,7 @@ class Writer:
 
     def day(self, day: Day) -> str:
         """A day as this author writes it."""
-        return self.dates[day.month_first].format_map(
-            {**_MONTHS[day.month], **_DAYS[day.day], "year": day.year}
-        )
+        return self.dates[day.month_first].format_map({**_MONTHS[day.month], **_DAYS[day.day], "year": day.year})
 
     def town(self, name: str) -> str:
         """A town's name; one that is told with its region as this author tells it."""
@@ -209,9 +205,7 @@ class _Reading:
         found = self.found
         for section, known in (("opening", TOLD), ("facts", TOLD), ("remarks", REMARKS)):
             _keys(section, found[section], known)
-        dates = [
-            _filled("dates", each, ("year",), _DAY) for each in _texts("dates", found["dates"])
-        ]
+        dates = [_filled("dates", each, ("year",), _DAY) for each in _texts("dates", found["dates"])]
         if len(dates) > 2:
             raise _Amiss("dates: one way of writing a day or two")
         (place,) = _texts("place", [found["place"]])
@@ -239,17 +233,13 @@ class _Reading:
             order |= dict.fromkeys([REST] if text == REST else _told(found))
         for key in TOLD[kind]:
             if sum(each.needs == {key} for each in made) < LEAST:
-                raise _Amiss(
-                    f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact"
-                )
+                raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
         return {key: Choice(each for each in made if key in each.tells) for key in order}
 
     def _remarks(self, key: str) -> list[Wording]:
         made = self._wordings(key, self.found["remarks"][key], REMARKS[key])
         for each in made:
-            if key.startswith(("beside", "works")) and not _SUBJECTS & {
-                of for _, _, of, _ in each.fields
-            }:
+            if key.startswith(("beside", "works")) and not _SUBJECTS & {of for _, _, of, _ in each.fields}:
                 raise _Amiss(f"remarks {key}: {each.text!r} lacks {{{REMARKS[key][0]}}}")
         return made
 

@@ -20,15 +20,7 @@ from builders.verified import features, left_out
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, Collected, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample, rendered
-from builders.verified.statistics import (
-    TRUTH,
-    InputSource,
-    Kind,
-    Known,
-    SampleCounts,
-    Statistics,
-    libraries,
-)
+from builders.verified.statistics import TRUTH, InputSource, Kind, Known, SampleCounts, Statistics, libraries
 from builders.verified.tally import Tally
 from builders.verified.teachers.published import lists_of
 from builders.work import publishing
@@ -132,9 +124,7 @@ def _forget(plan: Build, release: Path) -> None:
         publishing.forget(plan.work)
 
 
-def _write(
-    plan: Build, done: Collected, release: Path, tally: Tally
-) -> tuple[_Files, SampleCounts | None]:
+def _write(plan: Build, done: Collected, release: Path, tally: Tally) -> tuple[_Files, SampleCounts | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows.
 
     Returns them, and what came of the sample.
@@ -142,9 +132,7 @@ def _write(
     name = plan.benchmark
     sample = EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
     writers = {
-        (dataset, config): SplitWriter(
-            release / dataset / "new" / config, split, _features(dataset, config)
-        )
+        (dataset, config): SplitWriter(release / dataset / "new" / config, split, _features(dataset, config))
         for dataset in DATASETS
         for config, split in _splits(plan, dataset).items()
     }
@@ -197,12 +185,7 @@ def _features(dataset: str, config: str) -> Any:
 
 
 def _statistics(
-    plan: Build,
-    source: InputSource,
-    done: Collected,
-    tally: Tally,
-    files: _Files,
-    evaluation: SampleCounts | None,
+    plan: Build, source: InputSource, done: Collected, tally: Tally, files: _Files, evaluation: SampleCounts | None
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
     for (kind, type_), number in tally.rows.items():

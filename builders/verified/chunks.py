@@ -120,9 +120,7 @@ class Chunk:
         """The same, and whether a question is known to be noise: of made-up ones; to score with."""
         if isinstance(self.rows, Synthetic):
             made = generate(self.rows.spec, self.start, self.start + self.rows.rows, self.split)
-            return [
-                (n, question, truth not in SOUND) for n, (question, truth) in enumerate(made)
-            ], []
+            return [(n, question, truth not in SOUND) for n, (question, truth) in enumerate(made)], []
         rejects: list[Reject] = []
         read = read_rows(self.rows, self._parsed, rejects)
         return [(index, question, truth) for index, (question, truth) in read], rejects
@@ -173,9 +171,7 @@ def _key(chunk: Chunk) -> str:
     return digest_of(head, chunk.rows)
 
 
-async def _verify_all(
-    questions: list[Question], teachers: Teachers
-) -> tuple[list[Label], Counter[str]]:
+async def _verify_all(questions: list[Question], teachers: Teachers) -> tuple[list[Label], Counter[str]]:
     """Labels in the questions' order, and the teachers' replies by class."""
     ours = [teachers() for _ in questions]
     labels = await asyncio.gather(*map(_verified, questions, ours))

@@ -152,11 +152,7 @@ def collect(plan: Build, done: Collected) -> None:
     (plan.work / "shards").mkdir(parents=True, exist_ok=True)
     rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
     work = Work(
-        functools.partial(jobs, plan),
-        plan.teacher,
-        plan.work,
-        f"{plan.benchmark} {plan.split}",
-        check=rejecting.check,
+        functools.partial(jobs, plan), plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=rejecting.check
     )
     executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
     total = functools.partial(_total, plan)

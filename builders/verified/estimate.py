@@ -96,9 +96,7 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
     saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
     lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
     if plan.teacher.allowance.max_tokens or plan.teacher.allowance.effort:
-        lines.append(
-            "Replies of a role with a limit or an effort of its own are counted at its limit."
-        )
+        lines.append("Replies of a role with a limit or an effort of its own are counted at its limit.")
     lines.append(
         "The cache is looked into for extraction only: what else is asked depends on the replies,"
         " so after a run, or a part of one, far less is owed than this."
@@ -109,9 +107,7 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
     return "\n".join(lines)
 
 
-def _read(
-    question: Question, number: int, said: int, client: Client, work: dict[str, Work]
-) -> None:
+def _read(question: Question, number: int, said: int, client: Client, work: dict[str, Work]) -> None:
     """Extraction and gleaning of a passage that no earlier question had."""
     read = extraction_request(question, number)
     if client.stored(read) is not None:
@@ -124,13 +120,7 @@ def _read(
         _add(work, glean, client.allowance, REPLY_TOKENS["glean"], more)
 
 
-def _add(
-    work: dict[str, Work],
-    request: Request,
-    allowance: Allowance,
-    completion: int,
-    more_prompt: int = 0,
-) -> None:
+def _add(work: dict[str, Work], request: Request, allowance: Allowance, completion: int, more_prompt: int = 0) -> None:
     sent, share = allowance.applied(request), work[request.role]
     characters = sum(len(message.content) for message in sent.messages)
     share.calls += 1

@@ -151,9 +151,7 @@ def without_passage(question: Question, number: int) -> Question:
         question,
         passages=tuple(question.passages[n - 1] for n in left),
         evidence=tuple(map(moved, question.evidence)),
-        decomposition=tuple(
-            replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition
-        ),
+        decomposition=tuple(replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition),
     )
 
 
@@ -161,12 +159,7 @@ def without_passage(question: Question, number: int) -> Question:
 
 
 def _of_folder(
-    folder: Path,
-    benchmarks: Sequence[str],
-    split: str,
-    limit: int | None,
-    seed: int,
-    whole: bool,
+    folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int, whole: bool
 ) -> Questions:
     _refuse_whole_sample(str(folder), split, whole)
     dataset = dataset_folder(folder, VERIFIED)
@@ -217,18 +210,13 @@ def _split_of(split: str) -> str:
 # ----------------------------------------------------------------------------- files and Hub copies
 
 
-def _parts(
-    source: str, benchmarks: Sequence[str], split: str | None
-) -> list[tuple[str, str | None, str]]:
+def _parts(source: str, benchmarks: Sequence[str], split: str | None) -> list[tuple[str, str | None, str]]:
     """What to read: source, benchmark if known, split."""
     hub = None if Path(source).exists() else HubSource.read(source)
     if hub is not None and hub.config is None and hub.repo.endswith(f"/{VERIFIED}"):
         revision = f"@{hub.revision}" if hub.revision else ""
         asked = split or TEST
-        return [
-            (f"{hub.repo}:{_config(name, asked)}{revision}", name, asked)
-            for name in benchmarks or BENCHMARKS
-        ]
+        return [(f"{hub.repo}:{_config(name, asked)}{revision}", name, asked) for name in benchmarks or BENCHMARKS]
     if len(benchmarks) > 1:
         raise UserError(f"{source}: holds rows of one benchmark; give one --benchmark")
     config = (hub.config if hub else None) or ""
@@ -238,11 +226,7 @@ def _parts(
 
 
 def question_of(
-    row: Mapping[str, Any],
-    benchmark: str | None,
-    split: str,
-    seed: int = 0,
-    whole: bool = False,
+    row: Mapping[str, Any], benchmark: str | None, split: str, seed: int = 0, whole: bool = False
 ) -> Question:
     """The question of a row in any of the shapes; raises RowError with the reason.
 
@@ -288,22 +272,13 @@ def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
         hops=fields.integer(row.get("hops") or 0, "hops"),
         passages=passages,
         supporting_facts=_annotations(
-            row,
-            "supporting_facts",
-            {"title": fields.text, "sentence": _number(0, fields.MOST - 1)},
-            SupportingFact,
+            row, "supporting_facts", {"title": fields.text, "sentence": _number(0, fields.MOST - 1)}, SupportingFact
         ),
-        evidence=_annotations(
-            row, "evidence", dict.fromkeys(("head", "relation", "tail"), fields.text), Triple
-        ),
+        evidence=_annotations(row, "evidence", dict.fromkeys(("head", "relation", "tail"), fields.text), Triple),
         decomposition=_annotations(
             row,
             "decomposition",
-            {
-                "question": fields.text,
-                "answer": fields.text,
-                "passage": _number(1, len(passages), or_none=True),
-            },
+            {"question": fields.text, "answer": fields.text, "passage": _number(1, len(passages), or_none=True)},
             Hop,
         ),
     )
@@ -343,10 +318,7 @@ def _passage(content: Any, what: str) -> Passage:
 
 
 def _annotations(
-    row: Mapping[str, Any],
-    name: str,
-    columns: Mapping[str, Callable[[Any, str], Any]],
-    record: Callable[..., T],
+    row: Mapping[str, Any], name: str, columns: Mapping[str, Callable[[Any, str], Any]], record: Callable[..., T]
 ) -> tuple[T, ...]:
     """``columns`` read a value, and know its place for what they refuse."""
     found = fields.records(row.get(name) or [], tuple(columns), name)

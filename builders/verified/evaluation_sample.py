@@ -69,9 +69,7 @@ def with_passages(row: dict[str, Any], seed: int, most: int = PASSAGES) -> dict[
     return {
         **row,
         "passages": [passages[n - 1] for n in kept],
-        "decomposition": [
-            {**hop, "passage": renumbered.get(hop["passage"])} for hop in row["decomposition"]
-        ],
+        "decomposition": [{**hop, "passage": renumbered.get(hop["passage"])} for hop in row["decomposition"]],
     }
 
 

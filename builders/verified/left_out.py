@@ -28,14 +28,9 @@ def of_others(plan: Build) -> dict[str, list[bytes]]:
     return {name: _of_others(plan, name) for name in FILES}
 
 
-def publish(
-    plan: Build, kept: Mapping[str, Sequence[bytes]], lists: Sequence[QuestionList], tally: Tally
-) -> None:
+def publish(plan: Build, kept: Mapping[str, Sequence[bytes]], lists: Sequence[QuestionList], tally: Tally) -> None:
     """Write both files: the lines that are ``kept``, then those of this build."""
-    new = {
-        REJECTS: (plan.work / REJECTS).read_bytes(),
-        UNMATCHED: b"".join(_unmatched(plan, lists, tally)),
-    }
+    new = {REJECTS: (plan.work / REJECTS).read_bytes(), UNMATCHED: b"".join(_unmatched(plan, lists, tally))}
     for name in FILES:
         publishing.publish_lines(plan.output / name, b"".join([*kept[name], new[name]]))
 
@@ -58,9 +53,7 @@ def _of_others(plan: Build, name: str) -> list[bytes]:
             row = shaped(parse_json(line), Mapping[str, Any])
             ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
         except (ValueError, KeyError) as error:
-            raise UserError(
-                f"{file}:{number}: is not of a build ({error}); mend the line or remove it"
-            ) from None
+            raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None
         if not ours:
             kept.append(line + b"\n")
     return kept

@@ -68,11 +68,7 @@ def annotated(asked: Sequence[Question], folder: Path) -> list[Question]:
 
 
 def verified_rows(
-    benchmark: str,
-    file: Path,
-    split: str,
-    ids: Container[str] | None = None,
-    said: Callable[[str], object] = print,
+    benchmark: str, file: Path, split: str, ids: Container[str] | None = None, said: Callable[[str], object] = print
 ) -> Iterator[Labelled]:
     """The questions of a benchmark's file (those of ``ids``) with their labels by annotations.
 
@@ -105,9 +101,7 @@ def sure(
     unsaid = [label for found in rows.values() for _, label in found if label.confidence is None]
     if least and (noise := sum(label.unverifiable for label in unsaid)):
         said(f"{noise} labels of noise say no confidence: --min-confidence leaves them as they are")
-    return {
-        name: [(q, doubted(label, least)) for q, label in found] for name, found in rows.items()
-    }
+    return {name: [(q, doubted(label, least)) for q, label in found] for name, found in rows.items()}
 
 
 def _annotated(question: Question, whole: Question, folder: Path) -> Question:
@@ -180,12 +174,9 @@ def _as_told(question: Question, old: Passage, new: Passage) -> Question:
                 question,
                 answer=answer,
                 aliases=question.aliases if answer == question.answer else (),
-                evidence=tuple(
-                    replace(t, tail=other) if t.tail == value else t for t in question.evidence
-                ),
+                evidence=tuple(replace(t, tail=other) if t.tail == value else t for t in question.evidence),
                 decomposition=tuple(
-                    replace(hop, answer=other) if hop.answer == value else hop
-                    for hop in question.decomposition
+                    replace(hop, answer=other) if hop.answer == value else hop for hop in question.decomposition
                 ),
             )
     return question
@@ -220,9 +211,7 @@ def _with_other(first: str, parts: Sequence[str], value: str, other: str, new: s
 
 
 def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
-    return _read(
-        files, lambda row: (_question(row, benchmark), shaped(label_of(row), Label, "the label"))
-    )
+    return _read(files, lambda row: (_question(row, benchmark), shaped(label_of(row), Label, "the label")))
 
 
 def _question(row: Mapping[str, Any], benchmark: str) -> Question:
@@ -243,6 +232,4 @@ def _read(
 
 
 def _absent(folder: Path, what: str) -> UserError:
-    return UserError(
-        f"{folder}: no {what} in it; give the --output of build_verified or regenerate"
-    )
+    return UserError(f"{folder}: no {what} in it; give the --output of build_verified or regenerate")

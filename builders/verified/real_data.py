@@ -29,13 +29,10 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
         if labels.exists():
             published |= read_published(labels)
             files = ((data / f"{name}_{part}.jsonl", split) for part, split in SPLITS.items())
-            rows[name] = once(
-                row for f, split in files if f.exists() for row in verified_rows(name, f, split)
-            )
+            rows[name] = once(row for f, split in files if f.exists() for row in verified_rows(name, f, split))
     if not rows:
         lacking = "no *_published_labels.jsonl there" if data.is_dir() else "no such folder"
         raise UserError(
-            f"{data}: {lacking}; name the folder with --data, or score a build with --verified DIR"
-            " --published FILE"
+            f"{data}: {lacking}; name the folder with --data, or score a build with --verified DIR --published FILE"
         )
     return published, rows

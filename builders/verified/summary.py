@@ -63,8 +63,7 @@ def _remarks(plan: Build, statistics: Statistics) -> list[str]:
         lines.append(f"\nevaluation sample: {sample.rows} rows")
         if sample.left_out:
             lines[-1] += (
-                f"; {sample.left_out} verified rows cannot have exactly {sample.passages} passages"
-                " and were left out"
+                f"; {sample.left_out} verified rows cannot have exactly {sample.passages} passages and were left out"
             )
     if statistics.listed is not None:
         lines += _by_lists(plan, statistics.listed)

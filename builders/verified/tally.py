@@ -24,9 +24,7 @@ class Tally:
     ``published`` are others' labels by id, to score with; ``lists`` those that labelled the rows.
     """
 
-    def __init__(
-        self, published: Mapping[str, bool] | None, lists: Sequence[QuestionList] = ()
-    ) -> None:
+    def __init__(self, published: Mapping[str, bool] | None, lists: Sequence[QuestionList] = ()) -> None:
         self.rows = Counter[tuple[str, str]]()
         """By kind of question and noise type."""
         self.seen = Counter[Seen]()
@@ -109,15 +107,11 @@ class Tally:
                 del rows[EXAMPLES:]
 
 
-def _seen(
-    table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None
-) -> Iterator[Seen]:
+def _seen(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Seen]:
     """What was found of each row of which others know, or made up, whether it is noise."""
     known: Iterable[bool | None] = table.column("known_noise").to_pylist()
     if published is not None:
         known = map(published.get, table.column("id").to_pylist())
-    for is_noise, type_, sure in zip(
-        known, types, table.column("confidence").to_pylist(), strict=True
-    ):
+    for is_noise, type_, sure in zip(known, types, table.column("confidence").to_pylist(), strict=True):
         if is_noise is not None:
             yield is_noise, type_, sure

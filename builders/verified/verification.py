@@ -106,9 +106,7 @@ async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Tri
     return found
 
 
-def validate(
-    question: Question, graph: KnowledgeGraph, proposal: Proposal
-) -> tuple[NoiseType, str]:
+def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> tuple[NoiseType, str]:
     """Noise type and explanation of a proposal, after checking what it claims against the graph."""
     if proposal.settled or proposal.noise_type != "none":
         return proposal.noise_type, proposal.explanation
@@ -123,9 +121,7 @@ def validate(
     return _validate_chain(question, graph, proposal.path)
 
 
-def _validate_chain(
-    question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
-) -> tuple[NoiseType, str]:
+def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:
     """A chain must lead from where it starts to the answer, by single-valued hops."""
     names = [name for t in reversed(path) for name in (t.tail, t.head)]
     accepted = question.accepted
@@ -186,9 +182,7 @@ def _one_value(one: str, other: str, graph: KnowledgeGraph) -> bool:
     return graph.same(one, other) or similar(one, other) or same_nation(clean(one), clean(other))
 
 
-def _validate_comparison(
-    question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]
-) -> tuple[NoiseType, str]:
+def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:
     """A comparison needs two branches whose values give the answer."""
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
     if len(branches) < 2:

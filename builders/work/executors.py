@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from builders.work.processes import wait_for
-from builders.work.ranks import (
-    J,
-    Survey,
-    Work,
-    first_failure,
-    new_attempt,
-    python_path,
-    rank_of,
-    survey,
-)
+from builders.work.ranks import J, Survey, Work, first_failure, new_attempt, python_path, rank_of, survey
 from builders.work.shards import Shard, process, stored
 from builders.work.workers import in_order
 from safe_stepwise.errors import UserError
@@ -125,8 +116,7 @@ def _require(executor: Executor) -> None:
             importlib.import_module(module)
         except ImportError:
             raise UserError(
-                f"--engine {executor.name} needs {module}: "
-                "pip install -e '.[distributed]', or leave --engine out"
+                f"--engine {executor.name} needs {module}: pip install -e '.[distributed]', or leave --engine out"
             ) from None
 
 
@@ -177,9 +167,7 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, found: Survey) -> NoRetur
 
     partition = slurm.partition or os.environ.get("SBATCH_PARTITION")
     if partition is None:
-        raise UserError(
-            "--engine slurm: name a partition, with --slurm-partition; sinfo lists them"
-        )
+        raise UserError("--engine slurm: name a partition, with --slurm-partition; sinfo lists them")
     logger.disable("datatrove")
     attempt = new_attempt(work)
     here = f"PYTHONPATH='{python_path()}' PATH='{Path(sys.executable).parent}':\"$PATH\""
@@ -229,9 +217,7 @@ def _is_queued(job: str) -> bool:
             ["squeue", "--noheader", "--jobs", job], capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise UserError(
-            f"squeue cannot be run ({error.strerror}), so who knows of job {job}"
-        ) from None
+        raise UserError(f"squeue cannot be run ({error.strerror}), so who knows of job {job}") from None
     if asked.returncode and "invalid job id" not in asked.stderr.lower():
         raise UserError(f"squeue does not say how job {job} stands: {asked.stderr.strip()}")
     return bool(asked.stdout.strip()) and not asked.returncode

@@ -105,10 +105,7 @@ def records(value: Any, columns: tuple[str, ...], what: str) -> list[tuple[Any, 
         value = _json(value, what)
     if isinstance(value, Mapping):
         return _transposed(value, columns, what)
-    return [
-        _record(item, columns, f"{what} {number}")
-        for number, item in enumerate(items(value, what), 1)
-    ]
+    return [_record(item, columns, f"{what} {number}") for number, item in enumerate(items(value, what), 1)]
 
 
 def _record(item: Any, columns: tuple[str, ...], what: str) -> tuple[Any, ...]:
@@ -122,9 +119,7 @@ def _record(item: Any, columns: tuple[str, ...], what: str) -> tuple[Any, ...]:
     return tuple(item)
 
 
-def _transposed(
-    value: Mapping[str, Any], columns: tuple[str, ...], what: str
-) -> list[tuple[Any, ...]]:
+def _transposed(value: Mapping[str, Any], columns: tuple[str, ...], what: str) -> list[tuple[Any, ...]]:
     missing = next((column for column in columns if column not in value), None)
     if missing is not None:
         raise RowError(f"{what} has no column {missing!r}")

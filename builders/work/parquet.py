@@ -72,9 +72,7 @@ class SplitWriter:
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file_rows.append(0)
-            self._writer = pq.ParquetWriter(
-                self._part(len(self._file_rows) - 1), self._schema, compression="zstd"
-            )
+            self._writer = pq.ParquetWriter(self._part(len(self._file_rows) - 1), self._schema, compression="zstd")
         self._writer.write_table(group, row_group_size=ROWS_PER_GROUP)
         self._file_rows[-1] += rows
         self._arrow_bytes += group.nbytes

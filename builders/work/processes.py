@@ -16,16 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from builders.work.ranks import (
-    RankError,
-    Survey,
-    Work,
-    first_failure,
-    new_attempt,
-    note,
-    python_path,
-    rank_of,
-)
+from builders.work.ranks import RankError, Survey, Work, first_failure, new_attempt, note, python_path, rank_of
 from builders.work.workers import end_with_parent
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress
@@ -110,9 +101,7 @@ def _end(launcher: BaseProcess, attempt: Path) -> None:
         launcher.join()
 
 
-def _launch(
-    run: Callable[[Step, int, int, Path], None], step: Step, ranks: int, workers: int, attempt: Path
-) -> None:
+def _launch(run: Callable[[Step, int, int, Path], None], step: Step, ranks: int, workers: int, attempt: Path) -> None:
     """The launcher: run an engine with its output in a file."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -132,11 +121,7 @@ def _run_datatrove(step: Step, ranks: int, workers: int, attempt: Path) -> None:
     from datatrove.executor.local import LocalPipelineExecutor
 
     executor = LocalPipelineExecutor(
-        [step],
-        tasks=ranks,
-        workers=min(ranks, workers),
-        logging_dir=str(attempt / "datatrove"),
-        skip_completed=False,
+        [step], tasks=ranks, workers=min(ranks, workers), logging_dir=str(attempt / "datatrove"), skip_completed=False
     )
     executor.run()
 

@@ -45,8 +45,7 @@ def read_statistics(dataset: Path, kind: Any = Versioned) -> list[dict[str, Any]
     files = sorted((dataset / STATISTICS).glob("*.json"))
     if not files and any(dataset.iterdir()):
         raise UserError(
-            f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); "
-            "choose another --output"
+            f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); choose another --output"
         )
     return [read_record(file, "choose another --output", kind) for file in files]
 
@@ -91,12 +90,7 @@ def recover(final: Path) -> None:
 
 @contextmanager
 def building(
-    output: Path,
-    datasets: Sequence[str],
-    version: str,
-    work: Path,
-    done: Callable[[], str],
-    kind: Any = Versioned,
+    output: Path, datasets: Sequence[str], version: str, work: Path, done: Callable[[], str], kind: Any = Versioned
 ) -> Iterator[None]:
     """Hold the output folder while its datasets are built in ``work``, and mend what a crash left.
 

@@ -136,9 +136,7 @@ def python_path() -> str:
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 
-def _run(
-    work: Work[Any], numbers: tuple[int, ...], attempt: Path, data: object, rank: int, ranks: int
-) -> None:
+def _run(work: Work[Any], numbers: tuple[int, ...], attempt: Path, data: object, rank: int, ranks: int) -> None:
     """One rank, as datatrove calls it, makes each ``ranks``-th of the chunks ``numbers``."""
     running = attempt / "running" / f"{rank:05d}"
     mine = numbers[rank::ranks]

@@ -64,10 +64,7 @@ def _pool(workers: int, own_processes: bool) -> Executor:
         return ThreadPoolExecutor(workers)
     # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
     return ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=end_with_parent,
-        initargs=(_exit,),
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent, initargs=(_exit,)
     )
 
 

@@ -44,11 +44,7 @@ ASKED: Mapping[str, tuple[Asked, ...]] = {
     STEPS: (
         Asked(LABEL, "Is the step's label right?", _JUDGED),
         Asked("diagnosis", "Is the diagnosis true?", _plain("true", "false", "debatable")),
-        Asked(
-            "guidance",
-            "Is the guidance good?",
-            {"good": "good", "reveals": "gives the answer away", "bad": "bad"},
-        ),
+        Asked("guidance", "Is the guidance good?", {"good": "good", "reveals": "gives the answer away", "bad": "bad"}),
         Asked(INSTEAD, "Which label instead? (if you like)", _plain(*labels())),
     ),
 }

@@ -101,10 +101,7 @@ def read(files: Iterable[Path]) -> list[Judgement]:
     for where, judgement in (one for file in files for one in _lines(file)):
         first = first or (judgement, where)
         if (judgement.of, judgement.sample) != (first[0].of, first[0].sample):
-            raise UserError(
-                f"{where}: judges another sample than {first[1]}; score the files of one sample at "
-                "a time"
-            )
+            raise UserError(f"{where}: judges another sample than {first[1]}; score the files of one sample at a time")
         key = judgement.reviewer, judgement.key
         if key in found:
             raise UserError(
@@ -113,8 +110,7 @@ def read(files: Iterable[Path]) -> list[Judgement]:
             )
         if rows.setdefault(judgement.key, judgement.row) != judgement.row:
             raise UserError(
-                f"{where}: its row {printable(judgement.id)!r} has other content in an earlier "
-                f"line; {_AGAIN}"
+                f"{where}: its row {printable(judgement.id)!r} has other content in an earlier line; {_AGAIN}"
             )
         found[key] = judgement, where
     judgements = [judgement for judgement, _ in found.values()]
@@ -127,9 +123,7 @@ def _lines(file: Path) -> Iterator[tuple[str, Judgement]]:
     try:
         lines = file.read_bytes().splitlines()
     except OSError as error:
-        raise UserError(
-            f"{file}: cannot be read ({error.strerror}); give files that the page exported"
-        ) from None
+        raise UserError(f"{file}: cannot be read ({error.strerror}); give files that the page exported") from None
     if not lines:
         raise UserError(f"{file}: holds no judgement; export it from the page")
     for number, line in enumerate(lines, 1):

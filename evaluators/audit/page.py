@@ -39,8 +39,7 @@ def shown(sample: Sample, meanings: Mapping[str, str]) -> dict[str, Any]:
                 "text": one.text,
                 # Whatever has a key of its own; the other is a list to choose from.
                 "answers": [
-                    [answer, words, "" if one.name == INSTEAD else next(keys)]
-                    for answer, words in one.answers.items()
+                    [answer, words, "" if one.name == INSTEAD else next(keys)] for answer, words in one.answers.items()
                 ],
                 "optional": one.name == INSTEAD,
             }

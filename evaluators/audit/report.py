@@ -29,10 +29,7 @@ def told(scores: Scores) -> str:
     ]
     if scores.agreement:
         heads = ("reviewer", "reviewer", "question", "rows", "equal", "Cohen's kappa")
-        pairs = [
-            (p.one, p.other, p.question, p.rows, f"{p.share:.3f}", _number(p.kappa))
-            for p in scores.agreement
-        ]
+        pairs = [(p.one, p.other, p.question, p.rows, f"{p.share:.3f}", _number(p.kappa)) for p in scores.agreement]
         parts.append(table([heads, *pairs]))
     if scores.doubts:
         parts.append(_doubts(scores))
@@ -46,9 +43,7 @@ def write_scores(scores: Scores, output: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_lines(output, [text])
     except OSError as error:
-        raise UserError(
-            f"{output}: cannot be written ({error.strerror}); choose another --output"
-        ) from None
+        raise UserError(f"{output}: cannot be written ({error.strerror}); choose another --output") from None
 
 
 _LABEL = ("rows", "label right", "95% interval")

@@ -88,9 +88,7 @@ def _label_rows(folder: Path, ids: Sequence[str]) -> Iterator[Row]:
 def _labeled(folder: Path) -> dict[str, list[Path]]:
     dataset = dataset_folder(folder, VERIFIED)
     if dataset is None or not (files := labeled_files(dataset)):
-        raise UserError(
-            f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate"
-        )
+        raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate")
     return files
 
 
@@ -106,9 +104,7 @@ def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
                 "sentences": list(p.sentences),
                 "gold": p.is_gold,
                 "supporting": [
-                    fact.sentence
-                    for fact in asked.supporting_facts
-                    if p.is_gold and fact.title == p.title
+                    fact.sentence for fact in asked.supporting_facts if p.is_gold and fact.title == p.title
                 ],
             }
             for p in asked.passages
@@ -142,8 +138,7 @@ def _step_files(folder: Path) -> list[Path]:
     dataset = dataset_folder(folder, VERIFIER_STEPS)
     if dataset is None or not (files := parquet_files(dataset, STEPS)):
         raise UserError(
-            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or "
-            "regenerate"
+            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
         )
     return files
 
@@ -159,8 +154,7 @@ def _step_row(row: Mapping[str, Any]) -> Row:
     shown = {
         **{name: shaped(row[name], str, name) for name in _TEXTS},
         "passages": [
-            {name: shaped(passage[name], str, name) for name in ("title", "text")}
-            for passage in row["passages"]
+            {name: shaped(passage[name], str, name) for name in ("title", "text")} for passage in row["passages"]
         ],
         "previous_steps": [*shaped(row["previous_steps"], list[str], "previous_steps")],
         "label": stratum[1],

@@ -10,17 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from evaluators.audit.asked import (
-    ASKED,
-    INSTEAD,
-    LABEL,
-    LACKS,
-    PARTS,
-    RIGHT,
-    SOUND,
-    WRONG,
-    YES,
-)
+from evaluators.audit.asked import ASKED, INSTEAD, LABEL, LACKS, PARTS, RIGHT, SOUND, WRONG, YES
 from evaluators.audit.judgements import Judgement
 from evaluators.audit.rows import Key
 from evaluators.comparison.significance import cohens_kappa, wilson
@@ -204,7 +194,4 @@ def _doubts(rows: Iterable[Sequence[Judgement]]) -> Iterable[Doubt]:
         if wrong or disagree:
             instead = {j.answers[INSTEAD] for j in those if INSTEAD in j.answers}
             notes = tuple(j.note for j in those if j.note)
-            yield Doubt(
-                *(first.benchmark, first.id, first.stratum),
-                *(wrong, disagree, tuple(sorted(instead)), notes),
-            )
+            yield Doubt(*(first.benchmark, first.id, first.stratum), *(wrong, disagree, tuple(sorted(instead)), notes))

@@ -58,11 +58,7 @@ def _alone(source: Source, pool: Pool, seed: int) -> Iterator[Case | tuple[Setti
     facts = dict.fromkeys(hop[0] for hop in hops if len(hop) == 1)
     for fact in facts:
         grounds = replace(
-            source.grounds,
-            answers=(fact.tail,),
-            paths=((fact,),),
-            starts=(fact.head,),
-            is_branched=False,
+            source.grounds, answers=(fact.tail,), paths=((fact,),), starts=(fact.head,), is_branched=False
         )
         for kind in KINDS:
             said = _exchanged(pool, fact, kind, f"{seed} {source.id} {fact.head} {fact.relation}")

@@ -48,9 +48,7 @@ class Score:
     f1: float | None
 
 
-def judged(
-    judges: Iterable[Judge], chains: Iterable[Written], grounds: Mapping[str, Grounds]
-) -> list[Judged]:
+def judged(judges: Iterable[Judge], chains: Iterable[Written], grounds: Mapping[str, Grounds]) -> list[Judged]:
     """Every judge's verdict on every chain; ``grounds`` by the chain's id."""
     found = []
     chains = list(chains)
@@ -79,9 +77,7 @@ def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label
     return Score(label, len(meant), precision, recall, round(2 * hits / both, 4) if both else None)
 
 
-def results(
-    chains: Sequence[Written], readings: Readings, verdicts: Sequence[Judged], who: str
-) -> dict[str, Any]:
+def results(chains: Sequence[Written], readings: Readings, verdicts: Sequence[Judged], who: str) -> dict[str, Any]:
     """All numbers. Rules are held against the labels that both readers give, and each reader's."""
     first, second = ({id_: r.label for id_, r in reader.items()} for reader in readings)
     agreed = {id_: label for id_, label in first.items() if second[id_] == label}
@@ -93,8 +89,7 @@ def results(
         against = {"both readers": agreed, "reader 1": first, "reader 2": second}
         rules[name] = {
             "scores": {
-                whom: [asdict(score(paths, labels, label)) for label in LABELS]
-                for whom, labels in against.items()
+                whom: [asdict(score(paths, labels, label)) for label in LABELS] for whom, labels in against.items()
             },
             "unjudgeable": sum(path == "unjudgeable" for path in paths.values()),
             "first_bad": _first_bad(agreed, readings, mine),
@@ -150,16 +145,11 @@ def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3f}"
 
 
-def _first_bad(
-    agreed: Mapping[str, Label], readings: Readings, mine: Mapping[str, Judged]
-) -> dict[str, int]:
+def _first_bad(agreed: Mapping[str, Label], readings: Readings, mine: Mapping[str, Judged]) -> dict[str, int]:
     """Of the chains in which both readers name one first bad step, where a judge does so too."""
     one, other = readings
     named = [id_ for id_ in agreed if one[id_].first_bad == other[id_].first_bad is not None]
-    return {
-        "chains": len(named),
-        "found": sum(mine[id_].first == one[id_].first_bad for id_ in named),
-    }
+    return {"chains": len(named), "found": sum(mine[id_].first == one[id_].first_bad for id_ in named)}
 
 
 def _row(chain: Written, readings: Readings, verdicts: Iterable[Judged]) -> dict[str, Any]:
@@ -167,10 +157,7 @@ def _row(chain: Written, readings: Readings, verdicts: Iterable[Judged]) -> dict
         "id": chain.id,
         "benchmark": chain.benchmark,
         "question_id": chain.question_id,
-        "readers": [
-            {"label": reader[chain.id].label, "first_bad": reader[chain.id].first_bad}
-            for reader in readings
-        ],
+        "readers": [{"label": reader[chain.id].label, "first_bad": reader[chain.id].first_bad} for reader in readings],
         "rules": {
             one.judge: {"path": one.path, "fault": one.fault, "first": one.first}
             for one in verdicts

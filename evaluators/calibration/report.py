@@ -16,15 +16,11 @@ CEILING = 0.21
 """How far two people's derivations are from each other (R4C, measured once; see FAITHFULNESS)."""
 _SAID = {
     "alone": "Every fact of a gold path stated in a sentence of its own; the share that passes.",
-    "in its path": (
-        "Gold paths told whole (true), and with one fact exchanged; the share of chains that pass."
-    ),
+    "in its path": ("Gold paths told whole (true), and with one fact exchanged; the share of chains that pass."),
 }
 
 
-def write(
-    measured: Sequence[Measured], distances: Sequence[Distance], seed: int, folder: Path
-) -> str:
+def write(measured: Sequence[Measured], distances: Sequence[Distance], seed: int, folder: Path) -> str:
     """Write the files and return the page; same measurements, same bytes.
 
     Raises ``UserError`` where the folder cannot be written.
@@ -75,9 +71,7 @@ def _about(seed: int) -> str:
 
 def _counted(one: Measured) -> str:
     left = "; ".join(f"{count:,} left out: {why}" for why, count in sorted(one.left_out.items()))
-    none = ", ".join(
-        f"{kind} {n:,}" for (s, kind), n in sorted(one.not_made.items()) if s == "alone"
-    )
+    none = ", ".join(f"{kind} {n:,}" for (s, kind), n in sorted(one.not_made.items()) if s == "alone")
     said = f"{one.questions:,} questions{f' ({left})' if left else ''}."
     return escaped(said + (f" Facts that such an error cannot befall: {none}." if none else ""))
 

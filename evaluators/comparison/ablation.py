@@ -69,9 +69,7 @@ class Reference:
         }
         return {s: other for s, other in found.items() if other is not None and other != s}
 
-    def _of(
-        self, system: System, systems: Sequence[System], told: Mapping[System, str]
-    ) -> System | None:
+    def _of(self, system: System, systems: Sequence[System], told: Mapping[System, str]) -> System | None:
         """What a system is set against of those of the same who answers."""
         named = [s for s in systems if self.name in (s.variant, told[s])] if self.name else []
         if system in named:
@@ -102,16 +100,12 @@ class Ablation:
     comparison: Comparison
 
 
-def ablations(
-    outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0
-) -> list[Ablation]:
+def ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int = 0) -> list[Ablation]:
     """One for each reference, one against each method's first if none is named.
 
     Raises ``UserError`` for a name that nothing has.
     """
-    order = tuple(
-        dict.fromkeys(System.of(o.method, o.players, o.options, o.conditions) for o in outcomes)
-    )
+    order = tuple(dict.fromkeys(System.of(o.method, o.players, o.options, o.conditions) for o in outcomes))
     found = []
     for name in references or ("",):
         if name:
@@ -125,9 +119,7 @@ def ablations(
     return found
 
 
-def write(
-    found: Sequence[Ablation], folder: Path, published: Sequence[PublishedScore] = ()
-) -> None:
+def write(found: Sequence[Ablation], folder: Path, published: Sequence[PublishedScore] = ()) -> None:
     """Write the tables into ``folder``; raises ``UserError`` where that can't be written."""
     text = page(
         "Ablations",
@@ -179,9 +171,7 @@ def average_table(comparison: Comparison) -> Table:
     told = names([system for system, _ in variants])
     table: Table = [("method", *answering)]
     for (system, simulated), by in variants.items():
-        cells = [
-            _average(comparison, by[who], metric) if who in by else NOTHING for who in answering
-        ]
+        cells = [_average(comparison, by[who], metric) if who in by else NOTHING for who in answering]
         table.append([marked(told[system], simulated), *cells])
     return table
 

@@ -42,10 +42,7 @@ class Plan:
         at = {system: n for n, system in enumerate(self.systems)}
         members = {system: {system.answering: n} for system, n in at.items()}
         members |= {t: {s.answering: at[s] for s in of} for t, of in self.totals.items()}
-        return [
-            [(n, members[second][who]) for who, n in members[first].items()]
-            for first, second in self.compared
-        ]
+        return [[(n, members[second][who]) for who, n in members[first].items()] for first, second in self.compared]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +114,12 @@ def planned(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
     """
     systems = [*simulated]
     totals = {
-        total: of
-        for total, of in shared_by_all(systems).items()
-        if len({simulated[system] for system in of}) == 1
+        total: of for total, of in shared_by_all(systems).items() if len({simulated[system] for system in of}) == 1
     }
     return Plan(systems, totals, paired(systems), paired([*totals]))
 
 
-def sampled(
-    questions: Sequence[Questions], plan: Plan, rng: np.random.Generator, resamples: int
-) -> Sample:
+def sampled(questions: Sequence[Questions], plan: Plan, rng: np.random.Generator, resamples: int) -> Sample:
     """One benchmark: ``questions`` of each system."""
     ids = sorted(set().union(*questions))
     values = np.array([[_measured(found.get(id_)) for found in questions] for id_ in ids])
@@ -157,9 +150,7 @@ def sampled(
     )
 
 
-def _over(
-    groups: Sequence[Sequence[int]], columns: Matrix, how: Callable[..., Matrix] = np.mean
-) -> Matrix:
+def _over(groups: Sequence[Sequence[int]], columns: Matrix, how: Callable[..., Matrix] = np.mean) -> Matrix:
     """Columns put together by groups of threes; NaN where one of a group is."""
     threes = columns.reshape(*columns.shape[:-1], -1, 3).astype(np.float64)
     made = [how(threes[..., list(group), :], axis=-2) for group in groups]

@@ -22,16 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from evaluators.comparison import significance as stats
-from evaluators.comparison.columns import (
-    Pairing,
-    Plan,
-    Questions,
-    Sample,
-    Tested,
-    mean_of,
-    planned,
-    sampled,
-)
+from evaluators.comparison.columns import Pairing, Plan, Questions, Sample, Tested, mean_of, planned, sampled
 from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.systems import System, in_order, pairs
 from evaluators.outcomes import Outcome, statistics_of
@@ -59,8 +50,7 @@ def compare(
     if not by_system:
         raise UserError("there are no outcomes to compare; run scripts.evaluate_stepwise first")
     whole = {
-        system: {name: [*found.values()] for name, found in by_system[system].items()}
-        for system in ordered(by_system)
+        system: {name: [*found.values()] for name, found in by_system[system].items()} for system in ordered(by_system)
     }
     simulated = {s: any(map(_simulated, found.values())) for s, found in whole.items()}
     plan = planned(simulated, paired)
@@ -92,9 +82,7 @@ def _samples(
     return {**found, None: mean_of([*found.values()])}
 
 
-def _difference(
-    first: System, second: System, benchmark: str | None, simulated: bool, found: Tested
-) -> Difference:
+def _difference(first: System, second: System, benchmark: str | None, simulated: bool, found: Tested) -> Difference:
     test: Test = "mcnemar" if found.is_exact else "sign_flip"
     of = first, second, benchmark, found.metric, simulated, found.pairs, found.unpaired
     return Difference(*of, found.estimate, test, found.p)
@@ -122,12 +110,7 @@ def _simulated(outcomes: Iterable[Outcome]) -> bool:
     return any(outcome.simulated for outcome in outcomes)
 
 
-def _row(
-    system: System,
-    found: Mapping[str, list[Outcome]],
-    samples: Mapping[str | None, Sample],
-    at: int,
-) -> Row:
+def _row(system: System, found: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], at: int) -> Row:
     outcomes = [outcome for own in found.values() for outcome in own]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
     said = (attempt.feedback for attempt in attempts)
@@ -137,9 +120,7 @@ def _row(
         simulated=_simulated(outcomes),
         verified=any(verdict and verdict.error_type != MALFORMED for verdict in said),
         players=system.asked(loop.calls),
-        cells={
-            name: _cell(own, samples[name].estimates(at)) for name, own in sorted(found.items())
-        },
+        cells={name: _cell(own, samples[name].estimates(at)) for name, own in sorted(found.items())},
         average=samples[None].estimates(at),
         loop=loop,
     )
@@ -166,9 +147,7 @@ def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
     p_holm: dict[int, float] = {}
     for family in families.values():
         p_holm.update(zip(family, stats.holm([differences[n].p for n in family]), strict=True))
-    return tuple(
-        replace(d, p=_short(d.p), p_holm=_short(p_holm[n])) for n, d in enumerate(differences)
-    )
+    return tuple(replace(d, p=_short(d.p), p_holm=_short(p_holm[n])) for n, d in enumerate(differences))
 
 
 def _short(p: float) -> float:

@@ -21,10 +21,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _APART, _WIDE, _HIGH, _RISE = 92, 74, 38, 17
 """Pixels between states, of a state's box, and that an edge rises for each state it passes."""
 _TAKEN, _UNTAKEN = "#2b5c8a", "#b5b5b5"
-_LEGEND = (
-    "Numbers: how often an edge was taken. Width: its share of the moves from its state. "
-    "Dashed: never taken."
-)
+_LEGEND = "Numbers: how often an edge was taken. Width: its share of the moves from its state. Dashed: never taken."
 _FOOT = 30
 """Pixels for the legend."""
 _HALO: dict[str, Any] = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": "stroke"}
@@ -87,9 +84,7 @@ def transition_table(comparison: Comparison) -> Table:
 
 def transition_csv(comparison: Comparison) -> Table:
     """All edges for machines, those that nothing took among them."""
-    table: Table = [
-        (*comparison.columns, "state", "next_state", "count", "percent", "percent_of_state")
-    ]
+    table: Table = [(*comparison.columns, "state", "next_state", "count", "percent", "percent_of_state")]
     for row in machine_rows(comparison):
         machine = drawn(comparison, row)
         for edge, count in machine.edges.items():
@@ -191,9 +186,7 @@ def _draw_edge(
     more = {} if count else {"stroke-dasharray": "3 4"}
     arrow = {"marker-end": f"url(#{'taken' if count else 'untaken'})"}
     width = f"{1 + 4 * machine.share_of_state(edge):.2f}" if count else "0.8"
-    _add(
-        root, "path", d=path, fill="none", stroke=color, **{"stroke-width": width}, **more, **arrow
-    )
+    _add(root, "path", d=path, fill="none", stroke=color, **{"stroke-width": width}, **more, **arrow)
     return (first + last) / 2, y + side * rise + (12 if side > 0 else -3), count
 
 

@@ -19,8 +19,7 @@ def results(comparison: Comparison) -> dict[str, Any]:
         "systems": [_plain_row(row) for row in comparison.rows],
         "totals": [_plain_row(row) for row in comparison.totals],
         "differences": [
-            {**asdict(d), "first": d.first.as_json(), "second": d.second.as_json()}
-            for d in comparison.differences
+            {**asdict(d), "first": d.first.as_json(), "second": d.second.as_json()} for d in comparison.differences
         ],
     }
 

@@ -53,12 +53,7 @@ EQUAL_COST_TEXT = (
     "Δ EM in percentage points over the vote, on the questions of both; p is of this pair alone "
     "(Holm's, over all pairs, stands in comparison.md)."
 )
-_PART_NAMES = {
-    "supporting_facts": "facts",
-    "supporting_passages": "passages",
-    "evidence": "triples",
-    "joint": "joint",
-}
+_PART_NAMES = {"supporting_facts": "facts", "supporting_passages": "passages", "evidence": "triples", "joint": "joint"}
 
 
 @dataclass(frozen=True, slots=True)

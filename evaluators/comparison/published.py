@@ -11,14 +11,7 @@ from evaluators.comparison.tables import EVERY, METRICS, NOTHING, Metric
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
-from safe_stepwise.store.published_tables import (
-    AVERAGE,
-    BENCHMARKS,
-    MAIN,
-    PAPERS,
-    PublishedScore,
-    scores,
-)
+from safe_stepwise.store.published_tables import AVERAGE, BENCHMARKS, MAIN, PAPERS, PublishedScore, scores
 
 _PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
 _TITLES = {"ircot": "IRCoT", "trace": "TRACE"}

@@ -35,23 +35,10 @@ from evaluators.comparison import (
 )
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.numbers import results
-from evaluators.comparison.prompting_tables import (
-    EQUAL_COST_TEXT,
-    FAILURE_TEXT,
-    FORM_TEXT,
-    METHODS_TEXT,
-    SUPPORT_TEXT,
-)
+from evaluators.comparison.prompting_tables import EQUAL_COST_TEXT, FAILURE_TEXT, FORM_TEXT, METHODS_TEXT, SUPPORT_TEXT
 from evaluators.comparison.scores import METRICS, Comparison, Metric, Row
 from evaluators.comparison.systems import swept
-from evaluators.comparison.tables import (
-    Table,
-    csv_bytes,
-    mark,
-    markdown,
-    parted,
-    write_files,
-)
+from evaluators.comparison.tables import Table, csv_bytes, mark, markdown, parted, write_files
 from evaluators.outcomes import Outcome
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
 from safe_stepwise.store.published_tables import PublishedScore
@@ -81,10 +68,7 @@ class Report:
 
 
 def write(
-    outcomes: Iterable[Outcome],
-    folder: Path,
-    seed: int = 0,
-    published: Sequence[PublishedScore] = (),
+    outcomes: Iterable[Outcome], folder: Path, seed: int = 0, published: Sequence[PublishedScore] = ()
 ) -> Report:
     """Write the report on ``outcomes`` into ``folder`` and return it; same outcomes, same bytes.
 
@@ -97,9 +81,7 @@ def write(
     return made
 
 
-def report(
-    outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()
-) -> Report:
+def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:
     """The report on ``outcomes``, not yet written."""
     outcomes = list(outcomes)
     comparison = compare(outcomes, seed)
@@ -146,9 +128,7 @@ def _by_place(comparison: Comparison, table: Table) -> Iterable[str]:
     return _in_parts(comparison, table, 2, [len(METRICS)] * (len(comparison.benchmarks) + 1))
 
 
-def _in_parts(
-    comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]
-) -> Iterable[str]:
+def _in_parts(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> Iterable[str]:
     """A table as Markdown, in parts of ``widths`` columns where names are long and many."""
     is_wide = len(table[0]) > _WIDEST and bool(swept([row.system for row in comparison.rows]))
     return map(markdown, parted(table, fixed, widths) if is_wide else [table])
@@ -257,9 +237,7 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
     return files
 
 
-def _prompting_parts(
-    comparison: Comparison, found: Sequence[prompting_tables.Measured]
-) -> Iterable[str]:
+def _prompting_parts(comparison: Comparison, found: Sequence[prompting_tables.Measured]) -> Iterable[str]:
     for title, said, table in (
         ("How replies could be read", FORM_TEXT, prompting_tables.form_table),
         ("Facts, triples, sub-answers", SUPPORT_TEXT, prompting_tables.support_table),

@@ -41,9 +41,7 @@ def scores_figure(comparison: Comparison, rows: Sequence[Row], metric: Metric) -
             at = [n + shift for n, one in enumerate(found) if one]
             tops, below, above = zip(*(one for one in found if one), strict=True)
             color, hatch = looks[name]
-            axes.bar(
-                at, tops, width * 0.92, color=color, hatch=hatch, edgecolor="white", label=name
-            )
+            axes.bar(at, tops, width * 0.92, color=color, hatch=hatch, edgecolor="white", label=name)
             axes.errorbar(at, tops, (below, above), fmt="none", ecolor="#333333", capsize=2, lw=1)
         axes.set_xticks(range(len(places)), [place or AVERAGE for place in places])
         axes.axvline(len(places) - 1.5, color="#dddddd", linewidth=1)
@@ -111,10 +109,7 @@ def _call_lines(axes: Any, lines: dict[System, list[Row]], option: str) -> None:
 
 
 def _lines(
-    axes: Any,
-    lines: dict[System, list[Row]],
-    option: str,
-    points: Callable[[Row], tuple[float, float, float]],
+    axes: Any, lines: dict[System, list[Row]], option: str, points: Callable[[Row], tuple[float, float, float]]
 ) -> None:
     """Each line's points over the values of an option; ``points`` are heights with margins."""
     values = _values(lines, option)

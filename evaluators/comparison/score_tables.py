@@ -74,10 +74,7 @@ def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) 
     counted = ("questions", "scored", "unscored", "failed")
     counts = [f"{name}_{count}" for name in comparison.benchmarks for count in counted]
     table: Table = [(*comparison.columns, "row", *columns, *bounds, *counts)]
-    for row, of in [
-        *((r, "") for r in comparison.rows),
-        *((r, "total ") for r in comparison.totals),
-    ]:
+    for row, of in [*((r, "") for r in comparison.rows), *((r, "total ") for r in comparison.totals)]:
         estimates = _scores(comparison, row)
         cells = [row.cells.get(name) for name in comparison.benchmarks]
         numbers = [getattr(cell, count) if cell else 0 for cell in cells for count in counted]

@@ -129,9 +129,7 @@ class Comparison:
         options = dict.fromkeys(n for s in systems for n, _ in s.options if n in told)
         return [*options, *sorted(conditions_of(systems) - options.keys())]
 
-    def difference(
-        self, first: System, second: System, benchmark: str | None, metric: Metric
-    ) -> Difference | None:
+    def difference(self, first: System, second: System, benchmark: str | None, metric: Metric) -> Difference | None:
         """That one, if the two have a question in common."""
         wanted = (first, second, benchmark, metric)
         known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)

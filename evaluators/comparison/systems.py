@@ -181,9 +181,7 @@ def varying(systems: Iterable[System]) -> set[str]:
 
 def notable(systems: Sequence[System]) -> set[str]:
     """What is worth telling: K and N, what differs, and what is not the default."""
-    return set(LETTERS).union(
-        differing(systems), conditions_of(systems), *(system.departures for system in systems)
-    )
+    return set(LETTERS).union(differing(systems), conditions_of(systems), *(system.departures for system in systems))
 
 
 def conditions_of(systems: Iterable[System]) -> set[str]:
@@ -195,11 +193,7 @@ def swept(systems: Sequence[System]) -> dict[str, str]:
     """Of each method with several options the one that its systems are lined up by: N, else K."""
     methods = dict.fromkeys(system.method for system in systems)
     several = {m: _differing_options([s for s in systems if s.method == m]) for m in methods}
-    return {
-        method: known_first(found, ("max_retries", "max_steps"))[0]
-        for method, found in several.items()
-        if found
-    }
+    return {method: known_first(found, ("max_retries", "max_steps"))[0] for method, found in several.items() if found}
 
 
 def names(systems: Sequence[System]) -> dict[System, str]:
@@ -224,11 +218,7 @@ def _given(system: System) -> tuple[str, str, str]:
 def _named(system: System, systems: Sequence[System]) -> str:
     """A method's title, with the players of its other roles that have several."""
     alike = [other.others for other in systems if other.method == system.method]
-    several = {
-        role: name
-        for role, name in system.others.items()
-        if len({others.get(role) for others in alike}) > 1
-    }
+    several = {role: name for role, name in system.others.items() if len({others.get(role) for others in alike}) > 1}
     if not several:
         return system.title
     # Where a method has but one other role there is no need to say which.
@@ -300,8 +290,7 @@ def _rank(system: System) -> tuple[Any, ...]:
 def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str], ...]:
     """Numbers by their size, before texts."""
     return tuple(
-        (name, value if isinstance(value, int | float) else float("inf"), str(value))
-        for name, value in options
+        (name, value if isinstance(value, int | float) else float("inf"), str(value)) for name, value in options
     )
 
 

@@ -134,6 +134,4 @@ def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) 
             else:
                 (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        raise UserError(
-            f"{folder}: cannot be written ({error.strerror}); choose another --output"
-        ) from None
+        raise UserError(f"{folder}: cannot be written ({error.strerror}); choose another --output") from None

@@ -22,11 +22,7 @@ FIRST_PATH = "first_path"
 
 
 async def answered(
-    asked: Asked,
-    knowledge: Knowledge,
-    proposer: Proposer,
-    clients: Mapping[str, Client],
-    options: Deliberating,
+    asked: Asked, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
 ) -> Trajectory:
     """All that was done to answer a question.
 

@@ -37,8 +37,7 @@ def said(plan: Plan, found: dict[str, Any]) -> str:
     lines = [summary(found)]
     if failed := sum(run["failed"] for run in found["runs"]):
         lines.append(
-            f"questions that failed: {failed:,}; they count as wrong. Run the same command again: "
-            "only they are asked"
+            f"questions that failed: {failed:,}; they count as wrong. Run the same command again: only they are asked"
         )
         lines += [f"the last that failed: {c.last_error}" for c in plan.clients if c.last_error][:1]
     if found["simulated"]:

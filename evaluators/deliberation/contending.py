@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 from evaluators.deliberation.asked import Asked
 from evaluators.deliberation.labelled import Example, Labels, PathsSet
-from evaluators.deliberation.proposing import (
-    BASELINES,
-    Engine,
-    Proposer,
-    majority,
-    nearest,
-    oracle,
-)
+from evaluators.deliberation.proposing import BASELINES, Engine, Proposer, majority, nearest, oracle
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import TEST, TRAIN
@@ -104,11 +97,7 @@ def contenders(
 
 
 def _proposer(
-    spec: str,
-    how: Proposing,
-    asked: Sequence[Asked],
-    learnt: PathsSet | None,
-    clients: Mapping[str, Client],
+    spec: str, how: Proposing, asked: Sequence[Asked], learnt: PathsSet | None, clients: Mapping[str, Client]
 ) -> Proposer:
     if spec not in BASELINES:
         client = clients[spec]
@@ -137,9 +126,7 @@ def _others(asked: Sequence[Asked]) -> list[Example]:
     return [*found.values()]
 
 
-def held_out(
-    asked: Sequence[Asked], learnt: PathsSet | None, only: bool
-) -> tuple[list[int], dict[str, int], str]:
+def held_out(asked: Sequence[Asked], learnt: PathsSet | None, only: bool) -> tuple[list[int], dict[str, int], str]:
     """Which questions are put, by their places; how many are of which split; a note, if any.
 
     With ``only`` those of the set's test split; raises ``UserError`` where there are none.

@@ -42,11 +42,7 @@ class PathsSet:
     def about(self) -> dict[str, Any]:
         """What it is, for the record."""
         files = parquet_files(self.folder, CONFIGS[self.way])
-        return {
-            "name": self.folder.name,
-            "splits": self.way,
-            "sha256": {file.name: sha256_of(file) for file in files},
-        }
+        return {"name": self.folder.name, "splits": self.way, "sha256": {file.name: sha256_of(file) for file in files}}
 
     def learnt(self, labels: Labels) -> list[Example]:
         """What its train split teaches; a question without such a label teaches nothing."""
@@ -92,11 +88,7 @@ def read_set(folder: Path, benchmark: str, way: Way) -> PathsSet:
             f"--benchmark {benchmark} --output {folder}"
         )
     rows = {
-        split: [
-            row
-            for file in parquet_files(found, CONFIGS[way], split)
-            for row in read_rows(file, dict, _COLUMNS)
-        ]
+        split: [row for file in parquet_files(found, CONFIGS[way], split) for row in read_rows(file, dict, _COLUMNS)]
         for split in (TRAIN, TEST)
     }
     return PathsSet(found, way, rows)

@@ -66,10 +66,7 @@ def measured(found: Sequence[Answered], seed: int) -> dict[str, Any]:
     """All measures of a run, the same of each number of hops under ``by_hop``."""
     hops = sorted({one.asked.question.hops for one in found} - {0})
     by_hop = {str(n): [a for a in found if a.asked.question.hops == n] for n in hops}
-    return {
-        **_measures(found, seed),
-        "by_hop": {name: _measures(of, seed) for name, of in by_hop.items()},
-    }
+    return {**_measures(found, seed), "by_hop": {name: _measures(of, seed) for name, of in by_hop.items()}}
 
 
 def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
@@ -173,9 +170,7 @@ def _per_question(used: Sequence[Usage], questions: int) -> dict[str, float]:
     return {name: value / questions for name, value in sums.items()}
 
 
-def differences(
-    runs: Mapping[str, Sequence[Answered]], seed: int, resamples: int = RESAMPLES
-) -> list[dict[str, Any]]:
+def differences(runs: Mapping[str, Sequence[Answered]], seed: int, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
     """The first run against each other one: differences of means, other less first."""
     (first, ours), *others = runs.items()
     told: list[dict[str, Any]] = []
@@ -183,10 +178,7 @@ def differences(
     for name, theirs in others:
         apart = _matrix(theirs) - _matrix(ours)
         rng = np.random.default_rng(seed)
-        drawn, flipped = (
-            bootstrap_means(apart, rng, resamples),
-            flipped_means(apart, rng, resamples),
-        )
+        drawn, flipped = (bootstrap_means(apart, rng, resamples), flipped_means(apart, rng, resamples))
         values = map(float, column_means(apart))
         top = apart[:, METRICS.index("hits_at_1")]
         for metric, value, means, flips in zip(METRICS, values, drawn.T, flipped.T, strict=True):

@@ -18,16 +18,7 @@ _READ = (
     "questions of which a path led to more entities than the model was shown, who could not name "
     "all."
 )
-_PROPOSED = [
-    "paths",
-    "proposed",
-    "executable",
-    "gold",
-    "unreadable",
-    "no path",
-    "failed",
-    "a topic",
-]
+_PROPOSED = ["paths", "proposed", "executable", "gold", "unreadable", "no path", "failed", "a topic"]
 _PATHS = (
     "Executable: it leads somewhere from its topic. Gold: it is a gold path ({gold}). Replies that "
     "could not be read, and topics that no path leads from, are in what the shares are of. In "
@@ -122,11 +113,7 @@ def _by_hop(runs: Sequence[Record], hops: Sequence[str]) -> list[str]:
     if not hops:
         return []
     rows = [
-        [
-            *(_name(run), hop, f"{of['questions']:,}"),
-            *(_with_span(of, metric) for metric in METRICS),
-            *_counts(of),
-        ]
+        [*(_name(run), hop, f"{of['questions']:,}"), *(_with_span(of, metric) for metric in METRICS), *_counts(of)]
         for run in runs
         for hop, of in run["by_hop"].items()
     ]
@@ -142,9 +129,7 @@ def _rules(run: Record) -> Iterable[list[str]]:
 
 def _proposed(run: Record) -> list[str]:
     found = run["paths"]
-    shares = [
-        f"{_percent(found[n])} ({_percent(found[f'first_{n}'])})" for n in ("executable", "gold")
-    ]
+    shares = [f"{_percent(found[n])} ({_percent(found[f'first_{n}'])})" for n in ("executable", "gold")]
     counts = [f"{found[name]:,}" for name in ("unreadable", "nowhere", "failed")]
     each = f"{found['candidates_per_topic']:.2f}"
     return [_name(run), f"{found['proposals']:,}", *shares, *counts, each]
@@ -172,8 +157,7 @@ def _costs(runs: Sequence[Record]) -> list[str]:
     return [
         "## Calls and tokens a question",
         markdown([["paths", "role", "calls", "in", "out", "total"], *rows, *printed]),
-        "The paper leaves out what proposes paths. Players that count no tokens are counted in "
-        "words and punctuation.",
+        "The paper leaves out what proposes paths. Players that count no tokens are counted in words and punctuation.",
         *wrong,
     ]
 

@@ -11,13 +11,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.deliberation.figure import figure
-from evaluators.deliberation.measuring import (
-    RESAMPLES,
-    Answered,
-    differences,
-    measured,
-    scored,
-)
+from evaluators.deliberation.measuring import RESAMPLES, Answered, differences, measured, scored
 from evaluators.deliberation.page import page
 from evaluators.deliberation.running import Plan, Run
 from evaluators.deliberation.scorers import METRICS, OURS
@@ -56,9 +50,7 @@ def _scored(plan: Plan, run: Run) -> list[Answered]:
     return [scored(asked, trajectory) for asked, trajectory in pairs]
 
 
-def _results(
-    plan: Plan, runs: Sequence[Run], found: Mapping[str, Sequence[Answered]]
-) -> dict[str, Any]:
+def _results(plan: Plan, runs: Sequence[Run], found: Mapping[str, Sequence[Answered]]) -> dict[str, Any]:
     told = [
         {
             "name": run.contender.name,
@@ -76,8 +68,7 @@ def _results(
         "scorer": OURS,
         **{name: first[name] for name in (*METRICS, "questions", "failed")},
         "by_hop": {
-            hop: {name: of[name] for name in (*METRICS, "questions", "failed")}
-            for hop, of in first["by_hop"].items()
+            hop: {name: of[name] for name in (*METRICS, "questions", "failed")} for hop, of in first["by_hop"].items()
         },
         "settings": _settings(plan),
         "runs": told,

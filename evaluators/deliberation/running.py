@@ -134,11 +134,7 @@ def _plain(asked: Sequence[Asked]) -> Iterator[Any]:
 
 
 async def _ended(
-    plan: Plan,
-    contender: Contender,
-    keys: Sequence[str],
-    journal: Journal,
-    progress: Progress,
+    plan: Plan, contender: Contender, keys: Sequence[str], journal: Journal, progress: Progress
 ) -> tuple[Trajectory, ...]:
     ended = {n: kept for n, key in enumerate(keys) if (kept := journal.get(key)) is not None}
     progress.kept += len(ended)

@@ -37,10 +37,7 @@ class Rows(Protocol):
         """The graph of each, in their order."""
 
     def gold(
-        self,
-        asked: Sequence[KGQuestion],
-        known: Mapping[str, tuple[RelationPath, ...]],
-        put: Collection[int],
+        self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
     ) -> tuple[Sequence[Gold], str]:
         """The gold paths of each, and where they come from; ``known`` are those of templates."""
 

@@ -102,17 +102,14 @@ def arms(results: Record) -> list[Arm]:
     earned = {_key(one): one for one in results.get("faithfulness", {}).get("systems", ())}
     systems = {_key(one): one for one in results["comparison"]["systems"]}
     return [
-        Arm(_name(run, first), run, systems[_key(run)], _faithful(earned.get(_key(run))))
-        for run in results["runs"]
+        Arm(_name(run, first), run, systems[_key(run)], _faithful(earned.get(_key(run)))) for run in results["runs"]
     ]
 
 
 def one_of(found: Sequence[Arm], name: str, **options: Any) -> Arm | None:
     """The arm of that name, of several the one with these options; None if there is none."""
     fitting = [
-        arm
-        for arm in found
-        if arm.name == name and all(arm.run["options"].get(k) == v for k, v in options.items())
+        arm for arm in found if arm.name == name and all(arm.run["options"].get(k) == v for k, v in options.items())
     ]
     return fitting[0] if fitting else None
 
@@ -145,6 +142,5 @@ def check(results: Record, place: str) -> None:
     names = {arm.name for arm in arms(results)}
     if lacking := {PLAIN, LEARNED} - names:
         raise UserError(
-            f"{place}: has no {' and no '.join(sorted(lacking))}; evaluate no_verification and "
-            "safe with one generator"
+            f"{place}: has no {' and no '.join(sorted(lacking))}; evaluate no_verification and safe with one generator"
         )

@@ -10,9 +10,7 @@ from safe_stepwise.records import Trajectory
 from safe_stepwise.store.terminal import printable
 
 
-def example(
-    questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], plain: System, learned: System
-) -> str:
+def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], plain: System, learned: System) -> str:
     """The first question that is wrong alone and right with remarks, in few tries; "" if none is.
 
     Of those in which a step was rejected the one with the fewest tries, by their order in the run.

@@ -41,9 +41,7 @@ class Home:
     @property
     def measures(self) -> Mapping[str, float | None]:
         """Of the verifier on the steps of test; empty if it was not measured."""
-        found: Mapping[str, float | None] = (
-            {} if self.quality is None else self.quality["verifiers"][0]["measures"]
-        )
+        found: Mapping[str, float | None] = {} if self.quality is None else self.quality["verifiers"][0]["measures"]
         return found
 
 
@@ -110,6 +108,5 @@ def refuse_others(one: Experiment, other: Experiment, place: str) -> None:
         revisions = {name.rpartition("@")[2] for name in names}
         if len(revisions) > 1:
             raise UserError(
-                f"{place}: its {role} is {names[0]}, where {names[1]} is asked for; evaluate the "
-                "same models there"
+                f"{place}: its {role} is {names[0]}, where {names[1]} is asked for; evaluate the same models there"
             )

@@ -13,9 +13,7 @@ def system_of(outcome: Outcome) -> System:
     return System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
 
 
-def gains(
-    outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int
-) -> Gains:
+def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int) -> Gains:
     """Those of ``systems`` over each of ``references``, on the questions that both have.
 
     With one benchmark they are its own, with several those of the mean of benchmarks

@@ -50,9 +50,7 @@ def files(experiment: Experiment) -> dict[str, bytes]:
     return made
 
 
-def page(
-    experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None
-) -> str:
+def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None) -> str:
     """The page as Markdown; ``figures`` are those that lie beside it."""
     marked = mark(experiment.simulated)
     parts = [
@@ -233,10 +231,7 @@ def _gains(experiment: Experiment, home: Home, varied: Sequence[str]) -> Iterato
         rows.append((home.label(arm), *_options(arm, varied), *cells))
     if known:
         yield markdown(rows)
-        yield (
-            f"EM in points, paired by question; p by Holm for the {len(known) // 2} differences of "
-            "this table."
-        )
+        yield (f"EM in points, paired by question; p by Holm for the {len(known) // 2} differences of this table.")
 
 
 def _read(home: Home) -> Iterator[str]:

@@ -9,12 +9,7 @@ from evaluators.experiment.arms import Gains, Record
 from evaluators.experiment.example import example
 from evaluators.experiment.experiment import Experiment, Home, references
 from evaluators.experiment.gains import gains, system_of
-from evaluators.experiment.verdicts import (
-    Probe,
-    probed,
-    read_steps,
-    read_verdicts,
-)
+from evaluators.experiment.verdicts import Probe, probed, read_steps, read_verdicts
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import (

@@ -135,9 +135,7 @@ def measured(steps: Sequence[LabelledStep], said: Said, measure: Measure) -> flo
 
 def recall(steps: Sequence[LabelledStep], said: Said, label: str) -> float:
     """Of the attribution steps with one of the labels of `EVIDENCE` the share that is so called."""
-    found = [
-        said.get(step.id) == label for step in steps if step.is_evidence and step.gold == label
-    ]
+    found = [said.get(step.id) == label for step in steps if step.is_evidence and step.gold == label]
     return sum(found) / len(found) if found else math.nan
 
 

@@ -7,14 +7,7 @@ from itertools import combinations
 from evaluators.comparison.tables import NOTHING, Table, markdown
 from evaluators.experiment.experiment import Experiment, Home
 from evaluators.experiment.spans import shares
-from evaluators.experiment.verdicts import (
-    ERROR_F1,
-    EVIDENCE_BALANCED,
-    always,
-    difference,
-    measured,
-    recall,
-)
+from evaluators.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, always, difference, measured, recall
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
 
 _SHOWN = ("error_f1", "error_precision", "error_recall", "accuracy", "macro_f1", "parse_rate")

@@ -16,27 +16,13 @@ from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grou
 from evaluators.faithfulness.measuring import JudgeChain, Spread, measure, one_by_one
 from evaluators.faithfulness.paired import paired
 from evaluators.faithfulness.summary import systems
-from evaluators.outcomes import (
-    GIVE,
-    asked_under,
-    conditions_of,
-    read_outcomes,
-    read_questions,
-)
+from evaluators.outcomes import GIVE, asked_under, conditions_of, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically, write_lines
-from safe_stepwise.store.names import (
-    CHAINS,
-    COMPARISON,
-    FAITHFULNESS,
-    QUESTIONS,
-    REPORT,
-    RESULTS,
-    TRAJECTORIES,
-)
+from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 
 KEY = "faithfulness"
@@ -71,9 +57,7 @@ _PLAN = Plan()
 # ------------------------------------------------------------------------------- while evaluating
 
 
-def as_it_ends(
-    judge: JudgeChain, asked: Sequence[Asked], folder: Path, report: Path
-) -> tuple[dict[str, Any], str]:
+def as_it_ends(judge: JudgeChain, asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
     found = told(judge, asked, folder, report)
     if found is None:
@@ -113,12 +97,7 @@ def told(
     return found
 
 
-def _content(
-    asked: Sequence[Asked],
-    lines: Sequence[Line],
-    plan: Plan,
-    source: Source | None,
-) -> dict[str, Any]:
+def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: Source | None) -> dict[str, Any]:
     options = plan.options
     questions = {(q.benchmark, q.id): is_grounded(q) for _, q in asked}
     return {
@@ -152,10 +131,7 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def measure_folder(
-    judge: JudgeChain,
-    folder: Path,
-    plan: Plan,
-    read_source: Callable[[Mapping[str, Any]], Source] | None = None,
+    judge: JudgeChain, folder: Path, plan: Plan, read_source: Callable[[Mapping[str, Any]], Source] | None = None
 ) -> str:
     """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
 
@@ -199,9 +175,7 @@ def _results(folder: Path) -> dict[str, Any]:
     raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again")
 
 
-def kept(
-    folder: Path, settings: Mapping[str, Any], source: Source | None = None
-) -> Iterator[Asked]:
+def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None) -> Iterator[Asked]:
     """Each outcome in a folder with its question, those that share an id in their order.
 
     ``settings`` are the evaluation's. Raises ``UserError`` for files that don't fit.
@@ -220,9 +194,7 @@ def kept(
     for outcome in read_outcomes(folder):
         outcome = replace(outcome, conditions={**conditions, **outcome.conditions})
         key = _key(outcome.benchmark, outcome.question_id, asked_under(outcome.conditions))
-        system = canonical_json(
-            [outcome.method, outcome.players, outcome.options, outcome.conditions]
-        )
+        system = canonical_json([outcome.method, outcome.players, outcome.options, outcome.conditions])
         asked = known.get(f"{key} {copies[system, key]}")
         if asked is None:
             raise UserError(
@@ -248,10 +220,7 @@ def _annotated(question: Question, source: Source) -> Question:
             "the one that was asked; give --questions what the evaluation was given"
         )
     return replace(
-        question,
-        evidence=known.evidence,
-        decomposition=known.decomposition,
-        kind=question.kind or known.kind,
+        question, evidence=known.evidence, decomposition=known.decomposition, kind=question.kind or known.kind
     )
 
 

@@ -24,12 +24,7 @@ FIGURES = {
     PATHS: "Answer and path",
 }
 """Names of the files, and what each shows."""
-COLORS = {
-    "faithful": "#228833",
-    "unfaithful": "#cc3311",
-    "unjudgeable": "#ccbb44",
-    "no chain": "#bbbbbb",
-}
+COLORS = {"faithful": "#228833", "unfaithful": "#cc3311", "unjudgeable": "#ccbb44", "no chain": "#bbbbbb"}
 _TEXT = {"faithful": "white", "unfaithful": "white", "unjudgeable": "black", "no chain": "black"}
 _LONGEST = 56
 """Characters of a system's name."""
@@ -176,9 +171,7 @@ def _paths(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
     return _panels(panel, panels, (5.2, 2.6), columns)
 
 
-def mosaic(
-    ruled: Mapping[str, Any],
-) -> Iterator[tuple[str, float, float, str, float, float, int]]:
+def mosaic(ruled: Mapping[str, Any]) -> Iterator[tuple[str, float, float, str, float, float, int]]:
     """The boxes of answer × path (exact match), each of a width and a height out of 1.
 
     Gives answer, left edge, width, path, bottom edge, height and count.

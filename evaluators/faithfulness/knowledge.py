@@ -77,9 +77,7 @@ def read_knowledge(file: Path) -> Knowledge:
         lines = plain.decode("utf-8-sig").split("\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"{file}: cannot be read ({reason}); give a file of head|relation|tail lines"
-        ) from None
+        raise UserError(f"{file}: cannot be read ({reason}); give a file of head|relation|tail lines") from None
     found: dict[Triple, None] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -87,8 +85,7 @@ def read_knowledge(file: Path) -> Knowledge:
         parts = [part.strip() for part in line.split("|")]
         if len(parts) != 3 or not all(parts):
             raise UserError(
-                f"{file}, line {number}: {line.strip()[:60]!r} is no triple; write it as "
-                "head|relation|tail"
+                f"{file}, line {number}: {line.strip()[:60]!r} is no triple; write it as head|relation|tail"
             )
         found[Triple(parts[0], parts[1], parts[2])] = None
     if not found:

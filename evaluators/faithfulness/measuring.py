@@ -94,9 +94,7 @@ def _judged(piece: Piece, judge: JudgeChain, options: Options) -> list[Verdicts]
     ]
 
 
-def _pieces(
-    asked: Sequence[Asked], responses: Sequence[Response], knowledge: Knowledge | None
-) -> dict[str, Piece]:
+def _pieces(asked: Sequence[Asked], responses: Sequence[Response], knowledge: Knowledge | None) -> dict[str, Piece]:
     """By what was asked, in the order of that."""
     found: dict[str, tuple[Question, dict[Chain, None]]] = {}
     for (_, question), response in zip(asked, responses, strict=True):
@@ -124,10 +122,7 @@ def _key(question: Question) -> str:
 
 
 def _lines(
-    outcome: Outcome,
-    question: Question,
-    response: Response,
-    judged: Mapping[tuple[str, Chain], Verdicts],
+    outcome: Outcome, question: Question, response: Response, judged: Mapping[tuple[str, Chain], Verdicts]
 ) -> Iterator[Line]:
     system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
     key = _key(question)
@@ -152,9 +147,7 @@ def _lines(
 
 def _best(line: Line, response: Response, found: Sequence[Verdicts]) -> Line:
     """Each rule's best sample, the first of several; the answer stays the vote's."""
-    places = {
-        rule: min(range(len(found)), key=lambda n: _BEST[found[n][rule].path]) for rule in found[0]
-    }
+    places = {rule: min(range(len(found)), key=lambda n: _BEST[found[n][rule].path]) for rule in found[0]}
     return replace(
         line,
         verdicts={rule: found[place][rule] for rule, place in places.items()},

@@ -14,14 +14,7 @@ from typing import Any, Literal
 
 from evaluators.comparison.significance import holm, mcnemar
 from evaluators.comparison.systems import System, in_order, pairs
-from evaluators.faithfulness.lines import (
-    AnswerBy,
-    Line,
-    is_right,
-    outcome_of,
-    places,
-    repeated,
-)
+from evaluators.faithfulness.lines import AnswerBy, Line, is_right, outcome_of, places, repeated
 from safe_stepwise.checking.faithfulness.chains import Rule
 
 What = Literal["spurious", "unearned", "unfaithful"]
@@ -53,9 +46,7 @@ def paired(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]
     return found
 
 
-def _measures(
-    lines: Sequence[Line], rules: Sequence[Rule]
-) -> Iterator[tuple[dict[str, Any], Flag]]:
+def _measures(lines: Sequence[Line], rules: Sequence[Rule]) -> Iterator[tuple[dict[str, Any], Flag]]:
     judged = any(line.outcome.verdict is not None for line in lines)
     by: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
     for rule in rules:

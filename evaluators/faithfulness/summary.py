@@ -6,14 +6,7 @@ from typing import Any, get_args
 
 from evaluators.comparison.significance import wilson
 from evaluators.comparison.systems import System, names
-from evaluators.faithfulness.lines import (
-    ANSWERS,
-    COLUMNS,
-    AnswerBy,
-    Line,
-    is_right,
-    outcome_of,
-)
+from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, is_right, outcome_of
 from evaluators.faithfulness.said import Kind
 from safe_stepwise.checking.faithfulness.chains import Rule, Verdict
 from safe_stepwise.store.names import marked
@@ -28,19 +21,14 @@ def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]
     for line in lines:
         groups.setdefault((line.system, line.taken), []).append(line)
     known = names(list(dict.fromkeys(system for system, _ in groups)))
-    return [
-        _system(system, way, _called(known[system], way), found, rules)
-        for (system, way), found in groups.items()
-    ]
+    return [_system(system, way, _called(known[system], way), found, rules) for (system, way), found in groups.items()]
 
 
 def _called(name: str, way: str) -> str:
     return f"{name} ({WAYS[way]})" if WAYS[way] else name
 
 
-def _system(
-    system: System, way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]
-) -> dict[str, Any]:
+def _system(system: System, way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
     by_benchmark: dict[str, list[Line]] = {}
     for line in lines:
         by_benchmark.setdefault(line.benchmark, []).append(line)
@@ -80,9 +68,7 @@ def _ruled(lines: Sequence[Line], rule: Rule) -> dict[str, Any]:
 def _table(lines: Sequence[Line], rule: Rule, by: AnswerBy) -> dict[str, Any]:
     known = [(is_right(line, rule, by), outcome_of(line, rule)) for line in lines]
     counts = Counter(known)
-    right, wrong = (
-        {column: counts[is_so, column] for column in COLUMNS} for is_so in (True, False)
-    )
+    right, wrong = ({column: counts[is_so, column] for column in COLUMNS} for is_so in (True, False))
     unscored = sum(is_so is None for is_so, _ in known)
     return {
         "right": right,
@@ -122,21 +108,12 @@ def gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
     if not questions:
         return dict.fromkeys(("answer", "reasoning", "low", "high"))
     answered, earned = sum(right.values()), right["faithful"]
-    shares = {
-        "answer": answered,
-        "reasoning": earned,
-        "low": right["unfaithful"],
-        "high": answered - earned,
-    }
+    shares = {"answer": answered, "reasoning": earned, "low": right["unfaithful"], "high": answered - earned}
     return {name: round(count / questions, _DIGITS) for name, count in shares.items()}
 
 
 def _edits(lines: Sequence[Line], rule: Rule) -> dict[str, Any] | None:
-    found = [
-        (verdict.edits, verdict.distance)
-        for line in lines
-        if (verdict := line.verdicts.get(rule)) is not None
-    ]
+    found = [(verdict.edits, verdict.distance) for line in lines if (verdict := line.verdicts.get(rule)) is not None]
     known = [(count, share) for count, share in found if count is not None and share is not None]
     if not known:
         return None
@@ -157,7 +134,4 @@ def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:
             chains[verdict.first, verdict.fault] += 1
             right[verdict.first, verdict.fault] += line.is_exact
     order = sorted(chains, key=lambda key: (key[0] is None, key[0] or 0, key[1]))
-    return [
-        {"position": key[0], "fault": key[1], "chains": chains[key], "right": right[key]}
-        for key in order
-    ]
+    return [{"position": key[0], "fault": key[1], "chains": chains[key], "right": right[key]} for key in order]

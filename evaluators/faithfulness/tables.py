@@ -3,16 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from evaluators.comparison.tables import (
-    NOTHING,
-    Table,
-    csv_bytes,
-    escaped,
-    mark,
-    markdown,
-    p_text,
-    percent,
-)
+from evaluators.comparison.tables import NOTHING, Table, csv_bytes, escaped, mark, markdown, p_text, percent
 from evaluators.faithfulness.figures import BREAKS, FIGURES, GAPS, PATHS, figures
 from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.checking.faithfulness.chains import Verdict
@@ -66,9 +57,7 @@ def _tests(systems: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any
         names = [_name(systems[one[which]], systems) for which in ("first", "second")]
         counts = [one[name] for name in ("first_only", "second_only", "pairs", "left_out")]
         where = _WHERE[one["what"]]
-        found.append(
-            [names[0], counts[0], names[1], counts[1], where, *counts[2:], p_text(one["p_holm"])]
-        )
+        found.append([names[0], counts[0], names[1], counts[1], where, *counts[2:], p_text(one["p_holm"])])
     return found
 
 
@@ -129,9 +118,7 @@ def _two_by_two(systems: Sequence[Mapping[str, Any]]) -> Table:
                 for answer in ("right", "wrong"):
                     counts = [told[answer][column] for column in COLUMNS]
                     said = by.replace("_", " ")
-                    rows.append(
-                        [_name(system, systems), rule, said, answer, *counts, told["unscored"]]
-                    )
+                    rows.append([_name(system, systems), rule, said, answer, *counts, told["unscored"]])
     return rows
 
 
@@ -140,14 +127,7 @@ def _broken(systems: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
         for rule, ruled in system["all"]["rules"].items():
             for one in ruled["breaks"]:
                 place = one["position"] or "whole"
-                yield (
-                    _name(system, systems),
-                    rule,
-                    place,
-                    one["fault"],
-                    one["chains"],
-                    one["right"],
-                )
+                yield (_name(system, systems), rule, place, one["fault"], one["chains"], one["right"])
 
 
 def _paired(found: Mapping[str, Any]) -> Table:
@@ -190,9 +170,7 @@ def _csv(systems: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _part(system: Mapping[str, Any], benchmark: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = (
-        system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
-    )
+    found: Mapping[str, Any] = system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
     return found
 
 

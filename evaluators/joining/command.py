@@ -21,14 +21,7 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
-from safe_stepwise.store.names import (
-    COMPARISON,
-    JOURNAL,
-    QUESTIONS,
-    REPORT,
-    RESULTS,
-    TRAJECTORIES,
-)
+from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import MAIN
 from safe_stepwise.store.tables import table
@@ -153,9 +146,7 @@ def _results(runs: Sequence[Run], found: Joined, judge: str | None, seed: int) -
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in found.outcomes),
         "settings": settings,
-        "runs": [
-            {**record(outcomes, roles), "judge_agreement": None} for outcomes in by_system.values()
-        ],
+        "runs": [{**record(outcomes, roles), "judge_agreement": None} for outcomes in by_system.values()],
     }
 
 
@@ -167,16 +158,10 @@ def _named(run: Run) -> Mapping[str, Any]:
     }
 
 
-def _summary(
-    runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path, earned: str
-) -> str:
+def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path, earned: str) -> str:
     known = names(list(dict.fromkeys(row.system for row in against.comparison.rows)))
     measure = METRIC_NAMES[ablation.told_metric(against.comparison)]
-    lines = [
-        f"{against.title}, average {measure}:",
-        table(ablation.average_table(against.comparison)),
-        "",
-    ]
+    lines = [f"{against.title}, average {measure}:", table(ablation.average_table(against.comparison)), ""]
     lines += [earned, ""] if earned else []
     asked = {(q.benchmark, q.id) for q in found.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(known)}; questions: {len(asked):,}")

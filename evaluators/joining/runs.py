@@ -76,9 +76,7 @@ def read_run(text: str) -> Run:
     folder, name = _named(text)
     settings, conditions = _settings(folder)
     # Older runs tell their conditions in the settings alone.
-    outcomes = (
-        replace(o, conditions={**conditions, **o.conditions}) for o in read_outcomes(folder)
-    )
+    outcomes = (replace(o, conditions={**conditions, **o.conditions}) for o in read_outcomes(folder))
     under = asked_under(conditions)
     questions = (replace(q, conditions={**under, **q.conditions}) for q in read_questions(folder))
     found = Run(folder, name, settings, tuple(outcomes), tuple(questions))
@@ -134,8 +132,7 @@ def shared(runs: Sequence[Run]) -> dict[str, set[Asked]]:
             if not found[benchmark]:
                 others = [r.title for r in runs if any(a[0] == benchmark for a in r.asked)]
                 raise UserError(
-                    f"{', '.join(others)}: have no question of {benchmark} in common; evaluate "
-                    "the same sample in each"
+                    f"{', '.join(others)}: have no question of {benchmark} in common; evaluate the same sample in each"
                 )
     for one, other in combinations(runs, 2):
         _check_alike(one, other)

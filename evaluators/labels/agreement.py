@@ -79,8 +79,7 @@ def lacks_entities(question: Question) -> bool:
         names.append(question.answer)
     return any(
         not any(
-            f" {clean(name)} " in f" {clean(text.title)} " or first_mention(text, name) is not None
-            for text in texts
+            f" {clean(name)} " in f" {clean(text.title)} " or first_mention(text, name) is not None for text in texts
         )
         for name in names
     )

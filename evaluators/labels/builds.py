@@ -89,9 +89,7 @@ def read_labels(folder: Path) -> Built:
     dataset = dataset_folder(folder, NOISE_LABELS)
     files = parquet_files(dataset, "*") if dataset else []
     if not files:
-        raise UserError(
-            f"{folder}: no {NOISE_LABELS} in it; give the --output of build_verified or regenerate"
-        )
+        raise UserError(f"{folder}: no {NOISE_LABELS} in it; give the --output of build_verified or regenerate")
     rows: dict[Place, dict[str, Found]] = {}
     for file in files:
         of = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})
@@ -104,9 +102,7 @@ def _label(row: Mapping[str, Any]) -> tuple[str, Found]:
     number = shaped(row["noise_type"], int, "noise_type")
     if not 0 <= number < len(NOISE_TYPES):
         raise ValueError(f"noise_type {number} is none of {len(NOISE_TYPES)}")
-    id_, question, teacher = (
-        shaped(row[name], str, name) for name in ("id", "question_sha256", "teacher")
-    )
+    id_, question, teacher = (shaped(row[name], str, name) for name in ("id", "question_sha256", "teacher"))
     return id_, Found(question, NOISE_TYPES[number], teacher)
 
 
@@ -119,8 +115,7 @@ def compared(one: Built, other: Built) -> list[Part]:
     pairs = {place: _pairs(one.rows.get(place, {}), other.rows.get(place, {})) for place in places}
     if not any(a and b for rows in pairs.values() for a, b in rows):
         raise UserError(
-            f"{one.folder} and {other.folder}: no benchmark, split and id is in both: builds of "
-            "other rows?"
+            f"{one.folder} and {other.folder}: no benchmark, split and id is in both: builds of other rows?"
         )
     parts = [_part(*place, rows) for place, rows in pairs.items()]
     return [*parts, _part("", "", [pair for rows in pairs.values() for pair in rows])]

@@ -19,9 +19,7 @@ CALIBRATION = ("benchmark", "confidence", "noise", "confirmed", "sound", "confir
 
 
 def comparison(
-    labelled: Mapping[str, Sequence[Labelled]],
-    published: Mapping[str, bool],
-    said: Callable[[str], object] = print,
+    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool], said: Callable[[str], object] = print
 ) -> list[tuple[object, ...]]:
     """Table rows: for each benchmark our labels, and the names-only baseline.
 
@@ -43,9 +41,7 @@ def comparison(
     return rows
 
 
-def calibration(
-    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
-) -> list[tuple[object, ...]]:
+def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> list[tuple[object, ...]]:
     """Table rows: of our labels of about one confidence, the share that the published confirm."""
     rows: list[tuple[object, ...]] = []
     for name, found in labelled.items():

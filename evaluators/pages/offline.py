@@ -51,9 +51,7 @@ def write_page(output: Path, html: str) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, content)
     except OSError as error:
-        raise UserError(
-            f"{output}: cannot be written ({error.strerror}); choose another --output"
-        ) from None
+        raise UserError(f"{output}: cannot be written ({error.strerror}); choose another --output") from None
 
 
 def embedded(data: object) -> str:

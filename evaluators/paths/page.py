@@ -35,9 +35,7 @@ def page(found: Mapping[str, Any]) -> str:
         _table(["benchmark", "rows", *(run["prompt"] for run in runs)], _benchmarks(runs)),
         "Balanced accuracy.",
         "## Tokens",
-        _table(
-            ["prompt", "requests", "prompt tokens", "of which cached", "replies"], _tokens(runs)
-        ),
+        _table(["prompt", "requests", "prompt tokens", "of which cached", "replies"], _tokens(runs)),
         "## What the paper printed",
         "Another graph (CWQ over Freebase), other prompts: no measure of anything here. Table 2 of "
         "arXiv 2402.11199, mean over the four kinds; in brackets the accuracy on valid and on all "
@@ -92,9 +90,7 @@ def _overall(run: Run) -> list[str]:
 
 def _kinds(runs: Sequence[Run]) -> Iterable[list[str]]:
     for kind, first in runs[0]["kinds"].items():
-        cells = [
-            _with_span(r["kinds"][kind]["accuracy"], r["kinds"][kind]["interval"]) for r in runs
-        ]
+        cells = [_with_span(r["kinds"][kind]["accuracy"], r["kinds"][kind]["interval"]) for r in runs]
         yield [f"`{kind}`", f"{first['rows']:,}", *cells]
 
 

@@ -16,9 +16,7 @@ from safe_stepwise.store.parquet import ANEW, read_rows
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.store.shapes import shaped
 
-COLUMNS = (
-    *("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),
-)
+COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,7 @@ def find_probe(folder: Path) -> Path:
     found = dataset_folder(folder, PATH_PROBE)
     if found is None or not (found / "data" / PROBED).is_dir():
         raise UserError(
-            f"{folder}: no {PATH_PROBE} in it; build one with python -m scripts.build_path_probe "
-            f"--output {folder}"
+            f"{folder}: no {PATH_PROBE} in it; build one with python -m scripts.build_path_probe --output {folder}"
         )
     return found
 
@@ -79,10 +76,7 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
     cases = [case for file in files for case in read_rows(file, _case, COLUMNS)]
     if not cases:
         there = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
-        raise UserError(
-            f"{probe}: its split {split!r} has no rows; choose --split from "
-            f"{', '.join(there) or 'none'}"
-        )
+        raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(there) or 'none'}")
     gold = {case.id: case.path for case in cases if case.is_valid}
     return [replace(case, gold=gold.get(case.pair_id, ())) for case in cases[:limit]]
 
@@ -98,8 +92,4 @@ def _case(row: Mapping[str, Any]) -> PathCase:
         raise ValueError("its corruption is missing or unknown")
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
     known = {name: row[name] for name in COLUMNS}
-    return shaped(
-        PathCase(**{**known, "path": triples, "corruption": CORRUPTIONS[number]}),
-        PathCase,
-        "the row",
-    )
+    return shaped(PathCase(**{**known, "path": triples, "corruption": CORRUPTIONS[number]}), PathCase, "the row")

@@ -24,19 +24,12 @@ OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in WAYS))
 """Files of an evaluation."""
 
 
-def results(
-    probe: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[PathRun], seed: int
-) -> dict[str, Any]:
+def results(probe: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[PathRun], seed: int) -> dict[str, Any]:
     """All that was measured; ``probe`` says what the rows are."""
     return {
         "simulated": bool(probe["simulated"] or any(run.simulated for run in runs)),
         "probe": dict(probe),
-        "bootstrap": {
-            "over": "questions",
-            "resamples": RESAMPLES,
-            "level": CONFIDENCE,
-            "seed": seed,
-        },
+        "bootstrap": {"over": "questions", "resamples": RESAMPLES, "level": CONFIDENCE, "seed": seed},
         "runs": [
             {
                 "name": run.name,
@@ -52,14 +45,9 @@ def results(
     }
 
 
-def files(
-    found: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[PathRun]
-) -> dict[str, bytes]:
+def files(found: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[PathRun]) -> dict[str, bytes]:
     """The files of an evaluation by name."""
-    made = {
-        RESULTS: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
-        PAGE: page(found).encode(),
-    }
+    made = {RESULTS: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(), PAGE: page(found).encode()}
     for run in runs:
         lines = (_line(run, n, case) for n, case in enumerate(cases))
         text = "".join(f"{line}\n" for line in lines)

@@ -29,9 +29,7 @@ class PathRun:
     def quality(self, cases: Sequence[PathCase], seed: int = 0) -> Quality:
         """The measures of the verdicts."""
         pairs = zip(cases, self.replies, strict=True)
-        return quality(
-            [Judged(c.benchmark, c.question_id, c.corruption, r.said) for c, r in pairs], seed=seed
-        )
+        return quality([Judged(c.benchmark, c.question_id, c.corruption, r.said) for c, r in pairs], seed=seed)
 
 
 def run(client: Client, cases: Sequence[PathCase], way: Way) -> PathRun:

@@ -38,11 +38,7 @@ _BY_PASSAGE = ("musique", CUSTOM)
 
 
 def measures(
-    question: Question,
-    trajectory: Trajectory,
-    options: Any,
-    scoring: str,
-    derivations: Sequence[Derivation] = (),
+    question: Question, trajectory: Trajectory, options: Any, scoring: str, derivations: Sequence[Derivation] = ()
 ) -> dict[str, Any]:
     """All of them, as a JSON object; what a method or a benchmark does not say is not there.
 
@@ -80,9 +76,7 @@ def cited_facts(question: Question, trajectory: Trajectory, told: Said) -> list[
     return [(known[page - 1].title, sentence) for page, sentence in told.facts or ()]
 
 
-def _support(
-    question: Question, trajectory: Trajectory, told: Said, scoring: str
-) -> dict[str, dict[str, float]]:
+def _support(question: Question, trajectory: Trajectory, told: Said, scoring: str) -> dict[str, dict[str, float]]:
     parts: dict[str, Overlap] = {}
     if scoring in _BY_PASSAGE:
         gold = [number for number, _ in question.gold]

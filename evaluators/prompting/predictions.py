@@ -29,12 +29,7 @@ from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import Said, said
 from evaluators.prompting.measures import cited_facts
 from safe_stepwise.records import Question, canonical_json
-from safe_stepwise.store.files import (
-    remove_folder,
-    whole_folder,
-    write_atomically,
-    write_lines,
-)
+from safe_stepwise.store.files import remove_folder, whole_folder, write_atomically, write_lines
 
 FOLDER, GOLD, INDEX = "predictions", "gold", "systems.json"
 _LONGEST = 80
@@ -45,10 +40,7 @@ Asked = Sequence[tuple[Question, Outcome]]
 
 
 def write(
-    runs: Mapping[str, Asked],
-    scoring: Mapping[str, str],
-    folder: Path,
-    systems: Mapping[str, Mapping[str, Any]],
+    runs: Mapping[str, Asked], scoring: Mapping[str, str], folder: Path, systems: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Write ``folder``/NAME/ for each system of ``runs``, all asked the same, and ``folder``/gold/.
 

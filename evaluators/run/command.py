@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.scores import METRICS
-from evaluators.comparison.systems import (
-    LETTERS,
-    System,
-    condition_text,
-    differing,
-    values_by_name,
-)
+from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
 from evaluators.comparison.tables import AVERAGE
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.evaluation import Evaluation, SystemRun, evaluate
@@ -135,9 +129,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     Options and the roles that do not answer have a column where runs differ in them, K and N
     always.
     """
-    systems = [
-        System.of(run["method"], run["players"], run["options"], run["conditions"]) for run in runs
-    ]
+    systems = [System.of(run["method"], run["players"], run["options"], run["conditions"]) for run in runs]
     several = values_by_name(item for system in systems for item in system.others.items())
     roles = [role for role, names in several.items() if len(names) > 1]
     options = values_by_name(item for run in runs for item in run["options"].items())
@@ -175,8 +167,7 @@ def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for role in dict.fromkeys(role for run in runs for role in run[ALL]["prompt_tokens"]):
         prompt, cached = (
-            sum(run[ALL][f"{what}_tokens"].get(role, 0) for run in runs)
-            for what in ("prompt", "cached")
+            sum(run[ALL][f"{what}_tokens"].get(role, 0) for run in runs) for what in ("prompt", "cached")
         )
         if prompt:
             lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached")
@@ -188,7 +179,6 @@ _COUNTED: Mapping[str, Callable[[int], str]] = {
     "unread": "verdicts on steps that could not be read: {:,}".format,
     "malformed": "replies that are no step: {:,}".format,
     "failed": (
-        "trajectories that failed: {:,}; they count as wrong. Run the same command again: "
-        "only they are asked"
+        "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked"
     ).format,
 }

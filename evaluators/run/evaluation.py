@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.derivations import Derivation
-from evaluators.outcomes import (
-    CORPUS,
-    DROP_GOLD,
-    PASSAGES,
-    Outcome,
-    conditions_of,
-)
+from evaluators.outcomes import CORPUS, DROP_GOLD, PASSAGES, Outcome, conditions_of
 from evaluators.prompting.measures import measures
 from evaluators.run.journal import Journal, Progress
 from safe_stepwise import prompts
@@ -196,10 +190,7 @@ async def _trajectories(
         progress.failed += failed
 
     await run_questions(
-        [plan.questions[n] for n in owed],
-        setting.answering(plan.corpus),
-        on_done=on_done,
-        at_once=plan.at_once,
+        [plan.questions[n] for n in owed], setting.answering(plan.corpus), on_done=on_done, at_once=plan.at_once
     )
     return [ended[n] for n in range(len(keys))]
 
@@ -227,11 +218,7 @@ def _outcomes(
             options=setting.told,
             question_id=question.id,
             exact_match=exact_match(trajectory.answer, question.accepted),
-            f1=f1(
-                trajectory.answer,
-                question.accepted,
-                plan.scoring.get(question.benchmark, question.benchmark),
-            ),
+            f1=f1(trajectory.answer, question.accepted, plan.scoring.get(question.benchmark, question.benchmark)),
             verdict=verdict.outcome if verdict else None,
             trajectory=trajectory,
             simulated=any(client.engine.simulated for client in took_part),

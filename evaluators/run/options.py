@@ -95,11 +95,7 @@ class Options:
     @property
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
-        values = {
-            name: [*getattr(self, name)]
-            for name in (*LOOP, *prompting.OPTIONS)
-            if getattr(self, name)
-        }
+        values = {name: [*getattr(self, name)] for name in (*LOOP, *prompting.OPTIONS) if getattr(self, name)}
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
@@ -114,23 +110,16 @@ class Options:
             rates = {part.partition("=")[0] for part in settings.split(",")} - {"", "seed"}
             if kind == "symbolic" and rates and not rates & {"error_rate", "spurious"}:
                 who = ", ".join(loop)
-                told.append(
-                    f"{spec} makes no mistakes in {who}: there error_rate and spurious count"
-                )
+                told.append(f"{spec} makes no mistakes in {who}: there error_rate and spurious count")
         return told
 
     def check(self) -> list[Method]:
         """The methods, each once; raises as `plan` does, as far as nothing need be opened."""
-        if self.judge is None and (
-            self.judge_repeats > 1 or self.judge_all or self.judge_without_question
-        ):
+        if self.judge is None and (self.judge_repeats > 1 or self.judge_all or self.judge_without_question):
             raise UserError(
-                "--judge-repeats, --judge-all and --judge-without-question go with a --judge SPEC; "
-                "see --help"
+                "--judge-repeats, --judge-all and --judge-without-question go with a --judge SPEC; see --help"
             )
-        methods = [
-            METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)
-        ]
+        methods = [METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)]
         players = self.players
         roles = {role for method in METHODS.values() for role in method.roles}
         for role in players:
@@ -138,9 +127,7 @@ class Options:
         for method in methods:
             for role in method.roles:
                 if not players.get(role):
-                    raise UserError(
-                        f"--method {method.name} wants a {_option(role, 'SPEC')}; see --help"
-                    )
+                    raise UserError(f"--method {method.name} wants a {_option(role, 'SPEC')}; see --help")
         known = {f.name for method in methods for f in fields(options_type(method)) if f.compare}
         for name in self.values:
             if name not in known:
@@ -173,9 +160,7 @@ class Options:
     def symbolic(self) -> list[str]:
         """The roles that annotations play, by a plan made of them."""
         return [
-            role
-            for role, specs in self.players.items()
-            if any(spec.partition(":")[0] == "symbolic" for spec in specs)
+            role for role, specs in self.players.items() if any(spec.partition(":")[0] == "symbolic" for spec in specs)
         ]
 
     def refuse_symbolic(self) -> None:
@@ -235,9 +220,7 @@ class Options:
         """What runs, player by player of the role that answers, method by method."""
         methods, players = self.check(), self.players
         roles = dict.fromkeys(role for method in methods for role in method.roles)
-        clients = {
-            role: [opened(role, spec) for spec in dict.fromkeys(players[role])] for role in roles
-        }
+        clients = {role: [opened(role, spec) for spec in dict.fromkeys(players[role])] for role in roles}
         for role, named in clients.items():
             times = Counter(client.engine.name for client in named)
             if twice := [name for name in times if times[name] > 1]:
@@ -261,10 +244,7 @@ class Options:
         theirs = published_values(kind) if self.as_published else {}
         asked = {**{name: [value] for name, value in theirs.items()}, **self.values}
         names = [field.name for field in fields(kind) if field.name in asked]
-        tried = (
-            dict.fromkeys(_value(types[name], name, value) for value in asked[name])
-            for name in names
-        )
+        tried = (dict.fromkeys(_value(types[name], name, value) for value in asked[name]) for name in names)
         for values in product(*tried):
             try:
                 yield kind(**dict(zip(names, values, strict=True)))

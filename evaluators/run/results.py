@@ -55,10 +55,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
 
 def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
     """Write the predictions; returns each run's folder, by its method and what sets it apart."""
-    systems = [
-        System.of(o.method, o.players, o.options, o.conditions)
-        for o in (run.outcomes[0] for run in runs)
-    ]
+    systems = [System.of(o.method, o.players, o.options, o.conditions) for o in (run.outcomes[0] for run in runs)]
     alike = [[other for other in systems if other.method == s.method] for s in systems]
     told = [f"{s.method} {s.told(differing(of))}" for s, of in zip(systems, alike, strict=True)]
     folders = predictions.folders(told)
@@ -89,10 +86,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         **plan.evidence,
-        "prompts_sha256": {
-            **_prompts(plan),
-            "judge": prompts.digest(judging.PROMPT),
-        },
+        "prompts_sha256": {**_prompts(plan), "judge": prompts.digest(judging.PROMPT)},
         "code_sha256": code_of(plan.settings),
     }
 

@@ -37,10 +37,7 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     if len(filled) > MOST_ROWS or any(len(str(cell)) > MOST_TEXT for row in filled for cell in row):
         return f"that is too much: {MOST_ROWS} rows at most, {MOST_TEXT:,} characters in each cell"
     predictions = [str(answer or "") for answer, _ in filled]
-    references = [
-        [name.strip() for name in str(names or "").split(";") if name.strip()]
-        for _, names in filled
-    ]
+    references = [[name.strip() for name in str(names or "").split(";") if name.strip()] for _, names in filled]
     try:
         found = answers_given(predictions, references, benchmark=benchmark)
     except UserError as error:
@@ -102,10 +99,7 @@ def _loop(gradio: Any) -> None:
         for value, (name, (label, lines)) in zip(shown[0], labels.items(), strict=True)
     ]
     gradio.Examples(
-        [list(one) for one in shown],
-        fields,
-        example_labels=[one[0] for one in shown],
-        cache_examples=False,
+        [list(one) for one in shown], fields, example_labels=[one[0] for one in shown], cache_examples=False
     )
     button = gradio.Button("Answer, step by step", variant="primary")
     result = gradio.HTML(label="steps")
@@ -133,10 +127,7 @@ def _scores(gradio: Any) -> None:
 
     gradio.Markdown("Exact match and F1 as each benchmark's official scorer computes them.")
     table = gradio.Dataframe(
-        value=ROWS,
-        headers=["answer", "accepted answers; between semicolons"],
-        type="array",
-        interactive=True,
+        value=ROWS, headers=["answer", "accepted answers; between semicolons"], type="array", interactive=True
     )
     benchmark = gradio.Dropdown(list(BENCHMARKS), value="musique", label="benchmark")
     result = gradio.Textbox(label="scores", interactive=False)

@@ -216,11 +216,7 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
         page = {"title": datasets.Value("string"), "sentences": answers}
         columns = {
             "default": {"predictions": datasets.Value("string"), "references": answers},
-            "loop": {
-                "questions": datasets.Value("string"),
-                "passages": datasets.List(page),
-                "references": answers,
-            },
+            "loop": {"questions": datasets.Value("string"), "passages": datasets.List(page), "references": answers},
             "faithfulness": {
                 "questions": datasets.Value("string"),
                 "steps": answers,
@@ -237,15 +233,10 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
             features=datasets.Features(columns[self.config_name]),
             homepage="https://arxiv.org/abs/2604.01993",
             license="Apache-2.0",
-            reference_urls=[
-                "https://arxiv.org/abs/2604.01993",
-                "https://arxiv.org/abs/2402.11199",
-            ],
+            reference_urls=["https://arxiv.org/abs/2604.01993", "https://arxiv.org/abs/2402.11199"],
         )
 
-    def compute(
-        self, *, predictions: Any = None, references: Any = None, **options: Any
-    ) -> dict[str, Any] | None:
+    def compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, Any] | None:
         """Compute the metric."""
         from safe_stepwise.errors import UserError
         from safe_stepwise.metric.compute import checked_options
@@ -284,11 +275,7 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
         from safe_stepwise.errors import UserError
         from safe_stepwise.metric.compute import answers_by_loop, answers_given
 
-        computes: dict[str, Any] = {
-            "default": answers_given,
-            "loop": answers_by_loop,
-            "faithfulness": chains_given,
-        }
+        computes: dict[str, Any] = {"default": answers_given, "loop": answers_by_loop, "faithfulness": chains_given}
         try:
             return computes[self.config_name](**inputs)
         except UserError as error:

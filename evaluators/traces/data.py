@@ -80,8 +80,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "states": [[state, states[state]] for state in sorted(states) if state],
         "systems": _systems([*systems], roles, simulated),
         "questions": [
-            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2])
-            for key in questions
+            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2]) for key in questions
         ],
         "runs": runs,
     }
@@ -92,9 +91,7 @@ def _check(folder: Path) -> None:
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
     if not outcomes.place_of(folder, TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = (
-            "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
-        )
+        mend = "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
 
 
@@ -151,10 +148,7 @@ def _systems(
             "answering": system.answering,
             "players": [*system.asked(roles[system]).items()],
             "options": system.told(told),
-            "address": [
-                system.method,
-                *(f"{k}={v}" for k, v in system.players + system.options + system.conditions),
-            ],
+            "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options + system.conditions)],
             "simulated": system in simulated,
         }
         for system in systems
@@ -233,9 +227,7 @@ def _attempts(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
             "read": _read(attempt.read),
             "reading": _reading(attempt, outcome.trajectory.method),
             "unit": deliberation.unit_of(outcome.trajectory.method),
-            "tokens": [
-                (str(role), [*map(int, astuple(used))]) for role, used in attempt.usage.items()
-            ],
+            "tokens": [(str(role), [*map(int, astuple(used))]) for role, used in attempt.usage.items()],
         }
 
 

@@ -67,9 +67,7 @@ def _paths(row: Mapping[str, Any]) -> Paths:
     """A line's verdicts as the page shows them: texts are texts, and numbers numbers."""
     if row["response"] != "chain" or not row["rules"]:
         why = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
-        return [
-            {"rule": "", "path": NO_CHAIN, "fault": why, "first": 0, "missing": [], "steps": []}
-        ]
+        return [{"rule": "", "path": NO_CHAIN, "fault": why, "first": 0, "missing": [], "steps": []}]
     return [
         {
             "rule": str(rule),

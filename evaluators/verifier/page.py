@@ -67,10 +67,7 @@ def page(found: Mapping[str, Any]) -> str:
         "## First error",
         _table(
             ["role", "found, of erroneous", "none flagged, of correct", "F1"],
-            [
-                [v["role"], *(_number(v["measures"][f"first_error_{n}"]) for n in counted)]
-                for v in verifiers
-            ],
+            [[v["role"], *(_number(v["measures"][f"first_error_{n}"]) for n in counted)] for v in verifiers],
         ),
         f"## Labels of {_cell(title_of(first))}",
         _table(
@@ -110,10 +107,7 @@ def page(found: Mapping[str, Any]) -> str:
 def summary(found: Mapping[str, Any]) -> str:
     """The results in short: a table of the measures, the agreement of each two verifiers."""
     header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in SHOWN))
-    rows = [
-        (v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN))
-        for v in found["verifiers"]
-    ]
+    rows = [(v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN)) for v in found["verifiers"]]
     first = found["verifiers"][0]
     lines = [
         table([header, *rows]),

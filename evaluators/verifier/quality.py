@@ -123,9 +123,7 @@ class Quality:
     """Of each wording the number of ``rows``, and the measures of rows; empty where none says."""
 
 
-def quality(
-    judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
-) -> Quality:
+def quality(judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES) -> Quality:
     """All measures of one verifier's verdicts, in whatever order they are.
 
     >>> rows = [Judged("1", "b", "q", "Correct", "Correct"),
@@ -137,8 +135,7 @@ def quality(
     confusion, located = _by_question(judged, walks)
     whole = confusion.sum(axis=0)
     scores = (
-        Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum()))
-        for n, name in enumerate(TWELVE)
+        Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum())) for n, name in enumerate(TWELVE)
     )
     benchmarks = sorted({row.benchmark for row in judged})
     return Quality(
@@ -242,9 +239,7 @@ def _measured(confusion: Matrix, located: Matrix) -> dict[str, float | None]:
     return {name: None if np.isnan(found[name]) else float(found[name]) for name in MEASURES}
 
 
-def _intervals(
-    confusion: Matrix, located: Matrix, seed: int, resamples: int
-) -> dict[str, tuple[float, float] | None]:
+def _intervals(confusion: Matrix, located: Matrix, seed: int, resamples: int) -> dict[str, tuple[float, float] | None]:
     """Percentiles over questions drawn with replacement; None where nothing can be measured."""
     questions = len(confusion)
     if not questions or not resamples:
@@ -263,9 +258,7 @@ def _intervals(
     return {n: percentiles(values) for n, values in zip(MEASURES, drawn.T, strict=True)}
 
 
-def _of_benchmark(
-    name: str, judged: Sequence[Judged], walks: Sequence[Walk]
-) -> dict[str, float | None]:
+def _of_benchmark(name: str, judged: Sequence[Judged], walks: Sequence[Walk]) -> dict[str, float | None]:
     rows = [row for row in judged if row.benchmark == name]
     return _alone(rows, [walk for walk in walks if walk.benchmark == name])
 

@@ -24,10 +24,7 @@ QUALITY, PAGE, CONFUSION, VERDICTS, PREFIXES = (
     *("verifier_quality.json", "verifier_quality.md", "confusion"),
     *("verdicts", "prefixes"),
 )
-OWNED = (
-    *(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png"),
-    *(f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl"),
-)
+OWNED = (*(QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png"), *(f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl"))
 """Files of an evaluation; baselines have more of the last two."""
 
 
@@ -39,12 +36,7 @@ def results(
     return {
         "simulated": bool(steps["simulated"] or runs[0].simulated),
         "steps": dict(steps),
-        "bootstrap": {
-            "over": "questions",
-            "resamples": RESAMPLES,
-            "level": CONFIDENCE,
-            "seed": seed,
-        },
+        "bootstrap": {"over": "questions", "resamples": RESAMPLES, "level": CONFIDENCE, "seed": seed},
         "verifiers": [
             {
                 "name": run.name,
@@ -64,9 +56,7 @@ def results(
     }
 
 
-def files(
-    found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[VerifierRun]
-) -> dict[str, bytes]:
+def files(found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[VerifierRun]) -> dict[str, bytes]:
     """The files of an evaluation by name."""
     first, twelve = found["verifiers"][0], found["steps"].get("incomplete_evidence", False)
     made = {

@@ -28,11 +28,7 @@ class VerifierRun:
     def judged(self, cases: Sequence[StepCase]) -> list[Judged]:
         """The verdict on each row."""
         return [
-            Judged(
-                *(c.id, c.question.benchmark, c.question.id, c.gold),
-                self.replies[c.asked].said,
-                c.wording,
-            )
+            Judged(*(c.id, c.question.benchmark, c.question.id, c.gold), self.replies[c.asked].said, c.wording)
             for c in cases
         ]
 
@@ -103,10 +99,7 @@ def run_verifier(
 
 
 def _reply(
-    found: Completion | EngineError,
-    request: Request,
-    incomplete_evidence: bool,
-    dropped: Category | None,
+    found: Completion | EngineError, request: Request, incomplete_evidence: bool, dropped: Category | None
 ) -> Reply:
     if isinstance(found, EngineError):
         return Reply(FAILED, reason=str(found))

@@ -151,21 +151,15 @@ def read_cases(
     cases = [*islice(found, limit)]
     if incomplete_evidence and not any(case.gold == MISSING_EVIDENCE for case in cases):
         raise UserError(
-            f"{folder}: none of its {split} rows lacks evidence; take more rows, or leave out "
-            "--incomplete-evidence"
+            f"{folder}: none of its {split} rows lacks evidence; take more rows, or leave out --incomplete-evidence"
         )
     if not cases:
         there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
-        raise UserError(
-            f"{folder}: its split {split!r} has no rows; choose --split from "
-            f"{', '.join(there) or 'none'}"
-        )
+        raise UserError(f"{folder}: its split {split!r} has no rows; choose --split from {', '.join(there) or 'none'}")
     return cases
 
 
-def majority(
-    folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False
-) -> str | None:
+def majority(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False) -> str | None:
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     columns = ("error_type",)
     files = _files(folder, split, incomplete_evidence)
@@ -276,9 +270,7 @@ def _check(file: Path, columns: Sequence[str]) -> None:
         schema = pq.read_schema(file)
         written = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = written.get("info", {}).get("features", {})
-        named = {
-            name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES
-        }
+        named = {name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES}
     except (OSError, ValueError, AttributeError, TypeError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{file}: cannot be read ({reason}); {ANEW}") from None

@@ -28,14 +28,7 @@ from safe_stepwise.checking.step_reading import Reading, content_words, has_valu
 from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import (
-    as_date,
-    as_number,
-    dates_in,
-    has_words,
-    without_qualifier,
-    words_of,
-)
+from safe_stepwise.language.text import as_date, as_number, dates_in, has_words, without_qualifier, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
@@ -79,11 +72,7 @@ class Checker:
     """
 
     def __init__(
-        self,
-        question: Question,
-        path: Sequence[Triple],
-        graph: Sequence[Triple],
-        half: Half = "seen",
+        self, question: Question, path: Sequence[Triple], graph: Sequence[Triple], half: Half = "seen"
     ) -> None:
         self.question, self.half = question, half
         self.plan: Plan = make_plan(question, path, graph)
@@ -103,9 +92,7 @@ class Checker:
         if step.kind == "Final Answer":
             return self._check_answer(case)
         if settling := self._settled_by(case):
-            return self._feedback(
-                case, "Overthinking", "answered", self._final(case), step=settling
-            )
+            return self._feedback(case, "Overthinking", "answered", self._final(case), step=settling)
         if step.kind == "Logical":
             return self._check_logical(case)
         return self._check_attribution(case)
@@ -266,11 +253,7 @@ class Checker:
         if reading.denies or tells or any(self.claims.held(value) for value in new):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
-        if (
-            case.step.kind == "Logical"
-            and (entities or names_answer(reading))
-            and not reading.announces
-        ):
+        if case.step.kind == "Logical" and (entities or names_answer(reading)) and not reading.announces:
             return None
         what = self._lacking(case) or None
         return self._feedback(case, "Inefficiency", "no_operation", missing=what)
@@ -367,9 +350,7 @@ class Checker:
             told |= {"claimed": drawn.claimed, "answer": self.question.answer.removesuffix(".")}
         return self._feedback(case, "Logical Fallacy", code, **told)
 
-    def _check_calculation(
-        self, case: _Case, place: int, right: bool, code: str
-    ) -> Feedback | None:
+    def _check_calculation(self, case: _Case, place: int, right: bool, code: str) -> Feedback | None:
         item = self.plan.items[place]
         if place in case.done:
             return self._redundant(case, place)
@@ -464,18 +445,14 @@ class Checker:
         guidance = self.guidance(done, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 
-    def _about(
-        self, item: Item, case: _Case, error_type: str, code: str, **values: Any
-    ) -> Feedback:
+    def _about(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
         again, text = error_type != "Premature Attribution", case.step.text
         told = {**self._told(case, item), **values}
         guidance = self._guide_to(item, case.previous, text, again=again)
         return self._feedback(case, error_type, code, guidance, **told)
 
-    def _guide_to(
-        self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False
-    ) -> str:
+    def _guide_to(self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False) -> str:
         unnamed = self._gives_away(item, previous)
         pages, half = self.passages, self.half
         return guide_to(item, pages, text, again=again, unnamed=unnamed, half=half)
@@ -506,15 +483,11 @@ class Checker:
         told = {"said": self._stated(case, item), "quote": quoted(item, self.passages)}
         return {**told, "passage": item.passage, "what": what, "missing": what}
 
-    def _feedback(
-        self, case: _Case, error_type: str, code: str, guidance: str = "", **values: Any
-    ) -> Feedback:
+    def _feedback(self, case: _Case, error_type: str, code: str, guidance: str = "", **values: Any) -> Feedback:
         """A finding in words; the guidance is to the next item of the plan unless given."""
         text = case.step.text
         diagnosis = self._word("diagnosis", code, text, **values)
-        return Feedback(
-            error_type, diagnosis, guidance or self.guidance(case.done, case.previous, text)
-        )
+        return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, case.previous, text))
 
     def _word(self, part: str, code: str, text: str, **values: Any) -> str:
         return word(part, code, f"{self.question.id} {text}", half=self.half, **values)

@@ -6,13 +6,7 @@ from functools import cached_property
 
 from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
 from safe_stepwise.checking.statements import asked_of, is_free
-from safe_stepwise.checking.step_reading import (
-    Reading,
-    content_words,
-    coverage,
-    has_value,
-    quotations,
-)
+from safe_stepwise.checking.step_reading import Reading, content_words, coverage, has_value, quotations
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.mentions import is_about, mentions, names_in
@@ -26,9 +20,7 @@ IN_ONE_SENTENCE = 0.8
 MOST_OF_A_QUOTE = 0.7
 """Share of a sentence's words from which on a step with another name in it misquotes it."""
 
-_OF_A_NATION = re.compile(
-    r"\b(?:countr|nation|citizen|origin)|\b(?:is|lies|was|comes) (?:in|from)\b"
-)
+_OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)|\b(?:is|lies|was|comes) (?:in|from)\b")
 _SAME_QUESTION = 0.8
 """Share of a hop's content words that a quoted question must have to be that hop's."""
 _OF_THE_SENTENCE = 0.7

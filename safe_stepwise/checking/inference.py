@@ -9,13 +9,7 @@ from safe_stepwise.checking.step_reading import Reading, read_step
 from safe_stepwise.graphs.comparisons import Side, is_yes_or_no, size
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import (
-    as_date,
-    as_number,
-    dates_in,
-    normal_name,
-    without_qualifier,
-)
+from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
 from safe_stepwise.records import Passage, Question, Triple
 
 _MARKER = re.compile(
@@ -38,9 +32,7 @@ _DIFFERENT = re.compile(
     r"|disagree|no common)\b",
     re.IGNORECASE,
 )
-_ALIKE = re.compile(
-    r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE
-)
+_ALIKE = re.compile(r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE)
 _COMPARATOR = re.compile(
     r"\b(earlier than|before|later than|after|precedes|follows|longer than|shorter than|more than"
     r"|greater than|larger than|fewer than|less than|smaller than|older than|younger than)\b",
@@ -56,8 +48,7 @@ _NUMBERS = re.compile(
     re.IGNORECASE,
 )
 _YEARS = re.compile(
-    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b",
-    re.IGNORECASE,
+    r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b", re.IGNORECASE
 )
 
 

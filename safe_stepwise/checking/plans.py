@@ -11,14 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import Literal
 
-from safe_stepwise.graphs.comparisons import (
-    Operation,
-    Side,
-    answers_choice,
-    compared,
-    is_by_size,
-    is_comparison,
-)
+from safe_stepwise.graphs.comparisons import Operation, Side, answers_choice, compared, is_by_size, is_comparison
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about, mentions, names_in, titles_of
 from safe_stepwise.language.reading import clean, read
@@ -26,13 +19,7 @@ from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
 from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Question, StepKind, Triple
 
-PlanKind = Literal[
-    "sequential",
-    "simple comparison",
-    "bridge comparison",
-    "calculated comparison",
-    "set comparison",
-]
+PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calculated comparison", "set comparison"]
 NAMES, DESCRIBED = "names", "is described as"
 """Relations of facts that are told in a passage's own words: what else a sentence names, or all."""
 Derivation = Literal["", "life span", "count", "conclusion"]
@@ -244,9 +231,7 @@ def _is_tied(item: Item, question: Question) -> bool:
     return any(has_words(asked, words_of(name)) for name in names_in(Passage("", (sentence,))))
 
 
-def _quoted(
-    passage: Passage, number: int, sentence: int, relation: str, tails: Sequence[str]
-) -> Item:
+def _quoted(passage: Passage, number: int, sentence: int, relation: str, tails: Sequence[str]) -> Item:
     triples = tuple(Triple(passage.title, relation, tail, number, sentence) for tail in tails)
     return Item("Attribution", triples, (), sentence)
 

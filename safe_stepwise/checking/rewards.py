@@ -150,9 +150,7 @@ def _hedges(checker: Checker, step: Step) -> bool:
     return any(hedge not in folded for hedge in found)
 
 
-def trajectory_reward(
-    prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
-) -> Rewards:
+def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
     """For each completion `Judged.reward`, None for a row without a plan.
 
     Raises ``UserError`` where a column of `COLUMNS` is missing.
@@ -194,9 +192,7 @@ async def async_trajectory_reward(
     return await asyncio.to_thread(trajectory_reward, prompts, completions, **columns)
 
 
-async def async_step_reward(
-    prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
-) -> Rewards:
+async def async_step_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
     """`step_reward` in a thread of its own, beside other rewards that wait."""
     return await asyncio.to_thread(step_reward, prompts, completions, **columns)
 
@@ -209,10 +205,7 @@ def checker_of(row: Mapping[str, Any]) -> Checker | None:
 @lru_cache(maxsize=_CHECKERS)
 def _checker(row: str) -> Checker | None:
     content = parse_json(row)
-    path, graph = (
-        [Triple(**triple) for triple in content[name]]
-        for name in ("reasoning_path", "knowledge_graph")
-    )
+    path, graph = ([Triple(**triple) for triple in content[name]] for name in ("reasoning_path", "knowledge_graph"))
     try:
         return Checker(question_of(content, benchmark="", split=""), path, graph)
     except PlanError:
@@ -222,8 +215,7 @@ def _checker(row: str) -> Checker | None:
 def _checkers(columns: Mapping[str, Any], number: int) -> list[Checker | None]:
     if lacking := [name for name in COLUMNS if name not in columns]:
         raise UserError(
-            f"the rows have no column {lacking[0]}: train on rows of a config B_labeled, and keep "
-            "all of their columns"
+            f"the rows have no column {lacking[0]}: train on rows of a config B_labeled, and keep all of their columns"
         )
     return [checker_of({name: columns[name][n] for name in COLUMNS}) for n in range(number)]
 

@@ -20,14 +20,11 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bSteps? \d+)*:\s+")
-_SUFFIX = re.compile(
-    r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE
-)
+_SUFFIX = re.compile(r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE)
 _CLAUSE = re.compile(r"; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP])")
 """What parts two clauses, unless a quotation is open."""
 _THOUGH = re.compile(
-    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ",
-    re.IGNORECASE,
+    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
 )
 _NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b", re.IGNORECASE)
 _QUOTING = re.compile(
@@ -91,9 +88,7 @@ _QUOTED = re.compile(r"“([^”]*+)(?:”|$)")
 """Quoted words; with a mark that nothing closes, all that is left, so that it is looked at once."""
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w*")
 _STOP_WORDS = word_list("stop_words")
-_OPENER = re.compile(
-    rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE
-)
+_OPENER = re.compile(rf"^(?:(?:{'|'.join(sorted(_STOP_WORDS | word_list('step_openers')))})\b\s*)+", re.IGNORECASE)
 _LEADS_ON = re.compile(r"(?<! of)(?<! the)(?<! de)(?: (?:of|the|de))+$")
 
 

@@ -36,9 +36,7 @@ def word(part: str, code: str, text: str, *, half: Half = "seen", **values: Any)
 
 
 @cache
-def _fitting(
-    part: str, code: str, half: Half, given: frozenset[str]
-) -> Mapping[str, tuple[str, ...]]:
+def _fitting(part: str, code: str, half: Half, given: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
     """Of each kind of part the options that want no other value than those given and drawn."""
     fitting, known = {}, set(given)
     for slot, options in grammar(part, code, half).items():
@@ -48,9 +46,7 @@ def _fitting(
 
 
 @cache
-def grammar(
-    part: str, code: str, half: Half = "seen"
-) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
+def grammar(part: str, code: str, half: Half = "seen") -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
     """The options of each kind of part, with the values they need; last ``join``, the whole text.
 
     >>> list(grammar("diagnosis", "contradicted"))
@@ -62,9 +58,7 @@ def grammar(
     whole = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], whole]
     return {
-        kind: tuple(
-            (o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half))
-        )
+        kind: tuple((o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half)))
         for kind, tree in kinds.items()
     }
 

@@ -120,9 +120,7 @@ class Writer:
         around = self.around(item, number, position, seed)
         return self.put("fact", seed, claim=claim.removesuffix("."), **around)
 
-    def quotation(
-        self, told: str, page: Passage, number: int, item: Item, position: int, seed: str
-    ) -> str:
+    def quotation(self, told: str, page: Passage, number: int, item: Item, position: int, seed: str) -> str:
         """A page's sentence as a step that quotes it, where the plan has an item to find."""
         around = self.around(item, number, position, seed)
         if statements.names_subject(page, told):

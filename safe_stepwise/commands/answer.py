@@ -57,9 +57,7 @@ reasons. {SPECS}
     metavar="FILE",
     help="append that object to FILE, which `safe-stepwise traces FILE` shows",
 )
-def answer(
-    question: str | None, file: Path, as_json: bool, output: Path | None, **options: Any
-) -> None:
+def answer(question: str | None, file: Path, as_json: bool, output: Path | None, **options: Any) -> None:
     settings = chosen(**options)
     asked = question_from(file, question)
     settings.refuse_symbolic(asked)
@@ -88,9 +86,7 @@ def append(file: Path, text: str) -> None:
         raise UserError(f"{file}: cannot be written ({error.strerror})") from None
 
 
-def wait_for_answer(
-    question: Question, settings: Chosen, heard: Callable[[Attempt], None]
-) -> dict[str, Any]:
+def wait_for_answer(question: Question, settings: Chosen, heard: Callable[[Attempt], None]) -> dict[str, Any]:
     """The record of a question's answer; raises ``UserError`` where no player can work."""
     tried: list[Attempt] = []
 
@@ -109,16 +105,11 @@ def wait_for_answer(
 
 
 async def answer_of(
-    question: Question,
-    settings: Chosen,
-    clients: Mapping[str, Client],
-    heard: Callable[[Attempt], None],
+    question: Question, settings: Chosen, clients: Mapping[str, Client], heard: Callable[[Attempt], None]
 ) -> Trajectory:
     """What the loop does with a question; each attempt is ``heard`` as it ends."""
     players = {role: clients[role] for role in settings.method.roles}
-    return await answering(settings.method, players, replace(settings.limits, heard=heard))(
-        question
-    )
+    return await answering(settings.method, players, replace(settings.limits, heard=heard))(question)
 
 
 @contextmanager

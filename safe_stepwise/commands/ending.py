@@ -11,10 +11,7 @@ from safe_stepwise.store.secrets import credentials, keyless
 from safe_stepwise.store.terminal import guard_output, printable
 from safe_stepwise.store.waiting import leave
 
-EXIT_STATUS = (
-    "exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, "
-    "1 a fault of ours"
-)
+EXIT_STATUS = "exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours"
 """What stands at the end of every command's help."""
 
 

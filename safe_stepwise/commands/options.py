@@ -54,9 +54,7 @@ def loop_options(command: Command) -> Command:
         (
             click.option("--generator", required=True, metavar="SPEC", help="writes the steps"),
             click.option("--verifier", metavar="SPEC", help="judges each of them"),
-            click.option(
-                "--method", default="safe", metavar="M", help=f"{', '.join(LOOPS)} (default safe)"
-            ),
+            click.option("--method", default="safe", metavar="M", help=f"{', '.join(LOOPS)} (default safe)"),
             click.option(
                 "--max-steps",
                 type=click.IntRange(1),
@@ -87,8 +85,7 @@ def loop_options(command: Command) -> Command:
             click.option(
                 "--cache",
                 type=click.Path(dir_okay=False, path_type=Path),
-                help="replies (default $SAFE_STEPWISE_CACHE or "
-                "~/.cache/safe_stepwise/replies.sqlite)",
+                help="replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)",
             ),
             click.option(
                 "--timeout",
@@ -120,8 +117,7 @@ def chosen(
     assert isinstance(found, Stepwise)
     if VERIFIER in found.roles and verifier is None:
         raise UserError(
-            f"the method {method} needs a verifier: give --verifier SPEC, or choose "
-            "--method self_verification"
+            f"the method {method} needs a verifier: give --verifier SPEC, or choose --method self_verification"
         )
     if VERIFIER not in found.roles and verifier is not None:
         raise UserError(f"the method {method} asks no verifier: leave --verifier out")

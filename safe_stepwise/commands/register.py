@@ -6,12 +6,7 @@ from safe_stepwise import register as module
 
 
 @click.command(
-    "register",
-    context_settings={
-        "ignore_unknown_options": True,
-        "allow_extra_args": True,
-        "help_option_names": [],
-    },
+    "register", context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 )
 @click.pass_context
 def register(context: click.Context) -> None:

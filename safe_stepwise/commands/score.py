@@ -15,12 +15,8 @@ from safe_stepwise.scoring import BENCHMARKS
 
 @click.command("score", epilog=EXIT_STATUS)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--benchmark", required=True, metavar="B", help=f"whose scorer counts: {', '.join(BENCHMARKS)}"
-)
-@click.option(
-    "--judge", metavar="SPEC", help="a model that judges, as in openai:MODEL@http://HOST:8000/v1"
-)
+@click.option("--benchmark", required=True, metavar="B", help=f"whose scorer counts: {', '.join(BENCHMARKS)}")
+@click.option("--judge", metavar="SPEC", help="a model that judges, as in openai:MODEL@http://HOST:8000/v1")
 @click.option(
     "--judge-repeats",
     type=click.IntRange(1),
@@ -28,9 +24,7 @@ from safe_stepwise.scoring import BENCHMARKS
     help="verdicts an answer, and how well they agree (default 1)",
 )
 @click.option("--skip-exact", is_flag=True, help="do not ask about exact matches")
-@click.option(
-    "--cache", type=click.Path(dir_okay=False, path_type=Path), help="the judge's replies"
-)
+@click.option("--cache", type=click.Path(dir_okay=False, path_type=Path), help="the judge's replies")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -63,9 +57,7 @@ def score(file: Path, benchmark: str, judge: str | None, **options: Any) -> None
         references.append(accepted)
         questions.append(row.get("question") or "")
     asked = questions if any(questions) else None
-    found = answers_given(
-        predictions, references, benchmark=benchmark, judge=judge, questions=asked, **options
-    )
+    found = answers_given(predictions, references, benchmark=benchmark, judge=judge, questions=asked, **options)
     print(canonical_json(found))
 
 

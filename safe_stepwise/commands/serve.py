@@ -45,11 +45,7 @@ nor any header is logged.
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
 @click.option("--host", default=HOST, show_default=True)
 @click.option(
-    "--at-once",
-    type=click.IntRange(1),
-    default=_BOUNDS.at_once,
-    show_default=True,
-    help="questions under way",
+    "--at-once", type=click.IntRange(1), default=_BOUNDS.at_once, show_default=True, help="questions under way"
 )
 @click.option(
     "--waiting",
@@ -73,15 +69,7 @@ nor any header is logged.
     show_default=True,
     help="of a request's body; beyond it a 413",
 )
-def serve(
-    port: int,
-    host: str,
-    at_once: int,
-    waiting: int,
-    seconds: float,
-    most_bytes: int,
-    **options: Any,
-) -> None:
+def serve(port: int, host: str, at_once: int, waiting: int, seconds: float, most_bytes: int, **options: Any) -> None:
     settings = chosen(**options)
     for who, spec in settings.specs.items():
         if spec.partition(":")[0] == "symbolic":

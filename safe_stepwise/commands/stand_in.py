@@ -27,9 +27,7 @@ HOST, PORT = "127.0.0.1", 8001
 )
 @click.option("--benchmark", metavar="B", help="of all these rows, where they do not say it")
 @click.option("--examples", "show", is_flag=True, help="print the examples as such rows, and end")
-def stand_in(
-    spec: str, port: int, host: str, questions: Path | None, benchmark: str | None, show: bool
-) -> None:
+def stand_in(spec: str, port: int, host: str, questions: Path | None, benchmark: str | None, show: bool) -> None:
     """Serve replies that no model made, in the OpenAI protocol; all are marked simulated.
 
     SPEC is symbolic (the default), symbolic:error_rate=0.2,seed=1, or mock:FILE, a script. The

@@ -76,9 +76,5 @@ def verdict(told: Mapping[str, Any]) -> str:
 def tokens(trajectory: Trajectory) -> dict[str, dict[str, int]]:
     """Tokens by role: of prompts, of those cached, of replies."""
     known = statistics([trajectory])
-    parts = {
-        "prompt": known.prompt_tokens,
-        "cached": known.cached_tokens,
-        "completion": known.completion_tokens,
-    }
+    parts = {"prompt": known.prompt_tokens, "cached": known.cached_tokens, "completion": known.completion_tokens}
     return {role: {name: by[role] for name, by in parts.items()} for role in known.calls}

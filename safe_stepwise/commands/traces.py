@@ -46,9 +46,7 @@ class Trace:
 @click.option("--method", metavar="M", help="of this method alone")
 @click.option("--rejected", is_flag=True, help="of those alone in which a step was rejected")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="so many at most")
-def traces(
-    place: Path, wanted: str | None, method: str | None, rejected: bool, limit: int | None
-) -> None:
+def traces(place: Path, wanted: str | None, method: str | None, rejected: bool, limit: int | None) -> None:
     """Show each try at a step, its verdict, and what became of it.
 
     FILE is what `safe-stepwise answer --output FILE` wrote; DIR an evaluation's folder (of

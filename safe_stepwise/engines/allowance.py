@@ -86,10 +86,7 @@ class Allowance:
     @property
     def plain(self) -> dict[str, str]:
         """For records and identities: nothing of what is not given."""
-        shown = [
-            (role, hashlib.sha256(text.encode()).hexdigest()[:8])
-            for role, text in self.examples or ()
-        ]
+        shown = [(role, hashlib.sha256(text.encode()).hexdigest()[:8]) for role, text in self.examples or ()]
         given = {"max_tokens": self.max_tokens, "reasoning_effort": self.effort, "examples": shown}
         told = {name: ", ".join(f"{r} {value}" for r, value in by) for name, by in given.items()}
         return {name: words for name, words in told.items() if words}

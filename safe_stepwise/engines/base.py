@@ -122,12 +122,7 @@ class EngineError(Exception):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        transient: bool = False,
-        retry_after: float | None = None,
-        refused: bool = False,
+        self, message: str, *, transient: bool = False, retry_after: float | None = None, refused: bool = False
     ) -> None:
         super().__init__(message)
         self.transient = transient

@@ -55,18 +55,14 @@ class ResponseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # The event loop that asks may run in another thread than the one that opens.
-            self._db = sqlite3.connect(
-                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-            )
+            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             self._use_wal()
             # Survives a killed process; only a power cut may lose the last replies.
             self._db.execute("pragma synchronous = normal")
             self._db.execute(_TABLE)
             self._row("")  # a table of that name with other columns shows here
         except (OSError, sqlite3.Error) as error:
-            raise UserError(
-                f"{path}: cannot be used as a response cache ({error}); choose another --cache"
-            ) from error
+            raise UserError(f"{path}: cannot be used as a response cache ({error}); choose another --cache") from error
 
     def get(self, key: str) -> Completion | None:
         """The completion stored under a key; raises ``UserError`` if the file is damaged."""
@@ -76,9 +72,7 @@ class ResponseCache:
                 return None
             return _completion(*row)
         except (sqlite3.Error, ValueError) as error:
-            raise UserError(
-                f"{self.path}: cannot be read ({error}); choose another --cache"
-            ) from error
+            raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
     def put(self, found: Sequence[tuple[str, Completion]]) -> None:
         """Store completions, all or none; what is there already stays, unless it was cut off.

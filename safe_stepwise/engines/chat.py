@@ -11,14 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.engines.base import Effort, EngineError, Message
-from safe_stepwise.engines.weights import (
-    Model,
-    Weights,
-    find_adapter,
-    find_model,
-    loading,
-    one_line,
-)
+from safe_stepwise.engines.weights import Model, Weights, find_adapter, find_model, loading, one_line
 from safe_stepwise.errors import UserError
 
 
@@ -79,9 +72,7 @@ class Chat:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
         return ids
 
-    def rendered(
-        self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None
-    ) -> str:
+    def rendered(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
         """The chat as text, up to where the assistant's turn begins, or ``complete`` with it.
 
         Raises ``EngineError`` for a chat that the template refuses, or an ``effort`` that it does
@@ -91,13 +82,10 @@ class Chat:
         if effort:
             if "reasoning_effort" not in str(self.tokenizer.chat_template):
                 raise EngineError(
-                    "the chat template of the model has no reasoning effort; leave out "
-                    "--reasoning-effort for it"
+                    "the chat template of the model has no reasoning effort; leave out --reasoning-effort for it"
                 )
             asked = {"reasoning_effort": effort}
-        turns = [
-            {"role": m.role, "content": spelled_out(m.content, self.control)} for m in messages
-        ]
+        turns = [{"role": m.role, "content": spelled_out(m.content, self.control)} for m in messages]
         try:
             text: str = self.tokenizer.apply_chat_template(
                 turns,

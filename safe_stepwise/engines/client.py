@@ -182,14 +182,10 @@ class Client:
         if whole.answered or whole.hits:
             return
         if whole.failed >= HOPELESS or self._refused >= REFUSALS:
-            self._over = (
-                f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
-            )
+            self._over = f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
             raise UserError(self._over)
 
-    async def _readable(
-        self, key: str, request: Request, account: Account
-    ) -> dict[str, Completion]:
+    async def _readable(self, key: str, request: Request, account: Account) -> dict[str, Completion]:
         """The reply under its key; if it took a second call, also under the key of that."""
         said = await self._tried(request, account)
         if not _is_nothing(said, request):
@@ -253,10 +249,7 @@ class Client:
 async def check(engine: Engine) -> None:
     """Raise ``UserError`` if an engine can't work, and say so if that takes long to find out."""
     where = engine.identity.get("base_url") or "the model"
-    with (
-        Wait(lambda seconds: f"{engine.name}: waiting for {where} since {seconds} s", soon=True),
-        fit_to_print(),
-    ):
+    with Wait(lambda seconds: f"{engine.name}: waiting for {where} since {seconds} s", soon=True), fit_to_print():
         await engine.check()
 
 
@@ -290,10 +283,7 @@ class _Wait(wait_base):
 def requests(accounts: Iterable[Account]) -> str:
     """How the requests of some accounts stand together."""
     whole = _total(accounts)
-    return (
-        f"requests: done {whole.answered} cached {whole.hits} failed {whole.failed} "
-        f"owed {whole.owed}"
-    )
+    return f"requests: done {whole.answered} cached {whole.hits} failed {whole.failed} owed {whole.owed}"
 
 
 def _total(accounts: Iterable[Account]) -> Account:

@@ -280,6 +280,5 @@ def _reply(rules: Sequence[_Rule], default: str | None, request: Request) -> str
 def _bad(path: Path, reason: str) -> UserError:
     reason = " ".join(reason.split())[:300]
     return UserError(
-        f"mock:{path}: is no script of replies ({reason}); "
-        "see the docstring of safe_stepwise/engines/mock.py"
+        f"mock:{path}: is no script of replies ({reason}); see the docstring of safe_stepwise/engines/mock.py"
     )

@@ -68,12 +68,7 @@ class OpenAIEngine:
     """
 
     def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        *,
-        timeout: float | None = None,
-        template: bool | None = None,
+        self, model: str, base_url: str | None = None, *, timeout: float | None = None, template: bool | None = None
     ) -> None:
         self.model = model
         thinks = template is False
@@ -102,9 +97,7 @@ class OpenAIEngine:
         address = _ADDRESS.search(rest)
         model = rest[: address.start()] if address else rest
         if not model or "://" in model:
-            raise UserError(
-                f"'openai:{rest}' names no model, or its address can't be read: write {EXAMPLE}"
-            )
+            raise UserError(f"'openai:{rest}' names no model, or its address can't be read: write {EXAMPLE}")
         bare = None if address else _BARE_ADDRESS.search(rest)
         if bare:
             meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
@@ -233,9 +226,7 @@ class OpenAIEngine:
         try:
             async with asyncio.timeout(self.timeout):
                 # By path: the typed method spends more on walking our data than all the rest.
-                return wire.completion(
-                    await self._client.post("/chat/completions", cast_to=bytes, content=body)
-                )
+                return wire.completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
         except errors.APIStatusError as error:
             return self._refusal(error)
         except (errors.APIConnectionError, TimeoutError) as error:
@@ -252,8 +243,7 @@ class OpenAIEngine:
         said = f"HTTP {status}{_said(error)}"
         if status == 401:
             raise UserError(
-                f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command "
-                f"again ({said})"
+                f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command again ({said})"
             )
         if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
             said += " (the address usually ends in /v1)"
@@ -270,9 +260,7 @@ class OpenAIEngine:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [
-                {"role": m.role, "content": _sendable(m.content)} for m in request.messages
-            ],
+            "messages": [{"role": m.role, "content": _sendable(m.content)} for m in request.messages],
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "max_completion_tokens": sampling.max_tokens,

@@ -155,18 +155,14 @@ class _Runner:
         import torch
 
         if request.sampling.repetition_penalty != 1:
-            return EngineError(
-                "transformers: knows no repetition penalty; leave out --sampling paper"
-            )
+            return EngineError("transformers: knows no repetition penalty; leave out --sampling paper")
         try:
             prompt = self.chat.tokens(request.messages, request.sampling.effort)
         except EngineError as error:
             return error
         room = self.context - len(prompt)
         if room < 1:
-            return EngineError(
-                f"the prompt has {len(prompt):,} tokens, the context holds {self.context:,}"
-            )
+            return EngineError(f"the prompt has {len(prompt):,} tokens, the context holds {self.context:,}")
         sampling = request.sampling
         row = _Row(request, prompt, min(room, sampling.max_tokens))
         if sampling.temperature > 0:
@@ -241,9 +237,7 @@ class _Runner:
         text = self.chat.text(row.tokens)
         cuts = [at for stop in row.request.sampling.stop if (at := text.find(stop)) >= 0]
         usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
-        return Completion(
-            text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length"
-        )
+        return Completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")
 
 
 class _CutError(Exception):
@@ -299,9 +293,7 @@ def _sampled(rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
     return scores
 
 
-def _draw(
-    scores: torch.Tensor, temperature: float, top_p: float, chance: torch.Generator
-) -> torch.Tensor:
+def _draw(scores: torch.Tensor, temperature: float, top_p: float, chance: torch.Generator) -> torch.Tensor:
     """One token of the smallest set of likeliest ones that hold ``top_p`` of the probability."""
     import torch
 

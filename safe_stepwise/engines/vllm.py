@@ -72,9 +72,7 @@ class VLLMEngine(LocalModel):
 
         try:
             prompt = tokens_input(chat.tokens(request.messages, request.sampling.effort))
-            replies = llm.generate(
-                prompt, _sampling(request), f"{next(self._numbers)}", lora_request=self._lora
-            )
+            replies = llm.generate(prompt, _sampling(request), f"{next(self._numbers)}", lora_request=self._lora)
             (reply,) = [reply async for reply in replies]  # FINAL_ONLY: there is one
             return _completion(reply)
         except EngineError as error:
@@ -193,8 +191,6 @@ def _completion(reply: RequestOutput) -> Completion | EngineError:
     if said.finish_reason not in ("stop", "length"):
         return EngineError(f"vLLM gave up the request ({said.finish_reason})", transient=True)
     usage = Usage(
-        prompt=len(reply.prompt_token_ids or ()),
-        cached=reply.num_cached_tokens or 0,
-        completion=len(said.token_ids),
+        prompt=len(reply.prompt_token_ids or ()), cached=reply.num_cached_tokens or 0, completion=len(said.token_ids)
     )
     return Completion(said.text, usage, said.finish_reason)

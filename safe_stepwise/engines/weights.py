@@ -107,9 +107,7 @@ def _find(model: Model, patterns: Sequence[str]) -> Weights:
     if not folder.is_dir():
         return _download(model, patterns)
     if model.revision:
-        raise UserError(
-            f"{model.name} is a folder here, which has no revision: leave out @{model.revision}"
-        )
+        raise UserError(f"{model.name} is a folder here, which has no revision: leave out @{model.revision}")
     try:
         return Weights(_named(folder.resolve()), digest(folder), folder, on_hub=False)
     except OSError as error:
@@ -130,9 +128,7 @@ def _download(model: Model, patterns: Sequence[str]) -> Weights:
 
     asked = f"{model.name}@{model.revision}" if model.revision else model.name
     try:
-        snapshot = snapshot_download(
-            model.name, revision=model.revision, allow_patterns=list(patterns)
-        )
+        snapshot = snapshot_download(model.name, revision=model.revision, allow_patterns=list(patterns))
     except errors.HFValidationError:
         reason = "there is no such folder, and it is no Hub id such as Qwen/Qwen3-8B"
     except errors.GatedRepoError:

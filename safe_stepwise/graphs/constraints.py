@@ -254,10 +254,7 @@ def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]
 
 
 def _values(
-    place: Place,
-    relation: str,
-    read: Callable[[str], Value | None],
-    extreme: Callable[[Iterable[Value]], Value],
+    place: Place, relation: str, read: Callable[[str], Value | None], extreme: Callable[[Iterable[Value]], Value]
 ) -> dict[str, Value]:
     """What the ends are put in order by: of each the extreme of what its chains say."""
 

@@ -30,9 +30,7 @@ class GraphKnowledge:
     [('Oru', 'Ana', 'Vel')]
     """
 
-    def __init__(
-        self, graph: GraphStore, convention: Convention = NO_TOPIC, hops: int = HOPS
-    ) -> None:
+    def __init__(self, graph: GraphStore, convention: Convention = NO_TOPIC, hops: int = HOPS) -> None:
         self.graph, self.convention, self.hops = graph, convention, hops
         self._ranked: dict[Candidate, tuple[str, ...]] = {}
 
@@ -85,9 +83,7 @@ class GraphKnowledge:
         nodes = [node for name in ends if (node := self.graph.node(name)) is not None]
         return sorted(found | set(self.graph.steps(nodes)))
 
-    def decided(
-        self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]
-    ) -> dict[str, bool]:
+    def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
         """Whether what a path leads to meets a constraint; without what the graph can't tell."""
         constraint = self._spelt(constraint, pool)
         ends = self.ranked(candidate)

@@ -52,9 +52,7 @@ class KnowledgeGraph:
     '“Vel” is not in the graph'
     """
 
-    def __init__(
-        self, triples: Iterable[Triple] = (), same: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, triples: Iterable[Triple] = (), same: Mapping[str, str] | None = None) -> None:
         self.aliases: Mapping[str, str] = dict(same or {})
         self._canonical = _canonical(tuple(self.aliases.items()))
         self._triples = dict.fromkeys(triples)

@@ -25,9 +25,7 @@ Reached = Mapping[RelationPath, frozenset[int]]
 """What each executable path leads to."""
 
 
-def execute(
-    graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC
-) -> frozenset[str]:
+def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC) -> frozenset[str]:
     """The names of what a path leads to; empty for a topic or a relation that is not there.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
@@ -49,11 +47,7 @@ def execute(
 
 
 def instances(
-    graph: GraphStore,
-    topic: str,
-    path: RelationPath,
-    convention: Convention = NO_TOPIC,
-    most: int | None = None,
+    graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC, most: int | None = None
 ) -> list[tuple[str, ...]]:
     """The chains of entities along a path, sorted by their names; the first ``most`` of them."""
     start = graph.node(topic)
@@ -63,11 +57,7 @@ def instances(
 
 
 def _chains(
-    graph: GraphStore,
-    nodes: tuple[int, ...],
-    names: tuple[str, ...],
-    path: RelationPath,
-    convention: Convention,
+    graph: GraphStore, nodes: tuple[int, ...], names: tuple[str, ...], path: RelationPath, convention: Convention
 ) -> Iterator[tuple[str, ...]]:
     """The chains that go on from one, by name, so that nobody has to wait for all of them."""
     if not path:

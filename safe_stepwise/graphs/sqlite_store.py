@@ -78,9 +78,7 @@ def _write(half: Path, triples: Iterable[NamedTriple]) -> None:
         connection.close()
 
 
-def _numbered(
-    triples: Iterable[NamedTriple], connection: sqlite3.Connection
-) -> tuple[int, tuple[Any, Any, Any]]:
+def _numbered(triples: Iterable[NamedTriple], connection: sqlite3.Connection) -> tuple[int, tuple[Any, Any, Any]]:
     """How many entities there are, and heads, relations and tails in numbers; writes the names."""
     nodes: dict[str, int] = defaultdict(count().__next__)
     relations: dict[str, int] = defaultdict(count().__next__)
@@ -169,9 +167,7 @@ class SqliteGraph:
 
     def names(self, nodes: Iterable[int]) -> list[str]:
         """See `GraphStore`."""
-        asked = (
-            "SELECT json_group_array(name) FROM json_each(?) CROSS JOIN entity ON entity.id = value"
-        )
+        asked = "SELECT json_group_array(name) FROM json_each(?) CROSS JOIN entity ON entity.id = value"
         wanted = list(nodes)
         ordered = sorted(set(wanted))
         (found,) = self._db.execute(asked, (json.dumps(ordered),)).fetchone()

@@ -19,9 +19,7 @@ _JOINED = re.compile(
 )
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
-_IS_THE = re.compile(
-    r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?"
-)
+_IS_THE = re.compile(r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
@@ -42,9 +40,7 @@ _LEADS = {
 _LONGEST_LEAD = max(map(len, _LEADS)) + 2
 _EVENTS = ("birth", "death", "burial")
 _APART = re.compile(r"[\d;)]| -- | and ")
-_WHERE_SHE = re.compile(
-    r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $"
-)
+_WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
 _ANOTHER_WORK = re.compile(
@@ -54,9 +50,7 @@ _ANOTHER_WORK = re.compile(
 )
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
-_LED = re.compile(
-    r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$"
-)
+_LED = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")
 _OWN_PLACE = re.compile(
     r" (?:in|at|near)(?: the)?+ (?!(?:age|expense|invitation|request|suggestion|home|first|his|her"
     r"|their|early|late|mid|childhood|infancy|action|\d|(?:" + "|".join(MONTHS) + r")\b)\b)\w"
@@ -76,9 +70,7 @@ _POSSESSIONS = {
 _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
 
 
-def governing_cues(
-    text: str, start: int, end: int, low: int, high: int, group: str
-) -> frozenset[str]:
+def governing_cues(text: str, start: int, end: int, low: int, high: int, group: str) -> frozenset[str]:
     """Labels of the cues that govern a span of a sentence of cleaned text.
 
     The last cue before it, with those coordinated to that ("written and directed by"); or, when it
@@ -128,9 +120,7 @@ def governing_cues(
     return _with_coordinated(text, before, group)
 
 
-def _placed(
-    text: str, before: list[Cue], after: Cue | None, start: int, end: int
-) -> frozenset[str]:
+def _placed(text: str, before: list[Cue], after: Cue | None, start: int, end: int) -> frozenset[str]:
     """What a place is to its sentence's subject; "in" says it only where nothing else does."""
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])

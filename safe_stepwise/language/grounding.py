@@ -14,22 +14,9 @@ from typing import Literal, get_args
 
 from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.kin import ROLES, TURNED, roles_of
-from safe_stepwise.language.mentions import (
-    is_about,
-    mentioned_within,
-    mentions,
-    mentions_subject,
-    word_spans,
-)
+from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, mentions_subject, word_spans
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
-from safe_stepwise.language.relations import (
-    RELATIONS,
-    Relation,
-    cues_between,
-    is_country,
-    is_nation,
-    nation_pattern,
-)
+from safe_stepwise.language.relations import RELATIONS, Relation, cues_between, is_country, is_nation, nation_pattern
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
@@ -197,12 +184,7 @@ _OTHERWISE = Finding("together", told=True)
 
 
 def _read_as(
-    relation: Relation,
-    text: Text,
-    span: tuple[int, int, int, int],
-    owners: Sequence[Span],
-    *,
-    turned: bool,
+    relation: Relation, text: Text, span: tuple[int, int, int, int], owners: Sequence[Span], *, turned: bool
 ) -> Finding:
     """What a sentence says of a name in it: start and end of the name, then of the sentence."""
     start, end, low, high = span
@@ -282,9 +264,7 @@ def _is_origin(text: str, start: int, end: int) -> bool:
 # ------------------------------------------------------------------------------------------ dates
 
 
-def _dated(
-    head: str, relation: Relation, wanted: Date, text: Text, about: bool
-) -> Iterator[Finding]:
+def _dated(head: str, relation: Relation, wanted: Date, text: Text, about: bool) -> Iterator[Finding]:
     for date in dates_in(text.clean):
         low, high = text.sentence_span(date.start)
         here = text.sentence_at(date.start)
@@ -313,9 +293,7 @@ _ALONE = re.compile(r"\( \d{4} \)")
 """A year in brackets, which in an article's first sentence is its subject's."""
 
 
-def _says_date(
-    relation: Relation, text: Text, date: Date, cues: frozenset[str] | None = None
-) -> tuple[bool, bool]:
+def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] | None = None) -> tuple[bool, bool]:
     """Whether a date is the relation's, and surely; of works and founding one without a cue may be.
 
     ``cues``: those that govern it, where they are known.
@@ -338,9 +316,7 @@ def _says_date(
 _LEAD = 80
 """Characters before a span in which the words that lead to it are looked for."""
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
-_COUNTRY = re.compile(
-    rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]"
-)
+_COUNTRY = re.compile(rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]")
 _NATIONALITY = re.compile(
     rf"\b(?:is|was) an? (?:\d{{4}} )?({CAPITAL}\w+) [a-z]|\bcitizen of ({CAPITAL}\w+)"
     rf"|\bheld ({CAPITAL}\w+) citizenship|\b(?:He|She|It) (?:is|was) ({CAPITAL}\w+)\."
@@ -367,9 +343,7 @@ _OF_WHICH = re.compile(
 )
 
 
-def _national(
-    head: str, relation: Relation, tail: str, text: Text, about: bool
-) -> Iterator[Finding]:
+def _national(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
     """Where a passage says the nation of its subject, or of somebody it calls "a Kelvian poet".
 
     An adjective that qualifies something else, or a noun, says it loosely, and not at all where
@@ -425,9 +399,7 @@ def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -
     """Whether a nation is only what its sentence's subject had to do with."""
     cues = cues_between(text, relation.group, low, start)
     nearest = cues[-1] if cues and cues[-1].label == "contact" else None
-    led = _LED.search(text, max(0, start - _LEAD), start) or (
-        nearest is not None and nearest.end + 1 == start
-    )
+    led = _LED.search(text, max(0, start - _LEAD), start) or (nearest is not None and nearest.end + 1 == start)
     if led or is_country(text[start:end]):
         return any(cue.label == "contact" for cue in cues)
     return False
@@ -447,9 +419,7 @@ def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
 
 # ----------------------------------------------------------------------------------------- places
 
-_RUN = re.compile(
-    rf"{CAPITAL}[\w'’-]+(?: (?:{CAPITAL}[\w'’-]+|of|the|de|am|upon)(?= |,|\.|;|\)|$))*"
-)
+_RUN = re.compile(rf"{CAPITAL}[\w'’-]+(?: (?:{CAPITAL}[\w'’-]+|of|the|de|am|upon)(?= |,|\.|;|\)|$))*")
 _DIVISIONS = word_list("divisions")
 _NO_PLACE = word_list("openers") | {word for month in MONTHS for word in (month, month[:3])}
 _PLACED = re.compile(

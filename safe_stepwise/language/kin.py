@@ -73,9 +73,7 @@ _IS = re.compile(
     r"(?: (?:also|later|in turn|himself|herself|the|a|an|his|her|their|only|first|second|third"
     r"|former|future|late|elder|older|younger|\w+est|\d+th|\d+(?:st|nd|rd)))* $"
 )
-_HAS = re.compile(
-    r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$"
-)
+_HAS = re.compile(r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$")
 _WEDS = re.compile(r"(?: and(?: \w+){1,4})?(?: ,)?(?: \w+){0,4} $")
 _WED = re.compile(r"(?:re)?married|eloped|divorced|wed|wedded|marries|couple|wedding")
 _CHAINED = re.compile(
@@ -99,9 +97,7 @@ _AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:\w+ ){0
 _ASIDE = re.compile(r"\b(?:who|whom|when|after|before)\b")
 
 
-def roles_of(
-    text: str, start: int, end: int, low: int, high: int, owners: Sequence[Span] = ()
-) -> frozenset[Role]:
+def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Sequence[Span] = ()) -> frozenset[Role]:
     """What the person at a span of cleaned text is to somebody told of in its sentence.
 
     Args:
@@ -126,9 +122,7 @@ def roles_of(
     ahead = [
         cue
         for cue in cues_between(text, "kin", max(low, start - 2 * REACH), start)
-        if not cue.denied
-        and has_brackets_closed(text, cue, start)
-        and not _is_aside(text, cue, start)
+        if not cue.denied and has_brackets_closed(text, cue, start) and not _is_aside(text, cue, start)
     ]
     if ahead and start - ahead[-1].end > REACH:
         ahead = []
@@ -141,18 +135,13 @@ def roles_of(
 
 def _is_aside(text: str, cue: Cue, start: int) -> bool:
     """Whether a cue tells of a person on the way: "Ana, who married Ors, and NAME"."""
-    return (
-        text.endswith(" who ", 0, cue.start)
-        and _ASIDE_ENDS.search(text, cue.end, start) is not None
-    )
+    return text.endswith(" who ", 0, cue.start) and _ASIDE_ENDS.search(text, cue.end, start) is not None
 
 
 def _is_nearer(text: str, ahead: Cue, start: int, end: int, following: Cue) -> bool:
     """Whether a name belongs to the cue behind it although one leads it: not in an apposition."""
     between = text[end : following.start]
-    return (
-        not between.startswith((" ,", " and ")) and following.start - end < (start - ahead.end) // 2
-    )
+    return not between.startswith((" ,", " and ")) and following.start - end < (start - ahead.end) // 2
 
 
 def _told_behind(text: str, end: int, cue: Cue) -> Role | None:

@@ -45,9 +45,7 @@ _WORDS = re.compile(rf"[^ ]*+(?: [^ ]*+){{0,{_MIDDLE_NAMES + 5}}}")
 _NICKNAME = re.compile(r"\( (?:\w+ ){1,3}\) ")
 
 
-def _spans(
-    text: str, name: str, low: int = 0, high: int | None = None
-) -> Iterator[tuple[int, int]]:
+def _spans(text: str, name: str, low: int = 0, high: int | None = None) -> Iterator[tuple[int, int]]:
     """Spans of a name in cleaned text, form by form; cleaned text sets words off by spaces."""
     low, high = max(0, low - 1), len(text) if high is None else high + 1
     forms, ends = _forms(name)
@@ -232,9 +230,7 @@ def _numbers(name: str) -> frozenset[str]:
     return frozenset(_NUMBER.findall(name))
 
 
-_NAMING = re.compile(
-    r"\b(?:known as|called|named|born|nee|aka|a k a|also|or|titled|stage name|name) $"
-)
+_NAMING = re.compile(r"\b(?:known as|called|named|born|nee|aka|a k a|also|or|titled|stage name|name) $")
 # What follows a name up to the verb: "Prize" in "the Vorr Prize is a prize".
 _LONGER_NAME = re.compile(r"(?: (?!(?:is|was|are|were|served)\b)\w+){0,40}+")
 _VERB = re.compile(r"\b(?:is|was|are|were|served)\b")
@@ -264,9 +260,7 @@ def _names_subject(text: str, start: int, end: int) -> bool:
 
 
 _SHORTEST_NAME = 3
-_NAME_RUN = re.compile(
-    rf"{CAPITAL}[\w'’-]*\w(?: (?:{CAPITAL}[\w'’-]+|of|the|de)(?= |,|\.|;|\)|$))*"
-)
+_NAME_RUN = re.compile(rf"{CAPITAL}[\w'’-]*\w(?: (?:{CAPITAL}[\w'’-]+|of|the|de)(?= |,|\.|;|\)|$))*")
 
 
 @lru_cache(maxsize=4096)

@@ -23,9 +23,7 @@ _HATNOTE = re.compile(
     r"|this article is about|for the [\w ]{1,30} , see|has an article under|is somebody else"
 )
 _NOT_TO_BE_CONFUSED = " is not to be confused with the "
-_NOT_THE_OTHER = (
-    rf"\bthe ([\w ]{{{{1,40}}}}?) {{}}{_NOT_TO_BE_CONFUSED}([\w ]{{{{1,40}}}}?) of the same name"
-)
+_NOT_THE_OTHER = rf"\bthe ([\w ]{{{{1,40}}}}?) {{}}{_NOT_TO_BE_CONFUSED}([\w ]{{{{1,40}}}}?) of the same name"
 # A single letter is an initial, unless it is a word ("a", "i") or a Romance conjunction.
 _EXTENSION = re.compile(
     r" (?:, )?(the elder|the younger|senior|junior|sr|jr|[ivx]+|[b-dfghj-npqrt-xz])(?= (?!\w\b)|$)"

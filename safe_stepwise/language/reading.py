@@ -16,9 +16,7 @@ from safe_stepwise.records import Passage
 _LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
 _DASH = re.compile(r"[–—−]\s*+|\s-\s")
 # "Visva - Bharati", as some sources set hyphens; before a month it parts a life span.
-_SPACED_HYPHEN = re.compile(
-    rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])"
-)
+_SPACED_HYPHEN = re.compile(rf"(?i)(?<=[^\W\d]) - (?=(?!(?:{'|'.join(MONTHS)}|born|died|c|ca|circa)\b)[^\W\d])")
 # "b. 3 May 1901, Oru", "m. (1925) Ana Vorr": what reference works shorten.
 _SHORT_WORDS = {
     "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
@@ -168,9 +166,7 @@ _ENDING = 9
 """Characters at the end of a sentence that tell whether it is closed."""
 # A stop within what a source gives as one sentence: behind a word, before a capital letter.
 _INNER_STOP = re.compile(r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])")
-_ABBREVIATED = re.compile(
-    rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE
-)
+_ABBREVIATED = re.compile(rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE)
 
 
 def _pieces(sentence: str) -> Iterator[str]:
@@ -192,9 +188,7 @@ def _is_closed(sentence: str) -> bool:
     """Whether a sentence ends, rather than being cut at an abbreviation or within brackets."""
     end = sentence.rstrip()[-_ENDING:]
     return (
-        _CLOSED.search(end) is not None
-        and not _ABBREVIATED.search(end)
-        and sentence.count("(") <= sentence.count(")")
+        _CLOSED.search(end) is not None and not _ABBREVIATED.search(end) and sentence.count("(") <= sentence.count(")")
     )
 
 
@@ -203,9 +197,7 @@ def _is_closed(sentence: str) -> bool:
 _LIFE_OPENING = 260
 _LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _UNKNOWN_BIRTH = re.compile(r"^-- ")
-_NOT_A_LIFE = re.compile(
-    r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished)\b"
-)
+_NOT_A_LIFE = re.compile(r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished)\b")
 _VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
 _NO_PERSON = re.compile(
     rf"[ ,]+(?:is|was|are|were) (?:an?|the|one of the|part of the)"

@@ -59,9 +59,7 @@ def cue_pattern(group: str) -> re.Pattern[str]:
 
 
 _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
-_STATE = re.compile(
-    r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+"
-)
+_STATE = re.compile(r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+")
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
 _COUNTRIES = word_list("countries")
 _LONGEST_NATION = 200

@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 from safe_stepwise.language.vocabulary import load, word_list
 
-MONTHS = (
-    "january february march april may june july august september october november december"
-).split()
+MONTHS = ("january february march april may june july august september october november december").split()
 _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
@@ -29,12 +27,8 @@ _DATE = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _BEFORE_CHRIST = re.compile(r"\s*(?:bce?|b\.\s?c\.)(?!\w)", re.IGNORECASE)
-_ABOUT = frozenset(
-    ("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce")
-)
-_HONORIFIC = re.compile(
-    rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE
-)
+_ABOUT = frozenset(("", "c", "ca", "circa", "in", "on", "the", "about", "around", "ad", "bc", "bce"))
+_HONORIFIC = re.compile(rf"^(?:(?:the|{'|'.join(word_list('honorifics'))})\b\.?\s+)+(?=\S)", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"\([^()]*+\)")
 # Where white space begins, so that a run of it is walked through once.
 _QUALIFIER = re.compile(r"(?<!\s)\s*+\(([^()]*+)\)\s*+$")

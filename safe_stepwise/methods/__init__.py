@@ -13,17 +13,6 @@ from safe_stepwise.methods.sp_cot import SP_COT
 
 METHODS: dict[str, Method] = {
     method.name: method
-    for method in (
-        DIRECT,
-        COT,
-        SP_COT,
-        REACT,
-        SG_FSM1,
-        SG_FSM2,
-        NO_VERIFICATION,
-        SELF_VERIFICATION,
-        SG_FSM_SAFE,
-        SAFE,
-    )
+    for method in (DIRECT, COT, SP_COT, REACT, SG_FSM1, SG_FSM2, NO_VERIFICATION, SELF_VERIFICATION, SG_FSM_SAFE, SAFE)
 }
 """By name, in the order of tables: baselines first."""

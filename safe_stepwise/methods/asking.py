@@ -14,14 +14,7 @@ from typing import Any
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Sampling
 from safe_stepwise.methods.prompting import Prompting, SamplingName
-from safe_stepwise.methods.reading import (
-    FieldReader,
-    Reading,
-    facts_in,
-    reason,
-    triples,
-    words,
-)
+from safe_stepwise.methods.reading import FieldReader, Reading, facts_in, reason, triples, words
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.records import Attempt, Passage, Trajectory, Usage
 from safe_stepwise.scoring import normalize_answer
@@ -52,9 +45,7 @@ def sampled(sampling: Sampling, how: SamplingName, seed: int | None = None) -> S
     return replace(drawn, max_tokens=sampling.max_tokens, seed=seed or 0)
 
 
-def request_of(
-    name: str, options: Prompting, scene: AskedScene, seed: int | None = None, **data: Any
-) -> Request:
+def request_of(name: str, options: Prompting, scene: AskedScene, seed: int | None = None, **data: Any) -> Request:
     """The request of a prompt file, ``data`` being what its template asks for.
 
     With a ``seed`` the reply is drawn, whatever the options' sampling.
@@ -78,9 +69,7 @@ def texts_of(passages: Sequence[Passage], *others: str) -> tuple[str, ...]:
     return (*(f"{page.title}\n{page.text}" for page in passages), *others)
 
 
-def answer_fields(
-    passages: Sequence[Passage], evidence: bool, told: str = "explain"
-) -> dict[str, FieldReader]:
+def answer_fields(passages: Sequence[Passage], evidence: bool, told: str = "explain") -> dict[str, FieldReader]:
     """What a reply with an answer says; the field ``told`` is its reason."""
     fields: dict[str, FieldReader] = {"answer": words, told: reason}
     if evidence:
@@ -88,9 +77,7 @@ def answer_fields(
     return fields
 
 
-def attempt_of(
-    number: int, state: str, after: str, reading: Reading, usage: Mapping[str, Usage]
-) -> Attempt:
+def attempt_of(number: int, state: str, after: str, reading: Reading, usage: Mapping[str, Usage]) -> Attempt:
     """A reply as the trajectory keeps it; it is accepted if it could be read strictly."""
     return Attempt(
         number,

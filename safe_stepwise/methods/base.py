@@ -29,9 +29,7 @@ class Method(Protocol):
     prompts: tuple[str, ...]
     """Files of ``prompts/`` whose digests identify its runs."""
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Any
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Any) -> Trajectory:
         """Everything that was done to answer one question.
 
         ``clients`` has one for each role. A request that fails for good ends the question with the

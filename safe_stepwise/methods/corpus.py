@@ -98,9 +98,7 @@ def _store(index: Any, folder: Path) -> None:
 def _terms(texts: Sequence[str]) -> list[list[str]]:
     import bm25s
 
-    found: list[list[str]] = bm25s.tokenize(
-        list(texts), return_ids=False, show_progress=False, allow_empty=False
-    )
+    found: list[list[str]] = bm25s.tokenize(list(texts), return_ids=False, show_progress=False, allow_empty=False)
     return found
 
 

@@ -86,9 +86,7 @@ class Knowledge(Protocol):
     def relations(self, pool: Sequence[Candidate]) -> Sequence[str]:
         """The relations of some paths, and those that lead on from what they lead to; sorted."""
 
-    def decided(
-        self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]
-    ) -> Mapping[str, bool]:
+    def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> Mapping[str, bool]:
         """Whether what a path leads to meets a constraint; without what the graph can't tell.
 
         ``pool`` are all candidates, those of other topics among them.
@@ -243,12 +241,7 @@ class _Run:
         chains = self.knowledge.chains(chosen, most + 1)
         told = [self.knowledge.decided(one, chosen, pool) for one in self.constraints]
         followed = Instantiated(
-            chosen,
-            tuple(chains[:most]),
-            len(chains) > most,
-            self.reached[chosen],
-            self.options.most_ends,
-            tuple(told),
+            chosen, tuple(chains[:most]), len(chains) > most, self.reached[chosen], self.options.most_ends, tuple(told)
         )
         self._keep(INSTANTIATE, VERIFY, followed.plain)
         return followed
@@ -289,9 +282,7 @@ class _Run:
         relations = {relation for candidate in self.reached for relation in candidate.path}
         return [self.question.question, *self.question.topics, *sorted(relations)]
 
-    async def _asked(
-        self, state: str, ask: Callable[..., Request], read: Callable[[str], Reading]
-    ) -> _Reply:
+    async def _asked(self, state: str, ask: Callable[..., Request], read: Callable[[str], Reading]) -> _Reply:
         """A reply, after as many revisions as it takes or as there may be."""
         refused = ""
         for left in range(self.options.revisions, -1, -1):
@@ -306,9 +297,7 @@ class _Run:
             refused = said.text[:SHOWN]
         return reply
 
-    def _keep(
-        self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None
-    ) -> None:
+    def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None) -> None:
         """An attempt, with what was read in a reply; its number is that of the path, from 1."""
         reading, usage = (reply.reading, reply.usage) if reply else (Reading("strict"), {})
         plain = {**reading.plain, **read} if reply else read

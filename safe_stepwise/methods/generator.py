@@ -70,9 +70,7 @@ def generator_request(
     return Request(messages, asking.sampling, role=asking.role)
 
 
-def remarks(
-    feedback: Feedback, form: FeedbackForm = "full", praise: bool = False
-) -> tuple[tuple[str, str], ...]:
+def remarks(feedback: Feedback, form: FeedbackForm = "full", praise: bool = False) -> tuple[tuple[str, str], ...]:
     """What a verdict tells the generator, as names and texts.
 
     Of a correct step only what is next, unless with ``praise`` also what is right about it.
@@ -92,6 +90,4 @@ def remarks(
 
 def prompt_digest(prompt_set: PromptSet = PAPER) -> str:
     """SHA-256 (64 hex digits) of both prompts."""
-    return prompts.digest(
-        *(prompts.load(name) for name in (prompt_set.generate, prompt_set.final_answer))
-    )
+    return prompts.digest(*(prompts.load(name) for name in (prompt_set.generate, prompt_set.final_answer)))

@@ -20,13 +20,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from safe_stepwise.engines.base import Request
-from safe_stepwise.methods.asking import (
-    SHOWN,
-    answer_fields,
-    form_of,
-    request_of,
-    texts_of,
-)
+from safe_stepwise.methods.asking import SHOWN, answer_fields, form_of, request_of, texts_of
 from safe_stepwise.methods.machine import UNASKED, Move, State
 from safe_stepwise.methods.memory import Memory, remarks
 from safe_stepwise.methods.reading import (
@@ -62,9 +56,7 @@ TITLES = {
     "q6r": "Revise",
     "q7": "Withdraw",
 }
-PROMPTS = tuple(
-    f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "terminate", "summarize")
-)
+PROMPTS = tuple(f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "terminate", "summarize"))
 
 
 def _faults(memory: Memory) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
@@ -147,11 +139,7 @@ def read_decomposition(memory: Memory, text: str) -> Reading:
 
 def read_find(memory: Memory, text: str) -> Reading:
     passages = memory.question.passages
-    fields: dict[str, FieldReader] = {
-        "answer": words,
-        "passage": number_of(passages),
-        "question": words,
-    }
+    fields: dict[str, FieldReader] = {"answer": words, "passage": number_of(passages), "question": words}
     if memory.options.evidence:
         fields |= {"sentences": sentences, "evidence": triple}
     reading = read(text, fields, [*texts_of(passages), *_questions(memory)])
@@ -165,11 +153,7 @@ def read_find(memory: Memory, text: str) -> Reading:
 
 
 def read_decision(memory: Memory, text: str) -> Reading:
-    fields: dict[str, FieldReader] = {
-        "continue": flag,
-        "question": maybe_words,
-        "answer": maybe_words,
-    }
+    fields: dict[str, FieldReader] = {"continue": flag, "question": maybe_words, "answer": maybe_words}
     reading = read(text, fields, _questions(memory))
     if reading.is_strict and reading.value["continue"] and not reading.value["question"]:
         return replace(reading, form="unreadable", value={}, why="question: it is missing")
@@ -293,9 +277,7 @@ class Asking:
         return replace(self.reads(memory, text), revises=self.name)
 
 
-DECOMPOSING = Asking(
-    DECOMPOSE, ask_decomposer, read_decomposition, after_decomposition, frozenset((SEARCH,))
-)
+DECOMPOSING = Asking(DECOMPOSE, ask_decomposer, read_decomposition, after_decomposition, frozenset((SEARCH,)))
 SUMMARIZING = Asking(SUMMARIZE, ask_summarizer, read_summary, after_summary, frozenset((END,)))
 
 

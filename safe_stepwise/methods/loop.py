@@ -36,16 +36,7 @@ from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
 from safe_stepwise.methods.taught import as_learnt, taught
-from safe_stepwise.records import (
-    ANSWERED,
-    FAILED,
-    Attempt,
-    Feedback,
-    Passage,
-    Question,
-    Step,
-    Trajectory,
-)
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Feedback, Passage, Question, Step, Trajectory
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
@@ -69,11 +60,7 @@ _UNREAD = Feedback(
 
 
 async def run_question(
-    question: Question,
-    generator: Client,
-    verifier: Client | None,
-    limits: Limits = DEFAULT,
-    method: str = "safe",
+    question: Question, generator: Client, verifier: Client | None, limits: Limits = DEFAULT, method: str = "safe"
 ) -> Trajectory:
     """Everything that was done to answer one question, under the name of a ``method``.
 
@@ -168,9 +155,7 @@ class Stepwise:
         generate = (asked.generate, asked.final_answer)
         return generate if self.judged_by is None else generate + asked.verifying
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Limits
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Limits) -> Trajectory:
         """Everything that was done to answer one question."""
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
@@ -269,9 +254,7 @@ class _Run:
         request = verifying.verifier_request(
             q.question, q.passages, previous, step, incomplete, dropped, self.limits.prompt_set
         )
-        reply = await self.verifier.ask(
-            replace(request, scene=Scene(q, previous=previous, step=step))
-        )
+        reply = await self.verifier.ask(replace(request, scene=Scene(q, previous=previous, step=step)))
         try:
             return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:

@@ -130,11 +130,7 @@ class _Run(Generic[M]):
 
 
 async def drive(
-    machine: Machine[M],
-    memory: M,
-    clients: Mapping[str, Asks],
-    question_id: str,
-    method: str,
+    machine: Machine[M], memory: M, clients: Mapping[str, Asks], question_id: str, method: str
 ) -> Trajectory:
     """Everything that a machine did to answer one question, a move an attempt.
 

@@ -36,9 +36,7 @@ class OneShot:
     options: type[Prompting] = Prompting
     roles: tuple[str, ...] = (GENERATOR,)
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Prompting
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Prompting) -> Trajectory:
         """Everything that was done to answer one question."""
         samples = options.samples if isinstance(options, Samples) else 1
         tries: list[Attempt] = []
@@ -53,12 +51,7 @@ class OneShot:
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop, failure)
 
     async def _try(
-        self,
-        question: Question,
-        clients: Mapping[str, Client],
-        options: Prompting,
-        number: int,
-        samples: int,
+        self, question: Question, clients: Mapping[str, Client], options: Prompting, number: int, samples: int
     ) -> Attempt:
         passages = question.passages
         request = request_of(

@@ -14,13 +14,7 @@ from safe_stepwise.engines.base import Request, Schema
 from safe_stepwise.methods.path_following import Instantiated, Tried, plain_path
 from safe_stepwise.methods.reading import LONGEST, Reading, flag, maybe_words, read, reason, several
 from safe_stepwise.methods.scene import PoolScene
-from safe_stepwise.records import (
-    COMPARISONS,
-    CONSTRAINT_KINDS,
-    Candidate,
-    Constraint,
-    KGQuestion,
-)
+from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint, KGQuestion
 
 CONSTRAINTS, SELECT, VERIFY = "constraints", "select", "verify"
 """The states that ask; a prompt of that name each."""
@@ -36,9 +30,7 @@ _NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 # ---------------------------------------------------------------- what is asked
 
 
-def ask_constraints(
-    question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = ""
-) -> Request:
+def ask_constraints(question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = "") -> Request:
     """The request for a question's constraints."""
     shown = relations if len(relations) <= MOST_RELATIONS else ()
     data = {"topics": question.topics, "relations": shown, "refused": refused}
@@ -46,11 +38,7 @@ def ask_constraints(
 
 
 def ask_choice(
-    question: KGQuestion,
-    pool: Sequence[Candidate],
-    tried: Sequence[Tried],
-    scene: PoolScene,
-    refused: str = "",
+    question: KGQuestion, pool: Sequence[Candidate], tried: Sequence[Tried], scene: PoolScene, refused: str = ""
 ) -> Request:
     """The request for the number of the path to follow, 0 for none of them."""
     told = [{**plain_path(one.candidate), "reason": one.reason} for one in tried]

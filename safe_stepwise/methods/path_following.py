@@ -55,10 +55,7 @@ class Instantiated:
     @property
     def entities(self) -> list[dict[str, Any]]:
         """Those that are shown, each with the constraints that it meets and fails."""
-        return [
-            {"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)}
-            for n in self.first
-        ]
+        return [{"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)} for n in self.first]
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -20,10 +20,7 @@ TOPIC = "[topic]"
 
 
 def propose_request(
-    question: str,
-    topic: str,
-    paths: Sequence[RelationPath] | None = None,
-    sampling: Sampling | None = None,
+    question: str, topic: str, paths: Sequence[RelationPath] | None = None, sampling: Sampling | None = None
 ) -> Request:
     """The request for a path from ``topic``; greedy, if not said otherwise.
 

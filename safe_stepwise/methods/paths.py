@@ -40,11 +40,7 @@ _PLAIN = (
 
 
 def path_request(
-    question: str,
-    answer: str,
-    path: Sequence[Triple],
-    way: Way = "zero_shot",
-    gold: Sequence[Triple] = (),
+    question: str, answer: str, path: Sequence[Triple], way: Way = "zero_shot", gold: Sequence[Triple] = ()
 ) -> Request:
     """The greedy request for a verdict on a path; ``gold`` is for a simulating player alone.
 

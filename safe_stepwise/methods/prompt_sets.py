@@ -17,10 +17,7 @@ PROMPTS: tuple[PromptsName, ...] = get_args(PromptsName)
 _GENERATE = {"paper": "loop/generate", "compact": "compact/generate"}
 _FINAL_ANSWER = {"paper": "loop/final_answer", "compact": "compact/final_answer"}
 _VERIFY = {"paper": "loop/verify", "compact": "compact/verify"}
-_EVIDENCE_FIRST = {
-    "paper": "loop/verify_evidence_first",
-    "compact": "compact/verify_evidence_first",
-}
+_EVIDENCE_FIRST = {"paper": "loop/verify_evidence_first", "compact": "compact/verify_evidence_first"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +77,7 @@ class PromptSet:
         """
         said = {"prompts": self.name, "verdict_order": self.verdict_order}
         theirs = ("paper", LABEL_FIRST)
-        return {
-            key: value for (key, value), n in zip(said.items(), theirs, strict=True) if value != n
-        }
+        return {key: value for (key, value), n in zip(said.items(), theirs, strict=True) if value != n}
 
 
 PAPER = PromptSet()

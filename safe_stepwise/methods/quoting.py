@@ -37,20 +37,14 @@ _OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
 _EMPTY = ("Inefficiency", "Information Miss")
 """Labels of steps that give no value."""
 _COMPARED: dict[str, Comparison] = {
-    **dict.fromkeys(
-        ("Contradictory", "Information Miss", "Logical Fallacy", "Wrong Conclusion"), "different"
-    ),
+    **dict.fromkeys(("Contradictory", "Information Miss", "Logical Fallacy", "Wrong Conclusion"), "different"),
     **dict.fromkeys(("Unsupported", "Inefficiency", MISSING_EVIDENCE), "absent"),
 }
 """How a step's value fits its evidence by the step's label; the same with all others."""
 
 
 def with_evidence(
-    feedback: Feedback,
-    question: str,
-    passages: Sequence[Passage],
-    previous: Sequence[Step],
-    step: Step,
+    feedback: Feedback, question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step
 ) -> Feedback:
     """The verdict on a step with its evidence in the diagnosis' place.
 
@@ -75,9 +69,7 @@ def with_evidence(
     return replace(feedback, diagnosis=diagnosis_of(Evidence(rests, claim, compared)))
 
 
-def _places(
-    quoted: str, claim: str, question: str, previous: Sequence[Step], titles: str
-) -> Iterator[str]:
+def _places(quoted: str, claim: str, question: str, previous: Sequence[Step], titles: str) -> Iterator[str]:
     """Where the names in a sentence, and the claim behind them, were met first."""
     met = [("question", question), *((f"Step {n}", s.text) for n, s in enumerate(previous, 1))]
     names = [n for n in _values(quoted, titles) if n not in claim and claim not in n]
@@ -87,11 +79,7 @@ def _places(
 
 
 def _evidence(
-    feedback: Feedback,
-    question: str,
-    passages: Sequence[Passage],
-    previous: Sequence[Step],
-    step: Step,
+    feedback: Feedback, question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step
 ) -> str:
     """What a step rests on, each part with its place before it."""
     if step.kind == "Attribution":

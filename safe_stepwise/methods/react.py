@@ -28,12 +28,8 @@ SEARCH, LOOKUP, FINISH = "Search", "Lookup", "Finish"
 _STOP = ("\nObservation", "\nobservation")
 _HEAD = r"[ \t]*+[0-9]*+[ \t*_]*+:[ \t*_]*+"
 # Possessive throughout: no run of spaces is looked at twice.
-_ACTION = re.compile(
-    rf"^[ \t*_>#-]*+action{_HEAD}(search|lookup|finish)[ \t]*+\[", re.IGNORECASE | re.MULTILINE
-)
-_GOES_ON = re.compile(
-    rf"^[ \t*_>#-]*+(?:observation|thought|action){_HEAD}", re.IGNORECASE | re.MULTILINE
-)
+_ACTION = re.compile(rf"^[ \t*_>#-]*+action{_HEAD}(search|lookup|finish)[ \t]*+\[", re.IGNORECASE | re.MULTILINE)
+_GOES_ON = re.compile(rf"^[ \t*_>#-]*+(?:observation|thought|action){_HEAD}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(rf"^[\s*_>#-]*+thought{_HEAD}", re.IGNORECASE)
 _TOLD = "No action could be read in the reply: {why}. Write one thought and one action alone."
 
@@ -151,15 +147,7 @@ def _moved(doing: Doing, reading: Reading) -> Move[Doing]:
 
 
 MACHINE = Machine(
-    {
-        ACT: State(
-            ACT,
-            frozenset((ACT, END, UNFINISHED)),
-            _moved,
-            _asked,
-            lambda doing, text: read_turn(text, doing),
-        )
-    },
+    {ACT: State(ACT, frozenset((ACT, END, UNFINISHED)), _moved, _asked, lambda doing, text: read_turn(text, doing))},
     {END: ANSWERED, UNFINISHED: UNFINISHED},
     number=lambda doing: len(doing.turns),
     answer=lambda doing: doing.answer,
@@ -177,9 +165,7 @@ class React:
     options = Turns
     machine = MACHINE
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Turns
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Turns) -> Trajectory:
         """Everything that was done to answer one question."""
         start = Doing(question, options, Library(question.passages, options.evidence))
         return await drive(MACHINE, start, clients, question.id, self.name)

@@ -73,9 +73,7 @@ class Reading:
         return {"form": self.form, "value": dict(self.value), **said}
 
 
-def read(
-    text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = ""
-) -> Reading:
+def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:
     """What a reply says for each of some fields, of which the first makes an object the answer.
 
     ``quoted`` are the texts that the request quoted, each of them whole. ``last`` names the field
@@ -135,9 +133,7 @@ def _is_alone(text: str, found: Mapping[str, Any]) -> bool:
     return False
 
 
-def _values(
-    found: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool
-) -> dict[str, Any]:
+def _values(found: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for number, (name, reads) in enumerate(fields.items()):
         try:
@@ -151,9 +147,7 @@ def _values(
     return values
 
 
-def _tail(
-    text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]
-) -> dict[str, Any]:
+def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Sequence[str]) -> dict[str, Any]:
     """The field that ends a reply whose JSON is malformed, or a last line such as ``Answer: Oru``.
 
     What the reply's own JSON contradicts or a text that was quoted holds is none.

@@ -106,9 +106,7 @@ class LoopStatistics:
 
 
 def statistics(
-    trajectories: Sequence[Trajectory],
-    max_retries: int = DEFAULT.max_retries,
-    roles: Sequence[str] = (),
+    trajectories: Sequence[Trajectory], max_retries: int = DEFAULT.max_retries, roles: Sequence[str] = ()
 ) -> LoopStatistics:
     """The statistics of trajectories of one method.
 
@@ -162,9 +160,7 @@ def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     return dict(sorted(taken.items(), key=lambda item: (-item[1], item[0])))
 
 
-def rounds(
-    trajectory: Trajectory, max_retries: int = DEFAULT.max_retries
-) -> Iterator[tuple[Attempt, ...]]:
+def rounds(trajectory: Trajectory, max_retries: int = DEFAULT.max_retries) -> Iterator[tuple[Attempt, ...]]:
     """The tries at steps, those of one round together; a round that broke off is left out."""
     tries: list[Attempt] = []
     for attempt in tries_at_steps(trajectory):

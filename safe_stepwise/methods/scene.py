@@ -6,15 +6,7 @@ Whoever asks fills it in; engines hand it on unopened.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from safe_stepwise.records import (
-    Candidate,
-    Feedback,
-    KGQuestion,
-    Question,
-    Step,
-    Triple,
-    identity,
-)
+from safe_stepwise.records import Candidate, Feedback, KGQuestion, Question, Step, Triple, identity
 
 JUDGE = "judge"
 """The role of one who judges answers, for those who ask it and those who play it."""

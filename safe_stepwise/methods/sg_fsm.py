@@ -79,9 +79,7 @@ class SgFsm:
     roles: tuple[str, ...] = (GENERATOR,)
     options = Iterating
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Iterating
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Iterating) -> Trajectory:
         """Everything that was done to answer one question."""
         start = Memory.of(question, options)
         return await drive(self.machine, start, clients, question.id, self.name)

@@ -53,15 +53,7 @@ from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.methods.searching import brought, told
 from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
-from safe_stepwise.records import (
-    ANSWERED,
-    Feedback,
-    Passage,
-    Question,
-    Step,
-    Trajectory,
-    VerdictOrder,
-)
+from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory, VerdictOrder
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, Category
 
@@ -70,9 +62,7 @@ FIND, ANSWER = "g2", "g4"
 GUARDED: Mapping[str, str] = {
     **dict.fromkeys(("Contradictory", "Unsupported", "Information Miss"), SEARCH),
     MISSING_EVIDENCE: SEARCH,
-    **dict.fromkeys(
-        ("Off-topic", "Redundancy", "Inefficiency", "Premature Attribution"), DECOMPOSE
-    ),
+    **dict.fromkeys(("Off-topic", "Redundancy", "Inefficiency", "Premature Attribution"), DECOMPOSE),
     "Overthinking": DONE,
     **dict.fromkeys(("Logical Fallacy", "Wrong Conclusion"), SUMMARIZE),
 }
@@ -185,8 +175,7 @@ def _verdict(ask: Callable[[Memory], Request]) -> Callable[[Memory, str], Readin
 
 
 def _readable(
-    reads: Callable[[Memory, str], Reading],
-    after: Callable[[Memory, Reading], Move[Memory]],
+    reads: Callable[[Memory, str], Reading], after: Callable[[Memory, Reading], Move[Memory]]
 ) -> Callable[[Memory, str], Reading]:
     """The reader of a reply that has to come to steps: what no step can say can't be judged."""
 
@@ -227,10 +216,7 @@ def _searched_again(memory: Memory, said: Feedback) -> Move[Memory]:
         return _passed(memory) if _is_lenient(options, said) else _asked_anew(memory, said)
     retrieved = _retrieved(memory, said)
     pages = (*memory.question.passages, *retrieved)
-    fault = (
-        f"{found.question} {found.answer} (Passage {found.passage})",
-        told(said, retrieved),
-    )
+    fault = (f"{found.question} {found.answer} (Passage {found.passage})", told(said, retrieved))
     back = replace(
         memory,
         question=replace(memory.question, passages=pages),
@@ -277,13 +263,7 @@ def _guarded_decision(memory: Memory, reading: Reading) -> Move[Memory]:
     return Move(ANSWER if to == DONE else to, after)
 
 
-_SEARCHING = Asking(
-    SEARCH,
-    ask_searcher,
-    _readable(read_find, after_search),
-    _guarded_search,
-    frozenset((FIND,)),
-)
+_SEARCHING = Asking(SEARCH, ask_searcher, _readable(read_find, after_search), _guarded_search, frozenset((FIND,)))
 _DECIDING = Asking(
     TERMINATE,
     ask_terminator,
@@ -292,20 +272,10 @@ _DECIDING = Asking(
     frozenset((DECOMPOSE, ANSWER)),
 )
 _JUDGING = State(
-    FIND,
-    frozenset((*GUARDED.values(), TERMINATE)),
-    _judged,
-    _ask_about_find,
-    _verdict(_ask_about_find),
-    VERIFIER,
+    FIND, frozenset((*GUARDED.values(), TERMINATE)), _judged, _ask_about_find, _verdict(_ask_about_find), VERIFIER
 )
 _CONCLUDING = State(
-    ANSWER,
-    frozenset((DONE, SUMMARIZE)),
-    _concluded,
-    _ask_about_answer,
-    _verdict(_ask_about_answer),
-    VERIFIER,
+    ANSWER, frozenset((DONE, SUMMARIZE)), _concluded, _ask_about_answer, _verdict(_ask_about_answer), VERIFIER
 )
 MACHINE = Machine(
     {
@@ -345,9 +315,7 @@ class SgFsmSafe:
         """The prompts that some options ask by."""
         return PROMPTS + options.prompt_set.verifying
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Guarding
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Guarding) -> Trajectory:
         """Everything that was done to answer one question."""
         start = Memory.of(question, options)
         return await drive(MACHINE, start, clients, question.id, self.name)

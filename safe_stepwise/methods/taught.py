@@ -119,10 +119,7 @@ def _prompts_learnt(engine: Engine) -> dict[str, str]:
     }
     if found.get("role") == "generator":
         del known["verdict_order"]
-    return {
-        name: one_of(str(value), values, f"{file}: {name}")
-        for name, (values, value) in known.items()
-    }
+    return {name: one_of(str(value), values, f"{file}: {name}") for name, (values, value) in known.items()}
 
 
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:

@@ -67,9 +67,7 @@ def verifier_request(
 
 @functools.cache
 def instructions(
-    incomplete_evidence: bool = False,
-    dropped: Category | None = None,
-    prompt_set: PromptSet = PAPER,
+    incomplete_evidence: bool = False, dropped: Category | None = None, prompt_set: PromptSet = PAPER
 ) -> str:
     """The system turn: the verifier's role, the order of checks, what each label means.
 
@@ -80,9 +78,7 @@ def instructions(
     if prompt_set.name != "compact":
         parts += ["", "Labels, in the order of checks:", *_defined(allowed), ""]
     if incomplete_evidence:
-        parts.append(
-            "With the label Missing Evidence, and only then, add query: what to search for."
-        )
+        parts.append("With the label Missing Evidence, and only then, add query: what to search for.")
     if prompt_set.name != "compact":
         keys = feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order)["properties"]
         parts.append(f"Reply with JSON alone: {json.dumps(dict.fromkeys(keys, '...'))}")
@@ -98,9 +94,7 @@ def _defined(allowed: Sequence[str]) -> Iterator[str]:
 
 
 def prompt_digest(
-    incomplete_evidence: bool = False,
-    dropped: Category | None = None,
-    prompt_set: PromptSet = PAPER,
+    incomplete_evidence: bool = False, dropped: Category | None = None, prompt_set: PromptSet = PAPER
 ) -> str:
     """SHA-256 (64 hex digits) of all that is fixed in a request: prompt file, taxonomy, schema."""
     setting = (incomplete_evidence, dropped, prompt_set)

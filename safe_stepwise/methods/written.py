@@ -20,8 +20,7 @@ def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
             **content,
             "steps": tuple(Step(**step) for step in content["steps"]),
             "attempts": tuple(
-                _attempt(attempt, is_last_call=asked and n == len(attempts))
-                for n, attempt in enumerate(attempts, 1)
+                _attempt(attempt, is_last_call=asked and n == len(attempts)) for n, attempt in enumerate(attempts, 1)
             ),
         }
     )

@@ -81,9 +81,7 @@ def answers_given(
     """
     given = columns.checked_predictions(predictions)
     accepted = columns.checked_references(references)
-    asked = (
-        [""] * len(given) if questions is None else columns.checked_texts(questions, "questions")
-    )
+    asked = [""] * len(given) if questions is None else columns.checked_texts(questions, "questions")
     columns.same_length(predictions=given, references=accepted, questions=asked)
     if benchmark is None:
         raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
@@ -168,10 +166,7 @@ def answers_by_loop(
 
 
 async def _judged(
-    found: dict[str, Any],
-    judge: Judge,
-    questions: Sequence[Question],
-    trajectories: Sequence[Trajectory],
+    found: dict[str, Any], judge: Judge, questions: Sequence[Question], trajectories: Sequence[Trajectory]
 ) -> dict[str, Any]:
     """The report with the judge's verdicts, and what they cost."""
     cases = [
@@ -209,9 +204,7 @@ def checked_options(config: str, names: Iterable[str]) -> None:
     """
     if config not in OPTIONS:
         *others, last = OPTIONS
-        raise UserError(
-            f"safe_stepwise has no config {config!r}: load {', '.join(others)} or {last}"
-        )
+        raise UserError(f"safe_stepwise has no config {config!r}: load {', '.join(others)} or {last}")
     for name in names:
         if name in OPTIONS[config]:
             continue
@@ -238,9 +231,7 @@ def _method(name: str, players: Mapping[str, str | None]) -> Method:
     if "generator" in lacking:
         raise UserError('name who answers, as in generator="openai:MODEL@http://HOST:8000/v1"')
     if "verifier" in lacking:
-        raise UserError(
-            f"the method {name} needs a verifier: name its engine, or choose self_verification"
-        )
+        raise UserError(f"the method {name} needs a verifier: name its engine, or choose self_verification")
     if lacking:
         raise UserError(
             f"the method {name} needs players: name the engine of {', '.join(lacking)}, as in "
@@ -265,10 +256,7 @@ def _options(method: Method, loops: Mapping[str, Any], others: Mapping[str, Any]
 
 
 def _specs(
-    questions: Sequence[Question],
-    method: Method,
-    players: Mapping[str, str | None],
-    judge: str | None,
+    questions: Sequence[Question], method: Method, players: Mapping[str, str | None], judge: str | None
 ) -> dict[str, str]:
     """The specs of the engines that will be asked, by who they are."""
     named = {role: players[role] for role in method.roles}
@@ -292,9 +280,7 @@ async def _trajectories(
     playing = {role: clients[role] for role in method.roles}
     with _bar(len(questions), "question") as bar:
         ended = await run_questions(
-            questions,
-            answering(method, playing, options),
-            on_done=lambda *_: _tell(bar, list(playing.values())),
+            questions, answering(method, playing, options), on_done=lambda *_: _tell(bar, list(playing.values()))
         )
     if all(trajectory.stop_reason == FAILED for trajectory in ended):
         first, *others = playing.values()
@@ -336,17 +322,10 @@ def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
 def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     judged = count(verdicts)
     agreement = {"judge_agreement": asdict(judged.agreement)} if judged.agreement else {}
-    return {
-        "accuracy": judged.accuracy,
-        "unscored": judged.unscored,
-        "judge_failed": judged.failed,
-        **agreement,
-    }
+    return {"accuracy": judged.accuracy, "unscored": judged.unscored, "judge_failed": judged.failed, **agreement}
 
 
-def _loop_report(
-    questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any
-) -> dict[str, Any]:
+def _loop_report(questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any) -> dict[str, Any]:
     answers = [
         (trajectory.answer, question.accepted, question.benchmark)
         for question, trajectory in zip(questions, trajectories, strict=True)

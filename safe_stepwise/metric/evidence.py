@@ -111,7 +111,5 @@ def _of_lists(said: Collection[object], known: Collection[object]) -> Overlap:
 
 
 def _plain(triple: Named) -> Named:
-    head, relation, tail = (
-        " ".join(part.lower().translate(_PUNCTUATION).split()) for part in triple
-    )
+    head, relation, tail = (" ".join(part.lower().translate(_PUNCTUATION).split()) for part in triple)
     return head, relation, tail

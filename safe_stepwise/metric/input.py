@@ -104,9 +104,7 @@ def plain_passage(value: Any, where: str) -> dict[str, Any]:
     if isinstance(value, str):
         return {"title": "", "sentences": [value]}
     if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
-        raise UserError(
-            f"{where} is {_short(value)}: give a string, or a mapping with title and text"
-        )
+        raise UserError(f"{where} is {_short(value)}: give a string, or a mapping with title and text")
     told = value["sentences"] if value.get("sentences") is not None else value.get("text")
     sentences = [told] if isinstance(told, str) else told
     title = value.get("title") or ""
@@ -156,10 +154,7 @@ def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[st
 
 
 def loop_questions(
-    questions: Sequence[Any],
-    passages: Sequence[Any] | None,
-    references: Sequence[Any] | None,
-    benchmark: str | None,
+    questions: Sequence[Any], passages: Sequence[Any] | None, references: Sequence[Any] | None, benchmark: str | None
 ) -> list[Question]:
     """What the loop is to answer; the id is the SHA-256 of the content."""
     whole = [] if isinstance(questions, str) else list(questions)

@@ -49,9 +49,7 @@ def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
         return {"supporting_facts": [[number, 0]], "evidences": [[title, "names", title]]}
     at = ((facts.passage(place), facts.sentences(place)) for place in facts.places)
     pairs = facts.annotated or [[number, n] for number, sentences in at for n in sentences]
-    triples = facts.question.evidence or [
-        t for place in facts.places for t in facts.plan.items[place].triples
-    ]
+    triples = facts.question.evidence or [t for place in facts.places for t in facts.plan.items[place].triples]
     told = [[t.head, t.relation, t.tail] for t in triples]
     return {"supporting_facts": _once(pairs), "evidences": _once(told)}
 
@@ -115,9 +113,7 @@ Play = Callable[[Request, Facts, Rates, Random], str]
 
 def by_facts(play: Play, facts_of: Callable[[Question], Facts]) -> Role:
     """The role of who goes by the facts of what was asked."""
-    return lambda request, rates, chance: play(
-        request, facts_of(scene_of(request).question), rates, chance
-    )
+    return lambda request, rates, chance: play(request, facts_of(scene_of(request).question), rates, chance)
 
 
 ROLES: Mapping[str, Play] = {**dict.fromkeys(("direct", "cot", "sp_cot"), _answer), "react": _act}

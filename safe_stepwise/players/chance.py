@@ -50,9 +50,7 @@ class ChanceEngine:
         except (KeyError, ValueError):
             reject, seed = -1.0, 0
         if said or not 0 <= reject <= 1:
-            raise UserError(
-                f"chance:{settings}: write {EXAMPLE}, a share from 0 to 1, or ...,seed=3"
-            )
+            raise UserError(f"chance:{settings}: write {EXAMPLE}, a share from 0 to 1, or ...,seed=3")
         return cls(reject, seed)
 
     async def check(self) -> None:

@@ -75,6 +75,4 @@ def _role(play: _Play) -> Role:
 
 
 _PLAYS: tuple[_Play, ...] = (_constrain, _choose, _verify)
-ROLES: Mapping[str, Role] = {
-    prompts.load(name).role: _role(play) for name, play in zip(PROMPTS, _PLAYS, strict=True)
-}
+ROLES: Mapping[str, Role] = {prompts.load(name).role: _role(play) for name, play in zip(PROMPTS, _PLAYS, strict=True)}

@@ -133,9 +133,7 @@ def search(item: Item, passages: Sequence[Passage], step: Step | None = None) ->
     return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, passages))
 
 
-def without_hidden(
-    feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]
-) -> Feedback:
+def without_hidden(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
     """A verdict that names no passage beyond those at hand."""
     instead, known = search(item, passages), len(question.passages)
     for part in ("diagnosis", "guidance"):

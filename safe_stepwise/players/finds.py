@@ -36,11 +36,7 @@ def restated(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tupl
         known[place] = found
         numbers.setdefault(place, step.number)
         item = facts.plan.items[place]
-        text = (
-            step.text
-            if statements.is_free(item.triples[0])
-            else _claim(facts, ideal[place].text, place, known)
-        )
+        text = step.text if statements.is_free(item.triples[0]) else _claim(facts, ideal[place].text, place, known)
         text = _STEP.sub(lambda m: f"Step {numbers.get(int(m[1]) - 1, m[1])}", text)
         told.append(replace(step, text=" ".join(text.split())))
     return tuple(told)

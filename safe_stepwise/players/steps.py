@@ -29,14 +29,7 @@ from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.players.evidence import (
-    denial,
-    is_for_want,
-    is_hidden,
-    search,
-    with_stand_ins,
-    without_hidden,
-)
+from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
 from safe_stepwise.players.facts import Facts, other_answer
 from safe_stepwise.players.finds import is_sound, restated
 from safe_stepwise.players.mistakes import DEAF, another

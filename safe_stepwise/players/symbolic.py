@@ -162,6 +162,4 @@ def _whole(value: str) -> int:
 
 def _bad(settings: str, reason: str) -> UserError:
     names = ", ".join(one.name for one in fields(Rates)[1:])
-    return UserError(
-        f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3 (or rates: {names})"
-    )
+    return UserError(f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3 (or rates: {names})")

@@ -114,8 +114,7 @@ def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
         prompt = load(name)
         raw = yaml.safe_load(_FOLDER.joinpath(f"{name}.examples.yaml").read_bytes())
         told = [
-            f"Example {n}:\n{prompt.ask(**one['data'])}\nReply: "
-            + json.dumps(one["reply"], ensure_ascii=False)
+            f"Example {n}:\n{prompt.ask(**one['data'])}\nReply: " + json.dumps(one["reply"], ensure_ascii=False)
             for n, one in enumerate(raw["examples"], 1)
         ]
         text = "\n\n".join([*told, "The examples end here; what follows is another matter."])

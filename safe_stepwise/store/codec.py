@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from safe_stepwise.records import (
-    NOISE_TYPES,
-    Hop,
-    Label,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-    identity,
-)
+from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, SupportingFact, Triple, identity
 
 Row = dict[str, Any]
 Content = Mapping[str, Any]
@@ -73,8 +64,7 @@ def question_row(question: Question) -> Row:
         "kind": question.kind,
         "hops": question.hops,
         "passages": [
-            {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold}
-            for p in question.passages
+            {"title": p.title, "sentences": list(p.sentences), "is_gold": p.is_gold} for p in question.passages
         ],
         "supporting_facts": _columns(question.supporting_facts, "title", "sentence"),
         "evidence": _columns(question.evidence, *_TRIPLE),

@@ -46,9 +46,7 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def for_each(
-    items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int
-) -> None:
+async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int) -> None:
     """Await ``work`` for every item, in their order, for at most ``at_once`` of them at a time.
 
     No item waits for a slower one, and none is taken before there is room for it. The first error

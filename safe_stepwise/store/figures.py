@@ -39,9 +39,7 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
     return _saved(draw, size, "svg", {"Date": None, "Creator": None})
 
 
-def _saved(
-    draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]
-) -> bytes:
+def _saved(draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

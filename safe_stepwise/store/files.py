@@ -70,9 +70,7 @@ def write_parts(path: Path, parts: Iterable[ReadableBuffer]) -> None:
     Raises ``UserError`` for a link, which may be another's: neither it nor its target is replaced.
     """
     if path.is_symlink():
-        raise UserError(
-            f"{path}: is a link, which is not written over; remove it, or choose another place"
-        )
+        raise UserError(f"{path}: is a link, which is not written over; remove it, or choose another place")
     half = _half(path)
     with _held(lambda: os.open(half, _NEW, 0o666), half) as handle:
         try:

@@ -53,8 +53,7 @@ def _opened(folder: Path) -> int:
     except (FileExistsError, NotADirectoryError):
         what = "a link that leads to no folder" if folder.is_symlink() else "a file"
         raise UserError(
-            f"{folder}: there is {what} where the output folder should be; "
-            "remove it or choose another --output"
+            f"{folder}: there is {what} where the output folder should be; remove it or choose another --output"
         ) from None
     except OSError as error:
         raise cannot_write(folder, error) from None

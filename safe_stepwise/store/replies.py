@@ -31,9 +31,7 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infinity", re.DOTALL)
 _SPACE = re.compile(r"\s*+")
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_OPENS = re.compile(
-    rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])|</think>', re.DOTALL
-)
+_OPENS = re.compile(rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])|</think>', re.DOTALL)
 _FENCE = re.compile(r"```\w*")
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")

@@ -80,10 +80,7 @@ def _shaped_plain(value: Any, kind: Any, inner: tuple[Any, ...], what: str) -> N
 def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     """Names, types, and whether there is no default."""
     types = get_type_hints(kind)
-    return tuple(
-        (f.name, types[f.name], f.default is MISSING and f.default_factory is MISSING)
-        for f in fields(kind)
-    )
+    return tuple((f.name, types[f.name], f.default is MISSING and f.default_factory is MISSING) for f in fields(kind))
 
 
 def _need(is_so: bool, what: str, expected: str) -> None:

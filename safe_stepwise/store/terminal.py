@@ -56,9 +56,7 @@ def guard_output() -> None:
 class _Guarded:
     """A text stream but for what is written to it; ``kept`` may begin a text."""
 
-    def __init__(
-        self, stream: TextIO, ours: Collection[str], kept: re.Pattern[str] | None = None
-    ) -> None:
+    def __init__(self, stream: TextIO, ours: Collection[str], kept: re.Pattern[str] | None = None) -> None:
         self._stream, self._ours, self._kept = stream, ours, kept
 
     def __getattr__(self, name: str) -> Any:

@@ -107,10 +107,7 @@ class Wait:
             _WAITS.add(self)
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._waiting -= 1
         if not self._waiting:

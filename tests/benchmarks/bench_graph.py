@@ -35,17 +35,7 @@ SIZE = 8_000_000
 QUESTIONS = 300
 RELATIONS = 700
 HUBS = 1_000
-HEADER = (
-    "store",
-    "build s",
-    "clock s",
-    "MB on disk",
-    "ms a question",
-    "from hubs",
-    "slowest",
-    "build x",
-    "walk x",
-)
+HEADER = ("store", "build s", "clock s", "MB on disk", "ms a question", "from hubs", "slowest", "build x", "walk x")
 Asked = list[tuple[str, RelationPath]]
 Walk = Callable[[str, RelationPath], object]
 

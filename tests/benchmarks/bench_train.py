@@ -121,14 +121,10 @@ def measure(recipes: Mapping[str, VerifierRecipe], rounds: int) -> dict[str, lis
 
 
 def rows(
-    recipes: Mapping[str, VerifierRecipe],
-    runs: Mapping[str, Sequence[Mapping[str, Any]]],
-    data: Data,
+    recipes: Mapping[str, VerifierRecipe], runs: Mapping[str, Sequence[Mapping[str, Any]]], data: Data
 ) -> list[tuple[str, str, str, str]]:
     """Rate against random batches, padding as a share of what is computed, and the loss."""
-    seconds = {
-        name: statistics.median(one["seconds"] for one in records) for name, records in runs.items()
-    }
+    seconds = {name: statistics.median(one["seconds"] for one in records) for name, records in runs.items()}
     expected = [point["loss"] for point in runs["one row at a time"][0]["curve"]]
     found = []
     for name, records in runs.items():

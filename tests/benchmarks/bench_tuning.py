@@ -75,9 +75,7 @@ def vars_of(recipe: VerifierRecipe) -> dict[str, Any]:
     return {name: getattr(recipe, name) for name in recipe.__dataclass_fields__}
 
 
-def measured(
-    recipe: VerifierRecipe, batch: Sequence[Example], rounds: int
-) -> list[tuple[str, str, str, str]]:
+def measured(recipe: VerifierRecipe, batch: Sequence[Example], rounds: int) -> list[tuple[str, str, str, str]]:
     """A row a way; each step is made ``rounds`` times behind one that warms up."""
     import torch
 

@@ -33,10 +33,7 @@ FILES = {
 GENERATOR_ERRORS, VERIFIER_ERRORS = 0.3, 0.02
 
 
-PAPER = {
-    "generator": (43.8e6 / 3000, 10.9e6 / 3000),
-    "verifier": (100.4e6 / 3000, 5.0e6 / 3000),
-}
+PAPER = {"generator": (43.8e6 / 3000, 10.9e6 / 3000), "verifier": (100.4e6 / 3000, 5.0e6 / 3000)}
 """Prompt tokens a question, all and computed, by role."""
 
 

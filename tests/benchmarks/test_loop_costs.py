@@ -44,9 +44,7 @@ def test_lock_step_rounds_make_the_calls_of_the_loop_in_the_order_of_each_questi
     chains = bench_replay.scripted(paper_profile.questions(6))
     batches = list(bench_replay.rounds(list(chains.values())))
     roles = [{call.request.role for call in batch} for batch in batches]
-    assert all(
-        len(batch) == 1 for batch, role in zip(batches, roles, strict=True) if "verify" in role
-    )
+    assert all(len(batch) == 1 for batch, role in zip(batches, roles, strict=True) if "verify" in role)
     assert max(map(len, batches)) == bench_replay.BATCH
     made = [call.request for batch in batches for call in batch]
     for chain in chains.values():

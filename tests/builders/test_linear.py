@@ -30,10 +30,7 @@ from tests.growth import RATIO, growth, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)
 BORN = Passage("Ana Vorr", ("Ana Vorr was born in Oru.",), True)
-EVIDENCE = (
-    Triple("Dune Rain", "director", "Ana Vorr"),
-    Triple("Ana Vorr", "place of birth", "Oru"),
-)
+EVIDENCE = (Triple("Dune Rain", "director", "Ana Vorr"), Triple("Ana Vorr", "place of birth", "Oru"))
 FACTS = (SupportingFact("Dune Rain", 0), SupportingFact("Ana Vorr", 0))
 WHO = "Where was the director of Dune Rain born?"
 
@@ -71,10 +68,7 @@ def answers(text: str) -> None:
 
 
 def own_words(text: str) -> None:
-    path = (
-        Triple("Dune Rain", "names", "Ana Vorr", 1, 0),
-        Triple("Ana Vorr", "names", "Oru", 2, 0),
-    )
+    path = (Triple("Dune Rain", "names", "Ana Vorr", 1, 0), Triple("Ana Vorr", "names", "Oru", 2, 0))
     for page in pages(text):
         checker = Checker(row(FILM, page, evidence=(), kind="bridge"), path, path)
         step = "According to Passage 2, Ana Vorr was born in Vel."
@@ -105,9 +99,7 @@ def test_twice_the_text_takes_twice_the_time(name: str) -> None:
 
 def gold(count: int) -> Question:
     """Passages of one title."""
-    return row(
-        FILM, *(Passage("Ana Vorr", (f"Ana Vorr {n} came to Oru.",), True) for n in range(count))
-    )
+    return row(FILM, *(Passage("Ana Vorr", (f"Ana Vorr {n} came to Oru.",), True) for n in range(count)))
 
 
 def bridge(count: int) -> Question:
@@ -185,9 +177,7 @@ def test_a_row_too_large_is_kept_apart_with_its_reason(tmp_path: Path) -> None:
     file.write_text(json.dumps(raw()) + "\n" + json.dumps(large) + "\n", encoding="utf-8")
     output = tmp_path / "out"
     args = ["--benchmark=2wikimultihopqa", f"--input={file}", "--split=train", "--workers=1"]
-    with pytest.raises(
-        UserError, match=r"rows.jsonl:2 \(id q8\): question has 10001 .* mend the row"
-    ):
+    with pytest.raises(UserError, match=r"rows.jsonl:2 \(id q8\): question has 10001 .* mend the row"):
         build_verified.main([*args, "--teacher=annotations", f"--output={output}"])
     kept = [*args, "--teacher=annotations", f"--output={output}", "--on-error=keep"]
     build_verified.main(kept)

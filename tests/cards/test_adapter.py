@@ -111,9 +111,7 @@ def test_an_adapter_whose_prompt_lacks_a_category_says_so() -> None:
 
 def test_what_further_sets_are_made_of_is_not_known(measured: dict[str, Any]) -> None:
     steps = statistics(examples=[])
-    made_up = [
-        {**build, "source": {**build["source"], "synthetic": True}} for build in steps["verified"]
-    ]
+    made_up = [{**build, "source": {**build["source"], "synthetic": True}} for build in steps["verified"]]
     steps["verified"] = made_up
     one = {"name": "more", "revision": None, "rows": 7, "unverifiable": False, "simulated": False}
     alone, more = training(), training(**{"dataset.plus": [one]})
@@ -185,9 +183,7 @@ def test_every_figure_that_is_told_is_read(measured: dict[str, Any]) -> None:
         except KeyError:
             pass
         if isinstance(value, int | float):
-            at(lacking, path[:-1])[path[-1]] = (
-                not value if value in (True, False) else 2 * value + 1
-            )
+            at(lacking, path[:-1])[path[-1]] = not value if value in (True, False) else 2 * value + 1
             try:
                 if make(lacking) == whole:
                     unseen.add(path)
@@ -234,11 +230,7 @@ def poisoned(measured: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], 
     found["verifiers"][0]["types"][0]["name"] = EVIL
     found["verifiers"][0]["benchmarks"][EVIL] = found["verifiers"][0]["measures"]
     records.changed(found, {"steps.name": EVIL, "steps.revision": EVIL, "steps.split": EVIL})
-    return (
-        trained,
-        found,
-        config(base_model_name_or_path=EVIL, target_modules=[EVIL], peft_type=EVIL),
-    )
+    return (trained, found, config(base_model_name_or_path=EVIL, target_modules=[EVIL], peft_type=EVIL))
 
 
 def shape(text: str) -> list[str]:
@@ -348,9 +340,7 @@ def test_a_baseline_that_is_better_is_named(measured: dict[str, Any]) -> None:
     text = readme(measured)
     assert "- Error-type accuracy: -0.222 against symbolic: checker (simulated)." in text
     assert "on these rows it is a bound" in text
-    assert (
-        "| Error-type accuracy | 0.778 \\[0.600, 1.000\\] | 0.222 (+0.556) | 1.000 (-0.222)" in text
-    )
+    assert "| Error-type accuracy | 0.778 \\[0.600, 1.000\\] | 0.222 (+0.556) | 1.000 (-0.222)" in text
     assert "majority class of train: always Correct" in text
     alone = records.changed(copy.deepcopy(measured), {"verifiers": measured["verifiers"][:2]})
     alone["agreement"] = [pair for pair in alone["agreement"] if pair["b"] == "baseline 1"]
@@ -394,9 +384,7 @@ def test_records_that_do_not_fit_are_refused(options: dict[str, Any], expected: 
         ({"verifiers.0.failed": 3}, "3 requests failed"),
     ],
 )
-def test_results_that_are_none_go_on_no_card(
-    measured: dict[str, Any], change: dict[str, Any], expected: str
-) -> None:
+def test_results_that_are_none_go_on_no_card(measured: dict[str, Any], change: dict[str, Any], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         readme(records.changed(copy.deepcopy(measured), change))
 
@@ -405,9 +393,7 @@ def test_the_base_models_card_says_its_licence() -> None:
     assert license_of("# No header", "a/b") is None
     assert license_of("---\nlicense: [a, b]\n---\n", "a/b") is None
     own = license_of("---\nlicense: other\nlicense_name: own\nlicense_link: LICENSE\n---\n", "a/b")
-    assert own == License(
-        "other", "the model card of a/b", "own", "https://huggingface.co/a/b/blob/main/LICENSE"
-    )
+    assert own == License("other", "the model card of a/b", "own", "https://huggingface.co/a/b/blob/main/LICENSE")
     data = ModelCard(readme(license=own)).data.to_dict()
     assert (data["license"], data["license_name"]) == ("other", "own")
     with pytest.raises(UserError, match="no id of the Hub"):

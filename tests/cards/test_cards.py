@@ -24,10 +24,7 @@ def split_files(split: str, rows: int) -> dict[str, Any]:
 
 
 def statistics(benchmark: str = "musique", split: str = "train", **changes: Any) -> dict[str, Any]:
-    verified = {
-        benchmark: split_files(split, 81),
-        f"{benchmark}_labeled": split_files(split, 97),
-    }
+    verified = {benchmark: split_files(split, 81), f"{benchmark}_labeled": split_files(split, 97)}
     if split == "validation":
         verified[f"{benchmark}_eval"] = split_files("test", 75)
     return {
@@ -46,13 +43,8 @@ def statistics(benchmark: str = "musique", split: str = "train", **changes: Any)
         "unparsed": 3,
         "rejected": 3,
         "kinds": {"chain": {"rows": 97, "unverifiable": 13}},
-        "evaluation": {"size": 75, "rows": 75, "left_out": 6, "passages": 10}
-        if split == "validation"
-        else None,
-        "files": {
-            "safe-verified-multihop": verified,
-            "safe-noise-labels": {benchmark: split_files(split, 97)},
-        },
+        "evaluation": {"size": 75, "rows": 75, "left_out": 6, "passages": 10} if split == "validation" else None,
+        "files": {"safe-verified-multihop": verified, "safe-noise-labels": {benchmark: split_files(split, 97)}},
         "license": "cc-by-4.0",
         "homepage": "https://example.org/musique",
         "citation": "@article{someone2020,\n  title = {Questions}\n}",
@@ -71,20 +63,8 @@ AGREEMENT = {
     "recall": 0.8,
     "f1": 0.6154,
     "calibration": [
-        {
-            "confidence": "0.9 to 1",
-            "noise": 8,
-            "noise_confirmed": 6,
-            "sound": 40,
-            "sound_confirmed": 39,
-        },
-        {
-            "confidence": "under 0.5",
-            "noise": 8,
-            "noise_confirmed": 2,
-            "sound": 0,
-            "sound_confirmed": 0,
-        },
+        {"confidence": "0.9 to 1", "noise": 8, "noise_confirmed": 6, "sound": 40, "sound_confirmed": 39},
+        {"confidence": "under 0.5", "noise": 8, "noise_confirmed": 2, "sound": 0, "sound_confirmed": 0},
     ],
 }
 MAKERS = [cards.verified_multihop, cards.noise_labels]
@@ -150,9 +130,7 @@ def test_one_real_benchmark_beside_it_and_the_card_is_not_synthetic() -> None:
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_card_says_what_labels_of_its_benchmark_cannot_tell(make: Any) -> None:
-    builds = [
-        statistics("hotpotqa", split, caveat=hotpotqa.CAVEAT) for split in ("train", "validation")
-    ]
+    builds = [statistics("hotpotqa", split, caveat=hotpotqa.CAVEAT) for split in ("train", "validation")]
     text = make([*builds, statistics("2wikimultihopqa")], INFO)
     assert text.count("- HotpotQA annotates no triples") == 1
     assert "- HotpotQA annotates" not in make([statistics("2wikimultihopqa")], INFO)

@@ -59,8 +59,7 @@ def test_every_method_stands_beside_it_with_margins() -> None:
     tested = [
         d["p_holm"]
         for d in evaluated()["comparison"]["differences"]
-        if (d["first"]["method"], d["second"]["method"]) == ("safe", "no_verification")
-        and d["benchmark"] is None
+        if (d["first"]["method"], d["second"]["method"]) == ("safe", "no_verification") and d["benchmark"] is None
     ]
     assert [f"*p* {p:.3f}" in gain for p in tested] == [True] * 3
     assert "`report/`" in text
@@ -112,10 +111,7 @@ def test_an_effort_or_another_suffix_of_a_player_hides_no_adapter() -> None:
     ("found", "why"),
     [
         (evaluated(simulated=True), "was simulated: its scores are not in the header"),
-        (
-            evaluated(lost=1),
-            "lost 1 question to failed requests, counted as wrong: its scores",
-        ),
+        (evaluated(lost=1), "lost 1 question to failed requests, counted as wrong: its scores"),
     ],
 )
 def test_what_is_no_score_is_shown_but_not_in_the_header(found: dict[str, Any], why: str) -> None:
@@ -145,10 +141,7 @@ def test_blocks_with_the_loop_as_it_is_count_and_others_are_named() -> None:
         assert f"## In the loop: {place}" not in text
     results = ModelCard(text).data.eval_results or []
     assert len(results) == 2 * 2 * 3  # of two generators; the same again is told once
-    assert {one.metric_args["generator"] for one in results if one.metric_args} == {
-        "openai:m",
-        "openai:other",
-    }
+    assert {one.metric_args["generator"] for one in results if one.metric_args} == {"openai:m", "openai:other"}
 
 
 def test_its_own_evaluation_is_told_whatever_its_conditions() -> None:

@@ -76,9 +76,7 @@ def test_made_up_questions_have_no_printed_ratio() -> None:
 
 def test_rows_are_of_many_types_and_builds() -> None:
     one = statistics(examples=[example("missing_evidence"), example("wrong_answer")])
-    two = statistics(
-        "hotpotqa", examples=[example("missing_evidence", 2), example("wrong_answer", 2)]
-    )
+    two = statistics("hotpotqa", examples=[example("missing_evidence", 2), example("wrong_answer", 2)])
     three = statistics("2wikimultihopqa", examples=[example("unspecified", 3)])
     found = [(e["benchmark"], e["id"]) for e in examples([one, two, three])]
     assert found == [
@@ -94,9 +92,7 @@ def test_rows_are_of_many_types_and_builds() -> None:
 
 
 def test_rows_cannot_break_the_card() -> None:
-    evil = example(
-        "wrong_answer", question="a|b\n# <b>[x](http://y)", answer="`c`", explanation="*d*"
-    )
+    evil = example("wrong_answer", question="a|b\n# <b>[x](http://y)", answer="`c`", explanation="*d*")
     text = cards.verified_multihop([statistics(examples=[evil])], INFO)
     row = "| musique train | a\\|b # &lt;b>\\[x\\](http://y) | 'c' | `wrong_answer` | \\*d\\* |"
     assert row in text.splitlines()
@@ -108,9 +104,7 @@ def test_rows_cannot_break_the_card() -> None:
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_labels_by_lists_are_told(make: Any) -> None:
-    by_list = statistics(
-        teacher="published:a|b_wrong.txt", listed=LISTED, unverifiable={"unspecified": 13}
-    )
+    by_list = statistics(teacher="published:a|b_wrong.txt", listed=LISTED, unverifiable={"unspecified": 13})
     text = make([by_list, statistics("hotpotqa")], INFO)
     section = text.split("## Labels by published lists")[1].split("\n## ")[0]
     assert "Whether a row of musique train is noise is others' word" in section

@@ -16,9 +16,7 @@ from tests.cards import records
 from tests.cards.records import config
 
 WEIGHTS = "adapter@0123456789ab"
-EVIL = (
-    "evil|name\n---\nlicense: mit\n```\n# Big <script>alert(1)</script> [x](javascript:y) {{ 7 }}"
-)
+EVIL = "evil|name\n---\nlicense: mit\n```\n# Big <script>alert(1)</script> [x](javascript:y) {{ 7 }}"
 
 
 def stage(method: str, **changes: Any) -> dict[str, Any]:
@@ -105,18 +103,12 @@ def test_what_was_measured_stands_beside_the_baselines() -> None:
     card = readme(found={"report": results(OWN, NEAREST), "blocks/free/report": free})
     assert "### Answers, held to the paths of the graph\n" in card
     assert "### Answers, free to name any path\n" in card
-    row = (
-        "| **KTO** | 0.861 \\[0.811, 0.911\\] | 0.661 \\[0.811, 0.911\\] | 0.861 | 0.851 | 0.985 |"
-    )
+    row = "| **KTO** | 0.861 \\[0.811, 0.911\\] | 0.661 \\[0.811, 0.911\\] | 0.861 | 0.851 | 0.985 |"
     assert card.count(row) == 2
     assert "| nearest | 0.713 " in card
     assert "Where another is as good" not in card
     data = ModelCard(card).data
-    found = {
-        (one.dataset_config, one.metric_name): one
-        for one in data.eval_results
-        if one.metric_type == "hits_at_1"
-    }
+    found = {(one.dataset_config, one.metric_name): one for one in data.eval_results if one.metric_type == "hits_at_1"}
     assert len(found) == 4
     assert {one.metric_value for one in found.values()} == {0.861, 0.661}
     assert {one.dataset_type for one in found.values()} == {"dp-metaqa-paths"}
@@ -163,9 +155,7 @@ def test_the_header_is_what_the_hub_reads() -> None:
         ([stage("sft")], {"version": "3"}, "vMAJOR.MINOR.PATCH"),
     ],
 )
-def test_records_of_different_runs_are_refused(
-    stages: Any, options: dict[str, Any], said: str
-) -> None:
+def test_records_of_different_runs_are_refused(stages: Any, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said) as caught:
         readme(stages, **options)
     assert "\n" not in str(caught.value)

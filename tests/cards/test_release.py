@@ -38,19 +38,14 @@ def lock(**changes: Any) -> dict[str, Any]:
         "counts": {
             "musique-train": counted,
             "hotpotqa-validation": {**counted, "rows": 211},
-            "verifier-steps": {
-                key: steps_statistics()[key] for key in ("rows", "questions", "splits", "origins")
-            },
+            "verifier-steps": {key: steps_statistics()[key] for key in ("rows", "questions", "splits", "origins")},
         },
         "files": {},
     }
     return changed(made, changes)
 
 
-BUILDS = [
-    statistics(),
-    statistics("hotpotqa", "validation", license="cc-by-sa-4.0", citation="@misc{other}"),
-]
+BUILDS = [statistics(), statistics("hotpotqa", "validation", license="cc-by-sa-4.0", citation="@misc{other}")]
 
 
 def overview(**options: Any) -> str:
@@ -69,12 +64,7 @@ def overview(**options: Any) -> str:
 def test_all_five_artifacts_are_named_with_their_licences() -> None:
     text = overview()
     for title, folder, repo, licenses in (
-        (
-            "verified benchmarks",
-            "datasets/safe-verified-multihop",
-            "dataset",
-            "cc-by-4.0, cc-by-sa",
-        ),
+        ("verified benchmarks", "datasets/safe-verified-multihop", "dataset", "cc-by-4.0, cc-by-sa"),
         ("noise labels", "datasets/safe-noise-labels", "dataset", "cc-by-4.0, cc-by-sa-4.0"),
         ("step-level verifier set", "datasets/safe-verifier-steps", "dataset", "cc-by-4.0 |"),
         ("verifier adapter", "adapter", "model `safe-verifier-Qwen3-8B`", "apache-2.0"),
@@ -114,9 +104,7 @@ def test_the_evaluation_is_told_setting_by_setting() -> None:
     )
     assert "vllm:Qwen/Qwen3-8B+ns/adapter@v0.3.0 | safe |" in text
     assert "(`-`: no judge)" in text
-    assert "by the judge openai:j" in overview(
-        results=loop_results(**{"settings.judge": "openai:j"})
-    )
+    assert "by the judge openai:j" in overview(results=loop_results(**{"settings.judge": "openai:j"}))
     assert "## Evaluation" not in overview(results=None)
 
 

@@ -55,22 +55,14 @@ def statistics(**changes: Any) -> dict[str, Any]:
         "teacher": "annotations",
         "simulated": False,
         "unverifiable": False,
-        "composition": {
-            "rows": 330,
-            "questions": 77,
-            "ideal": 0.31,
-            "refined": 0,
-            "rows_per_question": 9,
-        },
+        "composition": {"rows": 330, "questions": 77, "ideal": 0.31, "refined": 0, "rows_per_question": 9},
         "test_share": 0.1,
         "pool": None,
         "refined": None,
         "rows": 331,
         "questions": 77,
         "splits": {"train": {"rows": 300, "questions": 70}, "test": {"rows": 31, "questions": 7}},
-        "benchmarks": {
-            "musique": {"rows": 331, "questions": 77, "ideal": 101, "injected": 230, "refined": 0}
-        },
+        "benchmarks": {"musique": {"rows": 331, "questions": 77, "ideal": 101, "injected": 230, "refined": 0}},
         "origins": {
             "train": {"ideal": 91, "injected": 209, "refined": 0},
             "test": {"ideal": 10, "injected": 21, "refined": 0},
@@ -87,10 +79,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
         },
         "contexts": {"original": 300, "altered": 21, "borrowed": 10},
         "per_question": {"mean": 4.3, "most": 7},
-        "wordings": {
-            "steps": {"seen": 19, "unseen": 12},
-            "missing_evidence": {"seen": 1, "unseen": 1},
-        },
+        "wordings": {"steps": {"seen": 19, "unseen": 12}, "missing_evidence": {"seen": 1, "unseen": 1}},
         "variety": {
             "Off-topic": {
                 "rows": 23,
@@ -213,9 +202,7 @@ def test_it_says_what_twins_are_for() -> None:
 
 def test_the_configs_stand_in_an_order() -> None:
     names = sorted(CONFIGS)
-    made = {
-        name: {"train": split_files("train", 300), "test": split_files("test", 0)} for name in names
-    }
+    made = {name: {"train": split_files("train", 300), "test": split_files("test", 0)} for name in names}
     configs = DatasetCard(readme(files=made)).data.to_dict()["configs"]
     assert [c["config_name"] for c in configs] == [
         *("steps", "kto", "preference", "prompt_completion"),
@@ -314,9 +301,7 @@ def test_rows_are_shown_as_text_that_can_break_nothing() -> None:
 def test_simulated_makers_and_synthetic_questions_are_named_as_such() -> None:
     assert "The steps of this dataset were made by a script" in readme(simulated=True)
     build = statistics()["verified"][0]
-    assert "**Simulated teacher.** Labels of musique train" in readme(
-        verified=[{**build, "simulated": True}]
-    )
+    assert "**Simulated teacher.** Labels of musique train" in readme(verified=[{**build, "simulated": True}])
     synthetic = {**build, "source": {**build["source"], "synthetic": True}}
     assert "**Synthetic data.**" in readme(verified=[synthetic])
 

@@ -52,11 +52,7 @@ def _own() -> Iterator[str]:
     yield from _table({f"{NAME} {name}": told for name, told in OWN.items()})
     for name in OWN:
         told = CliRunner().invoke(
-            group,
-            [name, "--help"],
-            prog_name=NAME,
-            terminal_width=WIDTH,
-            env={"COLUMNS": str(WIDTH)},
+            group, [name, "--help"], prog_name=NAME, terminal_width=WIDTH, env={"COLUMNS": str(WIDTH)}
         )
         assert told.exit_code == 0, told.output
         yield _section(f"{NAME} {name}", told.stdout)

@@ -40,13 +40,9 @@ def box(
         size = width - 20 if shown != "name" else (width - 20) * 0.85
         for line in lines_of(text, size):
             below += LINE
-            inner.append(
-                f'<text class="{shown}" x="{x + 10:g}" y="{below - 4:g}">{escape(line)}</text>'
-            )
+            inner.append(f'<text class="{shown}" x="{x + 10:g}" y="{below - 4:g}">{escape(line)}</text>')
     height = max(below - y + 8, least)
-    frame = (
-        f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
-    )
+    frame = f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
     return [frame, *inner], height
 
 

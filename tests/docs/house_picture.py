@@ -28,13 +28,9 @@ def said_of(path: Path) -> str:
 def rows() -> list[list[str]]:
     """The rooms of the ground floor from the top: one across, or one in each column."""
     heights = floors(rooms(GROUND))
-    across = sorted(
-        set(heights) - NOUNS - {*ADDRESSES, *TEXT, *MODELS[:3]}, key=lambda r: (-heights[r], r)
-    )
+    across = sorted(set(heights) - NOUNS - {*ADDRESSES, *TEXT, *MODELS[:3]}, key=lambda r: (-heights[r], r))
     columns = [[left, right] for left, right in zip(reversed(TEXT), MODELS[2::-1], strict=True)]
-    above = [
-        [room] for room in across if heights[room] > max(heights[TEXT[-1]], heights["methods"])
-    ]
+    above = [[room] for room in across if heights[room] > max(heights[TEXT[-1]], heights["methods"])]
     below = [[room] for room in across if [room] not in above]
     return [*above, *columns, *below]
 

@@ -38,12 +38,8 @@ def test_what_is_shown_runs(reader: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("page", "fence"), NEEDY, ids=[f"{page}: {fence.needs}" for page, fence in NEEDY]
-)
-def test_what_needs_more_can_be_read(
-    page: str, fence: Fence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("page", "fence"), NEEDY, ids=[f"{page}: {fence.needs}" for page, fence in NEEDY])
+def test_what_needs_more_can_be_read(page: str, fence: Fence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if fence.language == "python":
         compile(fence.text, page, "exec")

@@ -35,10 +35,7 @@ def test_every_room_is_drawn_once() -> None:
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name.endswith(".svg")])
 def test_a_picture_holds_its_words_in_any_font(name: str) -> None:
     tree = ElementTree.parse(DOCS / name).getroot()
-    boxes = [
-        {k: float(b.get(k, 0)) for k in ("x", "y", "width", "height")}
-        for b in tree.iter(f"{SVG}rect")
-    ]
+    boxes = [{k: float(b.get(k, 0)) for k in ("x", "y", "width", "height")} for b in tree.iter(f"{SVG}rect")]
     texts = list(tree.iter(f"{SVG}text"))
     assert len(texts) > 10
     for text in texts:
@@ -47,9 +44,7 @@ def test_a_picture_holds_its_words_in_any_font(name: str) -> None:
         around = [
             b
             for b in boxes
-            if b["x"] < left < b["x"] + b["width"]
-            and b["y"] < below - SIZE
-            and below + 4 < b["y"] + b["height"]
+            if b["x"] < left < b["x"] + b["width"] and b["y"] < below - SIZE and below + 4 < b["y"] + b["height"]
         ]
         assert min(b["x"] + b["width"] for b in around) >= right, text.text
     assert float(tree.get("width", 0)) == WIDTH <= 420
@@ -61,9 +56,7 @@ def test_lines_are_cut_to_the_width() -> None:
 
 def test_the_trace_shows_a_rejected_step_and_what_became_of_it() -> None:
     drawn = (DOCS / "trace.svg").read_text("utf-8")
-    assert re.search(
-        r"Rejected: Contradictory.*Diagnosis.*Guidance.*Written anew.*simulated", drawn, re.DOTALL
-    )
+    assert re.search(r"Rejected: Contradictory.*Diagnosis.*Guidance.*Written anew.*simulated", drawn, re.DOTALL)
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:

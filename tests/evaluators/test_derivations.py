@@ -2,10 +2,7 @@ from __future__ import annotations
 
 from evaluators.derivations import Coverage, coverage, summary
 
-ONE = [
-    ("Oru", 0, ("Oru", "lies on", "the river Vel")),
-    ("Vel", 0, ("Vel", "flows through", "Kelvia")),
-]
+ONE = [("Oru", 0, ("Oru", "lies on", "the river Vel")), ("Vel", 0, ("Vel", "flows through", "Kelvia"))]
 
 
 def test_the_nearest_annotator_counts() -> None:

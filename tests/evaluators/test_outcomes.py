@@ -12,16 +12,7 @@ import pytest
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import tries_at_steps
-from safe_stepwise.records import (
-    Attempt,
-    Feedback,
-    Hop,
-    Passage,
-    Step,
-    Trajectory,
-    Triple,
-    Usage,
-)
+from safe_stepwise.records import Attempt, Feedback, Hop, Passage, Step, Trajectory, Triple, Usage
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 
 TRAJECTORY = Trajectory(
@@ -46,9 +37,7 @@ OUTCOME = Outcome(
     "musique", "safe", {"generator": "g", "verifier": "v"}, {"max_steps": 10, "max_retries": 3},
     "q\n1", 1.0, 0.5, "correct", TRAJECTORY, True, "It is so.",
 )  # fmt: skip
-ASKED = QuestionRecord(
-    "musique", "q1", "Where?", ("Oru", "Óru"), (Passage("Oru", ("A.", "B."), True),)
-)
+ASKED = QuestionRecord("musique", "q1", "Where?", ("Oru", "Óru"), (Passage("Oru", ("A.", "B."), True),))
 
 
 def test_lines_come_back_as_they_were(tmp_path: Path) -> None:
@@ -67,11 +56,7 @@ def test_evidence_is_kept_and_older_questions_have_none(tmp_path: Path) -> None:
     assert QuestionRecord.from_json(asked.to_json()) == asked
     assert not {"evidence", "decomposition", "kind"} & json.loads(ASKED.to_json()).keys()
     question = asked.asked
-    assert (question.evidence, question.decomposition, question.kind) == (
-        (triple,),
-        (hop,),
-        "comparison",
-    )
+    assert (question.evidence, question.decomposition, question.kind) == ((triple,), (hop,), "comparison")
     assert question.accepted == ("Oru", "Óru")
     assert QuestionRecord.of(question, {"drop_gold": True, "corpus": "c@01"}) == replace(
         asked, conditions={"drop_gold": True}
@@ -112,9 +97,7 @@ def attempt_of_before(text: str, label: str | None, verified: bool) -> dict[str,
         ("safe", "g", {"generator": "g", "verifier": "g"}),
     ],
 )
-def test_lines_of_before_methods_had_roles_are_read(
-    method: str, verifier: str, players: dict[str, str]
-) -> None:
+def test_lines_of_before_methods_had_roles_are_read(method: str, verifier: str, players: dict[str, str]) -> None:
     attempts = [
         attempt_of_before("odd", "Malformed", False),
         attempt_of_before("bad", "Contradictory", True),
@@ -140,9 +123,7 @@ def test_lines_of_before_methods_had_roles_are_read(
     assert Outcome.from_json(found.to_json()) == found
 
 
-@pytest.mark.parametrize(
-    "line", ["{", "[]", "{}", OUTCOME.to_json().replace('"correct"', '"perhaps"'), "null"]
-)
+@pytest.mark.parametrize("line", ["{", "[]", "{}", OUTCOME.to_json().replace('"correct"', '"perhaps"'), "null"])
 def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
     text = f"{OUTCOME.to_json()}\n{line}\n"
     (tmp_path / TRAJECTORIES).write_text(text, encoding="utf-8")

@@ -45,11 +45,7 @@ def run(code: str, home: Path, cwd: Path | None = None, **settings: str) -> Any:
         **settings,
     }
     ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=cwd or home,
-        env=environment,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code], cwd=cwd or home, env=environment, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return json.loads(ran.stdout.strip().splitlines()[-1])
@@ -351,11 +347,7 @@ def test_the_page_answers(published: Path) -> None:
         port = free.getsockname()[1]
     told = {"GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "0"}
     process = subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=published,
-        env={**os.environ, **told},
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "app.py"], cwd=published, env={**os.environ, **told}, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

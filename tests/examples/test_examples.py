@@ -13,9 +13,7 @@ from examples import loop_metric, own_benchmark, tiny_verifier
 from safe_stepwise.errors import UserError
 
 
-def test_a_benchmark_of_ones_own_is_verified(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_benchmark_of_ones_own_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own_benchmark.main(["--output", str(tmp_path)])
     said = capsys.readouterr().out
     found = dict(re.findall(r"^(own-\d) +(\w+) ", said, re.MULTILINE))
@@ -40,9 +38,7 @@ def test_a_benchmark_of_ones_own_is_verified(
         ({}, "the id own-1 stands in a row before"),
     ],
 )
-def test_a_row_of_another_form_is_told_by_its_line(
-    tmp_path: Path, change: dict[str, Any], says: str
-) -> None:
+def test_a_row_of_another_form_is_told_by_its_line(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     first = json.loads(own_benchmark.ROWS.read_text(encoding="utf-8").split("\n")[0])
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in (first, {**first, **change})))

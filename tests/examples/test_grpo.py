@@ -12,9 +12,7 @@ from safe_stepwise.errors import UserError
 from scripts import build_verified
 
 
-def test_it_tells_ideal_from_injected_trajectories(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_tells_ideal_from_injected_trajectories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     build_verified.main(
         f"--benchmark synthetic --input rows=12,seed=1 --split train --teacher annotations "
         f"--output {tmp_path} --workers 1".split()

@@ -29,9 +29,7 @@ def test_there_are_three_and_they_are_small() -> None:
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
-def test_it_runs_and_shows_what_is_kept(
-    file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_it_runs_and_shows_what_is_kept(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel ([dev])")
     pytest.importorskip("ipykernel", reason="needs nbclient and ipykernel ([dev])")
     import nbformat

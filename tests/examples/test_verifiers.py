@@ -74,11 +74,7 @@ def test_replies_are_paid_by_the_checker(verified: Path, monkeypatch: Any) -> No
 
         async def all_of() -> tuple[float, float, float]:
             trace: Any = Trace()
-            return (
-                await task.trajectory(trace),
-                await task.exact_match(trace),
-                await task.abstained(trace),
-            )
+            return (await task.trajectory(trace), await task.exact_match(trace), await task.abstained(trace))
 
         return asyncio.run(all_of())
 

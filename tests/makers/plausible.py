@@ -67,9 +67,7 @@ class PlausibleMaker:
                     continue
                 if (len(question.id) + ord(question.id[-1]) + number + n) % 3 == 0:
                     reason = f"the checker saw another error: at {n}"
-                    refused.append(
-                        Refused(question.benchmark, question.id, entry.name, n + 1, reason)
-                    )
+                    refused.append(Refused(question.benchmark, question.id, entry.name, n + 1, reason))
                     continue
                 kind = KINDS[entry.category]
                 text = f"{entry.name} about {question.id} <{n}> | `x`"

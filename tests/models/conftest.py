@@ -112,10 +112,7 @@ def _convert(source: Path, folder: Path) -> None:
 
     (gguf,) = (path.name for path in source.glob("*.gguf"))
     model = AutoModelForCausalLM.from_pretrained(
-        source,
-        gguf_file=gguf,
-        quantization_config=GgufConfig(gguf_file=gguf, dequantize=True),
-        dtype=torch.bfloat16,
+        source, gguf_file=gguf, quantization_config=GgufConfig(gguf_file=gguf, dequantize=True), dtype=torch.bfloat16
     )
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(source, gguf_file=gguf).save_pretrained(folder)

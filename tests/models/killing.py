@@ -45,7 +45,4 @@ def options_of(recipe: Recipe) -> list[str]:
     plain = recipe.plain()
     nested = {f"filters.{key}": value for key, value in plain.pop("filters").items() if value}
     told = {key: value for key, value in {**plain, **nested}.items() if value not in (None, [])}
-    return [
-        f"--{key}={','.join(value) if isinstance(value, list) else value}"
-        for key, value in told.items()
-    ]
+    return [f"--{key}={','.join(value) if isinstance(value, list) else value}" for key, value in told.items()]

@@ -63,9 +63,7 @@ def test_a_passage_can_not_end_its_turn(chat: Chat) -> None:
     assert "assistant" in chat.text(chat.tokens([Message("user", attack)]))
 
 
-def test_an_effort_goes_to_templates_that_know_one(
-    chat: Chat, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_effort_goes_to_templates_that_know_one(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [Message("user", "Where is Oru?")]
     with pytest.raises(EngineError, match="no reasoning effort; leave out --reasoning-effort"):
         chat.tokens(asked, "low")

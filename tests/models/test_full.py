@@ -65,9 +65,7 @@ def test_it_is_kept_as_a_model(recipe: GeneratorRecipe, whole: Any) -> None:
     assert written == {"model", "training.json", "log.jsonl", ".work"}
 
 
-def test_an_engine_loads_it_and_knows_its_prompts(
-    recipe: GeneratorRecipe, whole: Any, run: Run
-) -> None:
+def test_an_engine_loads_it_and_knows_its_prompts(recipe: GeneratorRecipe, whole: Any, run: Run) -> None:
     engine = TransformersEngine(Model(str(recipe.output / "model")))
     asked = Request((Message("user", "Step 1?"),), Sampling(max_tokens=3), role="generate")
     (reply,) = run(engine.generate([asked]))
@@ -76,9 +74,7 @@ def test_an_engine_loads_it_and_knows_its_prompts(
     run(engine.close())
 
 
-def test_killed_and_resumed_it_ends_in_the_same_model(
-    recipe: GeneratorRecipe, whole: Any, tmp_path: Path
-) -> None:
+def test_killed_and_resumed_it_ends_in_the_same_model(recipe: GeneratorRecipe, whole: Any, tmp_path: Path) -> None:
     halved = replace(recipe, output=tmp_path / "halved")
     killed("train_generator", halved)
     resumed = train(halved, resume=True)

@@ -26,12 +26,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("reward", "steps"), [("trajectory", 20), ("step", 3)])
 def test_it_trains_on_either_reward(
-    reward: str,
-    steps: int,
-    verified: Path,
-    base: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    reward: str, steps: int, verified: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = f"--verified {verified} --model {base} --output {tmp_path} --reward {reward} --cpu"
     grpo.main([*asked.split(), "--max-tokens", "8", "--generations", "2", "--steps", str(steps)])

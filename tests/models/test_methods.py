@@ -76,9 +76,7 @@ class Heard:
 def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
     found, answer = Heard(), VLLMEngine.generate
 
-    async def listening(
-        engine: VLLMEngine, requests: Sequence[Request]
-    ) -> Sequence[Completion | EngineError]:
+    async def listening(engine: VLLMEngine, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         said = list(await answer(engine, requests))
         for place, (request, one) in enumerate(zip(requests, said, strict=True)):
             assert isinstance(one, Completion), one
@@ -149,9 +147,7 @@ def show(runs: dict[str, Any], heard: Heard) -> None:
     print(len(heard.calls), heard.usage, Counter(r.role for r, _ in heard.calls))
 
 
-def test_all_of_them_take_what_a_small_model_says(
-    model_folder: Path, tmp_path: Path, heard: Heard
-) -> None:
+def test_all_of_them_take_what_a_small_model_says(model_folder: Path, tmp_path: Path, heard: Heard) -> None:
     names = [*ONE_SHOT, "react", *MACHINES]
     assert set(names) < set(METHODS)
     runs = evaluated(tmp_path, model_folder, names, "--evidence", "--max-steps=2")
@@ -172,9 +168,7 @@ def shared(chat: Chat, one: Request, other: Request) -> int:
     return len([*takewhile(lambda pair: pair[0] == pair[1], both)]) // BLOCK * BLOCK
 
 
-def test_a_question_computes_its_passages_once(
-    model_folder: Path, tmp_path: Path, heard: Heard
-) -> None:
+def test_a_question_computes_its_passages_once(model_folder: Path, tmp_path: Path, heard: Heard) -> None:
     player = open_engine("symbolic")
     heard.words = lambda request: player.answer(request).text  # type: ignore[attr-defined]
     runs = evaluated(tmp_path, model_folder, ("react", *MACHINES))

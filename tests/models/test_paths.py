@@ -58,9 +58,7 @@ def sft(recipe: PathRecipe) -> Any:
 @pytest.fixture(scope="module")
 def preferring(recipe: PathRecipe, sft: Any) -> PathRecipe:
     """What goes on by KTO from the adapter of SFT."""
-    return replace(
-        recipe, method="kto", start=str(recipe.output), output=recipe.output.parent / "kto"
-    )
+    return replace(recipe, method="kto", start=str(recipe.output), output=recipe.output.parent / "kto")
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +130,7 @@ def test_every_prompt_meets_the_completion_of_another(preferring: PathRecipe, wh
         kto.check_batches(kto.dataset(mixed, 2), trainer.data_collator, mixed, 2)
 
 
-def test_killed_and_resumed_it_ends_in_the_same_adapter(
-    preferring: PathRecipe, whole: Any, tmp_path: Path
-) -> None:
+def test_killed_and_resumed_it_ends_in_the_same_adapter(preferring: PathRecipe, whole: Any, tmp_path: Path) -> None:
     """Transformers would load the reference of a checkpoint, and leave what was learnt."""
     halved = replace(preferring, output=tmp_path / "halved")
     killed("train_paths", halved)

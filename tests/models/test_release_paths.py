@@ -159,9 +159,7 @@ def test_killed_in_its_last_stage_it_goes_on_and_ends_in_the_same_adapter(
     assert "complete and unchanged" in regenerate.regenerate(manifest, output, workers=1)
 
 
-def test_an_adapter_of_another_recipe_is_not_taken_for_this_one(
-    manifest: Path, made: Path, tmp_path: Path
-) -> None:
+def test_an_adapter_of_another_recipe_is_not_taken_for_this_one(manifest: Path, made: Path, tmp_path: Path) -> None:
     output = tmp_path / "old"
     shutil.copytree(made, output)
     (output / LOCK).unlink()
@@ -182,8 +180,7 @@ def test_it_is_published_and_peft_loads_it_back(made: Path, tmp_path: Path) -> N
     with HubServer() as hub:
         env = {**hub.env(tmp_path), "PYTHONPATH": str(ROOT)}
         run = [
-            subprocess.run([*command, "--push"], env=env, cwd=ROOT, capture_output=True, text=True)
-            for _ in range(2)
+            subprocess.run([*command, "--push"], env=env, cwd=ROOT, capture_output=True, text=True) for _ in range(2)
         ]
         repo = hub.repo("model", f"{NAMESPACE}/dp-metaqa-tiny")
         assert run[0].returncode == 0, run[0].stdout + run[0].stderr

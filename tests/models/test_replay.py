@@ -12,9 +12,7 @@ from tests.benchmarks import bench_replay, paper_profile
 pytest.importorskip("vllm", reason="no vLLM here: `make test-vllm` runs the model tests")
 
 
-def test_both_sides_compute_the_same_calls(
-    base: Path, real_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_sides_compute_the_same_calls(base: Path, real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAFE_STEPWISE_REAL_DATA", str(real_data))
     asked, weights = paper_profile.questions(1), find_model(Model(str(base)))
     (chain,) = bench_replay.scripted(asked).values()

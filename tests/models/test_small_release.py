@@ -126,9 +126,7 @@ def test_in_parts_or_at_once_it_learns_the_same_and_says_so(manifest: Path, tmp_
     assert "> **Simulated**" not in page
     # A model of random numbers answers nothing, whoever judges it.
     claimed = [line for line in page.splitlines() if line.startswith("| SAFE with the learned")]
-    assert [line.split(" | ")[1:] for line in claimed] == [
-        ["+0.0 [+0.0, +0.0], p 1.000", "**does not hold** |"]
-    ] * 2
+    assert [line.split(" | ")[1:] for line in claimed] == [["+0.0 [+0.0, +0.0], p 1.000", "**does not hold** |"]] * 2
     assert record(parts / "generator")["model"]["sha256"] in page
     assert "no-twins/without" in page
     assert (tmp_path / "docs" / "results" / "curves.png").is_file()

@@ -12,9 +12,7 @@ pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_it_trains_and_says_something(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_trains_and_says_something(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_verifier.main(["--output", str(tmp_path), "--rows", "8", "--model", str(base)])
     said = capsys.readouterr().out
     assert "8 rows, 2 steps of 4" in said

@@ -89,9 +89,7 @@ def test_it_learns_and_says_what_it_did(recipe: VerifierRecipe, whole: Any) -> N
     assert len({name.rpartition(".")[2] for name in config["target_modules"]}) == 7
 
 
-def test_killed_and_resumed_it_ends_in_the_same_adapter(
-    recipe: VerifierRecipe, whole: Any, tmp_path: Path
-) -> None:
+def test_killed_and_resumed_it_ends_in_the_same_adapter(recipe: VerifierRecipe, whole: Any, tmp_path: Path) -> None:
     halved = replace(recipe, output=tmp_path / "halved")
     work = killed("train_verifier", halved)
     with pytest.raises(UserError, match="add --resume"):
@@ -115,9 +113,7 @@ def test_killed_and_resumed_it_ends_in_the_same_adapter(
         train(fewer, resume=True)
 
 
-def test_interrupted_it_ends_its_step_and_keeps_it(
-    recipe: VerifierRecipe, whole: Any, tmp_path: Path
-) -> None:
+def test_interrupted_it_ends_its_step_and_keeps_it(recipe: VerifierRecipe, whole: Any, tmp_path: Path) -> None:
     stopped = replace(recipe, output=tmp_path / "stopped", save_steps=50)
     process = begun("train_verifier", stopped)
     log = stopped.output / "log.jsonl"
@@ -158,9 +154,7 @@ def test_asked_again_it_ends_within_a_step(recipe: VerifierRecipe, tmp_path: Pat
     assert last_complete(slow.output / ".work" / "training") is None
 
 
-def test_two_processes_take_the_same_steps(
-    recipe: VerifierRecipe, whole: Any, tmp_path: Path
-) -> None:
+def test_two_processes_take_the_same_steps(recipe: VerifierRecipe, whole: Any, tmp_path: Path) -> None:
     """Of what each step is made stays the same; dropout alone is another in another process."""
     shared = replace(recipe, output=tmp_path / "shared")
     # What `accelerate launch` runs on GPUs; it knows no such way for CPUs of one machine.
@@ -184,17 +178,13 @@ def test_two_processes_take_the_same_steps(
     assert held_out["loss_after"] == pytest.approx(whole["held_out"]["loss_after"], rel=0.05)
 
 
-def test_measuring_before_training_changes_nothing(
-    recipe: VerifierRecipe, whole: Any, tmp_path: Path
-) -> None:
+def test_measuring_before_training_changes_nothing(recipe: VerifierRecipe, whole: Any, tmp_path: Path) -> None:
     """An evaluation makes bitsandbytes repack the weights for a kernel without gradients."""
     alone = train(replace(recipe, output=tmp_path / "alone", held_out=0))
     assert alone["curve"] == whole["curve"]
 
 
-def test_the_adapter_loads_in_peft_and_in_our_engine(
-    recipe: VerifierRecipe, whole: Any, base: Path, run: Any
-) -> None:
+def test_the_adapter_loads_in_peft_and_in_our_engine(recipe: VerifierRecipe, whole: Any, base: Path, run: Any) -> None:
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
@@ -219,9 +209,7 @@ def test_the_adapter_loads_in_peft_and_in_our_engine(
     assert run(said(Model(str(recipe.output)))).text != run(said(None)).text
 
 
-def test_merged_it_is_base_and_adapter_in_one(
-    recipe: VerifierRecipe, whole: Any, base: Path, tmp_path: Path
-) -> None:
+def test_merged_it_is_base_and_adapter_in_one(recipe: VerifierRecipe, whole: Any, base: Path, tmp_path: Path) -> None:
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
@@ -230,9 +218,7 @@ def test_merged_it_is_base_and_adapter_in_one(
     merge(weights, recipe.output, merged)
     merge(weights, recipe.output, merged)  # in the place of the first
     assert [path.name for path in tmp_path.iterdir()] == ["merged"]
-    assert (merged / "chat_template.jinja").read_text() == (
-        base / "chat_template.jinja"
-    ).read_text()
+    assert (merged / "chat_template.jinja").read_text() == (base / "chat_template.jinja").read_text()
     one = AutoModelForCausalLM.from_pretrained(merged)
     assert one.dtype == torch.bfloat16
     plain = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
@@ -247,9 +233,7 @@ def test_merged_it_is_base_and_adapter_in_one(
     assert not (tmp_path / "none").exists()
 
 
-def test_bad_rows_stop_a_run_before_anything_is_written(
-    recipe: VerifierRecipe, steps: Path, tmp_path: Path
-) -> None:
+def test_bad_rows_stop_a_run_before_anything_is_written(recipe: VerifierRecipe, steps: Path, tmp_path: Path) -> None:
     damaged = shutil.copytree(steps, tmp_path / "safe-verifier-steps")
     file = next((damaged / "data" / "prompt_completion").glob("train-*.parquet"))
     table = pq.read_table(file)

@@ -113,12 +113,8 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
     from safe_stepwise.engines.weights import find_model
 
     _, rows = open_rows(recipe.dataset, "train", recipe.filters)
-    examples, _ = tokenize(
-        rows[:8], Chat.load(find_model(Model(str(model_folder)))), VERIFIER.check
-    )
-    nf4 = BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True
-    )
+    examples, _ = tokenize(rows[:8], Chat.load(find_model(Model(str(model_folder)))), VERIFIER.check)
+    nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
     chosen = []
     for quantization in (nf4, None):
         model = AutoModelForCausalLM.from_pretrained(
@@ -127,8 +123,7 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
         adapted = PeftModel.from_pretrained(model, recipe.output).eval()
         with torch.inference_mode():
             chosen += [
-                adapted(torch.tensor([one.tokens])).logits[0, one.prompt - 1 : -1].argmax(-1)
-                for one in examples
+                adapted(torch.tensor([one.tokens])).logits[0, one.prompt - 1 : -1].argmax(-1) for one in examples
             ]
     four, sixteen = torch.cat(chosen[: len(examples)]), torch.cat(chosen[len(examples) :])
     agreed = (four == sixteen).float().mean().item()

@@ -54,9 +54,7 @@ async def each(engine: TransformersEngine, requests: list[Request]) -> list[Any]
     return [one for (one,) in found]
 
 
-def test_a_batch_answers_as_each_request_alone(
-    engine: TransformersEngine, run: Run, batches: list[int]
-) -> None:
+def test_a_batch_answers_as_each_request_alone(engine: TransformersEngine, run: Run, batches: list[int]) -> None:
     requests = [
         ask("What is the capital of France?"),
         ask("Name three colours of the rainbow, please, one a line.", max_tokens=16),
@@ -83,9 +81,7 @@ def test_a_batch_answers_as_each_request_alone(
     assert "the context holds 8,192" in str(long)
 
 
-def test_batches_are_bounded_and_in_order(
-    engine: TransformersEngine, run: Run, batches: list[int]
-) -> None:
+def test_batches_are_bounded_and_in_order(engine: TransformersEngine, run: Run, batches: list[int]) -> None:
     found = run(each(engine, [ask(f"Say {n}.", max_tokens=1 + n % 3) for n in range(11)]))
     assert batches == [8, 3]
     assert all(one.usage.completion <= 1 + n % 3 for n, one in enumerate(found))
@@ -96,9 +92,7 @@ def test_seeds_differ(engine: TransformersEngine, run: Run) -> None:
     assert len({one.text for one in said}) > 1
 
 
-def test_closed_it_ends_amid_a_batch(
-    model_folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closed_it_ends_amid_a_batch(model_folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a run does that is interrupted: it does not wait for what nobody wants any more."""
     engine = TransformersEngine(Model(str(model_folder)))
     under_way: list[Any] = []
@@ -197,9 +191,7 @@ def test_a_folder_with_a_gguf_file_is_a_model(gguf_folder: Path, run: Run) -> No
     assert "Paris" in said.text
 
 
-def test_weights_that_are_cut_short_are_a_users_mistake(
-    model_folder: Path, tmp_path: Path, run: Run
-) -> None:
+def test_weights_that_are_cut_short_are_a_users_mistake(model_folder: Path, tmp_path: Path, run: Run) -> None:
     for file in model_folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[: 1 << 22])
     engine = TransformersEngine(Model(str(tmp_path)))
@@ -209,19 +201,14 @@ def test_weights_that_are_cut_short_are_a_users_mistake(
     assert "\n" not in str(caught.value)
 
 
-def test_only_listed_replies_are_given(
-    engine: TransformersEngine, run: Run, batches: list[int]
-) -> None:
+def test_only_listed_replies_are_given(engine: TransformersEngine, run: Run, batches: list[int]) -> None:
     """One that the model would never give, one that begins another, beside one that is free."""
     paths = ('{"path": ["born_in"]}', '{"path": ["born_in", "~born_in"]}')
     free = ask("What is the capital of France?")
     asked = [
         replace(ask("Name a path.", max_tokens=40), choices=paths),
         replace(ask("What is the capital of France?"), choices=("Oslo", "Oslo!")),
-        *(
-            replace(ask("Say yes or no.", temperature=2.0, seed=seed), choices=("yes", "no"))
-            for seed in range(4)
-        ),
+        *(replace(ask("Say yes or no.", temperature=2.0, seed=seed), choices=("yes", "no")) for seed in range(4)),
         free,
     ]
     *held, paris = run(each(engine, asked))

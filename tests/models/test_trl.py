@@ -81,9 +81,7 @@ def test_rows_that_would_be_cut_off_stop_the_build_with_their_ids(
     assert not (tmp_path / "safe-verifier-steps").exists()
 
 
-def test_it_trains_without_a_mapping_function(
-    steps: Path, model_folder: Path, tmp_path: Path
-) -> None:
+def test_it_trains_without_a_mapping_function(steps: Path, model_folder: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
     from trl import SFTConfig, SFTTrainer
 
@@ -124,15 +122,10 @@ def test_it_trains_without_a_mapping_function(
 
 
 @pytest.mark.parametrize("form", ["preference", "kto"])
-def test_preferences_train_without_a_mapping_function(
-    form: str, steps: Path, base: Path, tmp_path: Path
-) -> None:
+def test_preferences_train_without_a_mapping_function(form: str, steps: Path, base: Path, tmp_path: Path) -> None:
     import trl
 
-    config, trainer_of = {
-        "preference": (trl.DPOConfig, trl.DPOTrainer),
-        "kto": (trl.KTOConfig, trl.KTOTrainer),
-    }[form]
+    config, trainer_of = {"preference": (trl.DPOConfig, trl.DPOTrainer), "kto": (trl.KTOConfig, trl.KTOTrainer)}[form]
     rows = load_dataset(str(steps), form, cache_dir=str(steps.parent / "cache"))["train"]
     arguments = config(
         output_dir=str(tmp_path),

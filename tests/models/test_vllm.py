@@ -19,15 +19,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from safe_stepwise.engines.base import (
-    Completion,
-    Engine,
-    EngineError,
-    Message,
-    Request,
-    Sampling,
-    Schema,
-)
+from safe_stepwise.engines.base import Completion, Engine, EngineError, Message, Request, Sampling, Schema
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.engines.transformers import TransformersEngine
@@ -83,9 +75,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(
-    model_folder: Path, adapter_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+def server(model_folder: Path, adapter_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -99,9 +89,7 @@ def server(
         *("--generation-config", "vllm", "--dtype", "float32", "--enforce-eager"),
     ]
     with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         _wait_for(f"http://127.0.0.1:{port}/health", process, log)
         yield Server(f"http://127.0.0.1:{port}/v1")

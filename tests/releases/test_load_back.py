@@ -23,9 +23,7 @@ def test_files_must_come_back_as_they_were_pushed(small: Path, hub: HubServer) -
     (line,) = load_back([Pushed(adapter, commit.oid)], Hub(HfApi(endpoint=hub.url)), TOKEN)
     assert "3 files, " in line
     assert "1 tensors for some/Tiny-1B" in line
-    other = tuple(
-        LocalFile(f.path, b"other", 5) if f.path == "README.md" else f for f in adapter.files
-    )
+    other = tuple(LocalFile(f.path, b"other", 5) if f.path == "README.md" else f for f in adapter.files)
     pushed = Pushed(replace(adapter, files=other), commit.oid)
     with pytest.raises(UserError, match=r"README\.md came back otherwise than it was pushed"):
         load_back([pushed], Hub(HfApi(endpoint=hub.url)), TOKEN)

@@ -66,9 +66,7 @@ def test_records_of_a_release_are_read_strictly(small: Path) -> None:
         read_release(small, "ns")
 
 
-def test_temporary_folders_are_gone_even_those_of_killed_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_folders_are_gone_even_those_of_killed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("releases.scratch.YOUNG", -1)
     (tmp_path / f"{PREFIX}killed" / "inner").mkdir(parents=True)

@@ -86,12 +86,7 @@ HOWS: dict[str, tuple[How, ...]] = {
     "collection-item": ("500", "lost"),
 }
 TIMES = {"create": 3, "preupload": 3, "commit": 3, "tag": 3, "collections": 2, "collection-item": 3}
-POINTS = [
-    (kind, nth, how)
-    for kind, hows in HOWS.items()
-    for nth in range(1, TIMES.get(kind, 1) + 1)
-    for how in hows
-]
+POINTS = [(kind, nth, how) for kind, hows in HOWS.items() for nth in range(1, TIMES.get(kind, 1) + 1) for how in hows]
 
 
 @pytest.mark.parametrize(("kind", "nth", "how"), POINTS)
@@ -151,10 +146,7 @@ def test_a_version_follows_and_none_goes_back(small: Path, hub: HubServer) -> No
     (small / "space" / "app.py").unlink()
     lock(small, "v0.10.0")
     publish(small, hub)
-    titles = {
-        kind: [c.title for c in repo.history(repo.head)]
-        for (kind, _), repo in hub.store.repos.items()
-    }
+    titles = {kind: [c.title for c in repo.history(repo.head)] for (kind, _), repo in hub.store.repos.items()}
     assert titles["dataset"] == ["Release v0.1.0", "initial commit"]
     assert titles["model"] == ["Release v0.2.0", "Release v0.1.0", "initial commit"]
     assert titles["space"][:2] == ["Release v0.10.0", "Release v0.2.0"]
@@ -205,9 +197,7 @@ def test_private_repos_stay_so(small: Path, hub: HubServer) -> None:
 
 
 @pytest.mark.parametrize(("kind", "how"), [("refs", "500"), ("tree-of", "drop"), ("resolve", 403)])
-def test_a_blip_is_not_taken_for_an_absence(
-    kind: str, how: How, small: Path, hub: HubServer
-) -> None:
+def test_a_blip_is_not_taken_for_an_absence(kind: str, how: How, small: Path, hub: HubServer) -> None:
     publish(small, hub)
     before, written = state(hub), len(hub.written())
     lock(small, "v0.2.0")
@@ -233,9 +223,7 @@ WAITS: list[tuple[str, How]] = [
 
 
 @pytest.mark.parametrize(("kind", "how"), WAITS)
-def test_a_hub_that_hangs_or_drips_is_given_up(
-    kind: str, how: How, small: Path, hub: HubServer
-) -> None:
+def test_a_hub_that_hangs_or_drips_is_given_up(kind: str, how: How, small: Path, hub: HubServer) -> None:
     with (
         hub.failing(Fault(kind, 1, how, times=1000)),
         pytest.raises(UserError, match=r"no answer within 0 s; see --timeout\); run the same") as e,
@@ -250,10 +238,7 @@ def test_a_hub_that_hangs_or_drips_is_given_up(
 
 
 def test_a_long_wait_is_told(
-    small: Path,
-    hub: HubServer,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    small: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(waiting, "AFTER_S", 0.05)
     with hub.failing(Fault("refs", 1, "hang")), pytest.raises(UserError):

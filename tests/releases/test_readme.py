@@ -18,11 +18,7 @@ def test_nothing_to_keep_leaves_our_bytes_alone() -> None:
 def test_what_was_added_is_kept_and_a_second_merge_changes_nothing() -> None:
     theirs = "---\ntags: mine\nextra:\n  deep: [1, ü]\nlicense_name: old\n---\nOld.\n"
     once = merged(OURS, theirs, "hub")
-    assert metadata(once, "") == {
-        "license": "mit",
-        "tags": ["verification", "mine"],
-        "extra": {"deep": [1, "ü"]},
-    }
+    assert metadata(once, "") == {"license": "mit", "tags": ["verification", "mine"], "extra": {"deep": [1, "ü"]}}
     assert once.endswith("---\n\n# Ours\n")
     assert merged(OURS, once, "hub") == once
 

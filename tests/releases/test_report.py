@@ -66,9 +66,7 @@ def test_reports_go_to_the_repo_of_the_questions_and_lines_go_packed(reported: P
     names = {file.path for file in verified.files}
     packed = {"results.json", "report/comparison.md", "trajectories.jsonl.gz", "questions.jsonl.gz"}
     for place in ("report", "blocks/sweep/report", "blocks/ablation/no-x/report"):
-        assert {name for name in names if name.startswith(place)} == {
-            f"{place}/{name}" for name in packed
-        }
+        assert {name for name in names if name.startswith(place)} == {f"{place}/{name}" for name in packed}
     assert "README.md" in names
     left = set(release.left_out)
     assert "report/trajectories.jsonl" in left
@@ -103,9 +101,7 @@ def test_packing_is_the_same_bytes_and_is_not_done_twice(reported: Path) -> None
     assert not packed.exists()  # of an earlier run
 
 
-def test_what_is_too_long_stays_here_and_is_told(
-    reported: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_too_long_stays_here_and_is_told(reported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = reported / "blocks" / "sweep" / "report" / "trajectories.jsonl"
     long.write_text("x" * 9999 + "\n")
     monkeypatch.setattr(report, "MOST", 9999)
@@ -143,9 +139,7 @@ def test_test_questions_may_stand_in_a_report_but_no_others(reported: Path) -> N
     checked(reported)
 
 
-@pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(b'{"id": 3}\n', mtime=0), b"\x1f\x8b\x08"]
-)
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"id": 3}\n', mtime=0), b"\x1f\x8b\x08"])
 def test_a_report_that_cannot_be_read_is_refused(content: bytes, reported: Path) -> None:
     packed = reported / "report" / "questions.jsonl.gz"
     packed.write_bytes(content)
@@ -161,9 +155,7 @@ def test_a_link_in_a_report_is_refused(reported: Path) -> None:
         read_release(reported, "somebody")
 
 
-def test_the_traces_of_a_published_report_can_be_read(
-    reported: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_traces_of_a_published_report_can_be_read(reported: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = reported / "report"
     view_traces.main([str(folder)])
     whole = (folder / "traces.html").read_bytes()

@@ -206,9 +206,7 @@ def test_a_secret_between_two_blocks_is_found(tmp_path: Path) -> None:
         assert secret_in(LocalFile("large", file, file.stat().st_size), OWN) == name
 
 
-def test_a_bomb_is_refused_and_fills_no_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bomb_is_refused_and_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "UNPACKED", 50 << 20)
     bomb = gzip.compress(bytes(60 << 20))
     many = io.BytesIO()
@@ -280,8 +278,5 @@ def test_digests_images_and_prose_are_no_secrets(tmp_path: Path) -> None:
 def test_the_work_grows_with_the_file_alone() -> None:
     """Bytes of views for what would be slow to a pattern that goes back."""
     for unit in (b"\\", b"a", b"=", b"\n", b"%", b"\\u00", b"\0", b"x\n", b"QUJD"):
-        one, two = (
-            sum(map(len, views.views(io.BytesIO(unit * number), "a")))
-            for number in (1 << 16, 1 << 17)
-        )
+        one, two = (sum(map(len, views.views(io.BytesIO(unit * number), "a"))) for number in (1 << 16, 1 << 17))
         assert two < 2.2 * one, unit

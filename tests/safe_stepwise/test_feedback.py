@@ -215,11 +215,7 @@ VALID = st.one_of(
     ),
     st.builds(Feedback, st.just("Correct"), st.text(), st.text()),
     st.builds(
-        Feedback,
-        st.just("Missing Evidence"),
-        st.text(),
-        st.text().filter(str.strip),
-        st.text().filter(str.strip),
+        Feedback, st.just("Missing Evidence"), st.text(), st.text().filter(str.strip), st.text().filter(str.strip)
     ),
 )
 
@@ -300,9 +296,7 @@ EVIDENCE = st.builds(Evidence, st.text(), st.text(), st.sampled_from(COMPARISONS
 
 
 def test_the_evidence_comes_before_the_label() -> None:
-    assert list(json.loads(EARLY)) == [
-        *("evidence", "claim", "comparison", "error_type", "guidance")
-    ]
+    assert list(json.loads(EARLY)) == [*("evidence", "claim", "comparison", "error_type", "guidance")]
     schema = feedback_schema(order=EVIDENCE_FIRST)
     assert list(schema["properties"]) == list(json.loads(EARLY)) == schema["required"]
     jsonschema.Draft202012Validator.check_schema(schema)

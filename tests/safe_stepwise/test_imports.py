@@ -34,11 +34,7 @@ def test_importing_every_module_brings_in_nothing_heavy_and_no_upper_floor() -> 
     names = modules()
     assert {"safe_stepwise", "safe_stepwise.records", "safe_stepwise.steps"} <= set(names)
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL, json.dumps(names)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", IMPORT_ALL, json.dumps(names)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     brought = {name: set(tops) for name, tops in json.loads(done.stdout).items()}

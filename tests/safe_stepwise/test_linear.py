@@ -30,10 +30,7 @@ from tests.growth import Reader, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)
 BORN = Passage("Ana Vorr", ("Ana Vorr was born in Oru.",), True)
-HOPS = (
-    Triple("Dune Rain", "director", "Ana Vorr", 1),
-    Triple("Ana Vorr", "place of birth", "Oru", 2),
-)
+HOPS = (Triple("Dune Rain", "director", "Ana Vorr", 1), Triple("Ana Vorr", "place of birth", "Oru", 2))
 FIRST = Step(1, "According to Passage 1, Dune Rain was directed by Ana Vorr.", "Attribution")
 GROUPS = {
     (relation.group, relation.kind): name
@@ -162,10 +159,7 @@ def wordings(text: str) -> None:
 READERS: dict[str, Callable[[str], object]] = {
     reader.__name__: reader
     for reader in (names, questions, passages, titles, relations, ends, beside, namesakes, steps)
-} | {
-    reader.__name__: reader
-    for reader in (values, grammar, checked_pages, scores, wordings, redacted, printable)
-}
+} | {reader.__name__: reader for reader in (values, grammar, checked_pages, scores, wordings, redacted, printable)}
 READERS["attributions"] = checked_steps("Attribution")
 READERS["conclusions"] = checked_steps("Logical")
 READERS["terms"] = lambda text: _terms([text])

@@ -79,9 +79,7 @@ def test_a_kind_shows_a_spec_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vllm", "transformers"])
-def test_a_spec_is_checked_where_its_extra_is_missing(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_a_spec_is_checked_where_its_extra_is_missing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(base, "find_spec", lambda module: None)
     check_spec(f"{kind}:Qwen/Qwen3-8B+./adapter")
     with pytest.raises(UserError, match="NAME@REVISION"):
@@ -137,9 +135,7 @@ def test_a_revision_in_the_name_is_no_address(model: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "extra"), [("vllm", "vllm"), ("transformers", "train")])
-def test_a_missing_model_library_says_which(
-    monkeypatch: pytest.MonkeyPatch, kind: str, extra: str
-) -> None:
+def test_a_missing_model_library_says_which(monkeypatch: pytest.MonkeyPatch, kind: str, extra: str) -> None:
     monkeypatch.setattr(base, "find_spec", lambda module: None)
     with pytest.raises(UserError, match=rf"pip install -e '\.\[{extra}\]'"):
         open_engine(f"{kind}:Qwen/Qwen3-8B")

@@ -63,9 +63,7 @@ def test_a_mistake_names_whom_it_concerns_and_leaves_nothing_open(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-def test_the_users_own_cache_is_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_own_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAFE_STEPWISE_CACHE", str(tmp_path / "own" / "replies.sqlite"))
 
     async def look() -> None:

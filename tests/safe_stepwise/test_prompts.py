@@ -71,17 +71,7 @@ def test_hostile_data_stays_inside_its_quotes(text: str) -> None:
     assert json.loads(lines[0].removeprefix("Title: ")) == json.loads(prompts.quoted(text))
     assert lines[3] == '1: "Oru."'
     asked.encode()
-    for mark in (
-        "<|im_",
-        "</s>",
-        "<s>",
-        "[INST]",
-        "[/INST]",
-        "<start_of",
-        "<｜",
-        "<<SYS",
-        "<think",
-    ):
+    for mark in ("<|im_", "</s>", "<s>", "[INST]", "[/INST]", "<start_of", "<｜", "<<SYS", "<think"):
         assert mark not in asked
 
 
@@ -213,13 +203,7 @@ def test_the_verdicts_of_the_examples_are_the_checkers() -> None:
         assert data["definition"] == entry.definition
         check_injection(json.dumps(reply))
         found.append(verdict.error_type)
-    assert {category(label) for label in found} == {
-        "Correct",
-        "Procedural",
-        "Attribution",
-        "Logical",
-        "Final Answer",
-    }
+    assert {category(label) for label in found} == {"Correct", "Procedural", "Attribution", "Logical", "Final Answer"}
 
 
 def checker_of(data: dict[str, Any]) -> Checker:
@@ -227,10 +211,7 @@ def checker_of(data: dict[str, Any]) -> Checker:
         Passage(page["title"], tuple(re.findall(r"[^.]+\.", page["text"])), n != 1)
         for n, page in enumerate(data["passages"])
     )
-    hops = (
-        Triple("The Salt Clock", "director", "Maro Quill", 1),
-        Triple("Maro Quill", "place of birth", "Tesk", 3),
-    )
+    hops = (Triple("The Salt Clock", "director", "Maro Quill", 1), Triple("Maro Quill", "place of birth", "Tesk", 3))
     question = Question("q", "musique", "train", data["question"], "Tesk", passages=pages)
     return Checker(question, hops, hops)
 

@@ -89,9 +89,7 @@ def test_canonical_json_ignores_the_order_of_keys_only() -> None:
 def test_canonical_json_of_a_record_is_its_fields() -> None:
     loaded = json.loads(canonical_json(QUESTION))
     assert loaded["passages"][1]["is_gold"] is True
-    assert loaded["evidence"] == [
-        {"head": "Isk", "relation": "mayor of", "tail": "Oru", "passage": 4, "sentence": 0}
-    ]
+    assert loaded["evidence"] == [{"head": "Isk", "relation": "mayor of", "tail": "Oru", "passage": 4, "sentence": 0}]
 
 
 def test_identity_is_the_sha256_of_utf8() -> None:

@@ -28,8 +28,7 @@ def test_every_official_case(real_data: Path) -> None:
         number
         for number, case in enumerate(cases, 1)
         for args in [(case["prediction"], case["references"], case["dataset"])]
-        if abs(exact_match(*args) - case["exact_match"]) > 1e-9
-        or abs(f1(*args) - case["f1"]) > 1e-9
+        if abs(exact_match(*args) - case["exact_match"]) > 1e-9 or abs(f1(*args) - case["f1"]) > 1e-9
     ]
     assert len(cases) >= 2_000
     assert wrong == []
@@ -63,12 +62,9 @@ def test_normal_form(written: str, normal: str) -> None:
 
 @pytest.mark.parametrize("benchmark", HOTPOT_LIKE)
 @pytest.mark.parametrize(
-    ("prediction", "reference"),
-    [("yes it is", "yes"), ("yes", "no"), ("No", "no way"), ("noanswer here", "noanswer")],
+    ("prediction", "reference"), [("yes it is", "yes"), ("yes", "no"), ("No", "no way"), ("noanswer here", "noanswer")]
 )
-def test_a_closed_answer_shares_nothing_with_another(
-    benchmark: str, prediction: str, reference: str
-) -> None:
+def test_a_closed_answer_shares_nothing_with_another(benchmark: str, prediction: str, reference: str) -> None:
     assert f1(prediction, [reference], benchmark) == 0.0
     assert exact_match(prediction, [reference], benchmark) == 0.0
 

@@ -30,10 +30,7 @@ def reason(text: str) -> str:
     [
         (Step(1, FACT, "Attribution"), f"Step 1: {FACT} (Attribution)"),
         (Step(12, "Oru is older.", "Logical"), "Step 12: Oru is older. (Logical)"),
-        (
-            Step(3, "####ANSWER: Oru", "Final Answer"),
-            "Step 3: ####ANSWER: Oru (Final Answer)",
-        ),
+        (Step(3, "####ANSWER: Oru", "Final Answer"), "Step 3: ####ANSWER: Oru (Final Answer)"),
     ],
 )
 def test_the_grammar(step: Step, text: str) -> None:
@@ -74,10 +71,7 @@ def test_texts_that_survive(text: str, kind: StepKind) -> None:
         (f"Step\t1:\n{FACT}\n(Attribution)", Step(1, FACT, "Attribution")),
         ("Step 4: ####answer:Oru (final-answer)", Step(4, "####ANSWER: Oru", "Final Answer")),
         ("Step 4: #### Answer :\n Oru (FinalAnswer)", Step(4, "####ANSWER: Oru", "Final Answer")),
-        (
-            "Step 4: ####ANSWER: Oru (town) (Final Answer)",
-            Step(4, "####ANSWER: Oru (town)", "Final Answer"),
-        ),
+        ("Step 4: ####ANSWER: Oru (town) (Final Answer)", Step(4, "####ANSWER: Oru (town)", "Final Answer")),
     ],
 )
 def test_what_else_is_read(text: str, step: Step) -> None:
@@ -162,9 +156,7 @@ def test_a_step_that_is_not_valid_is_not_written(step: Step) -> None:
 
 
 def test_final_answer() -> None:
-    assert final_answer(parse_step("Step 3: ####ANSWER:  Oru (the town) (Final Answer)")) == (
-        "Oru (the town)"
-    )
+    assert final_answer(parse_step("Step 3: ####ANSWER:  Oru (the town) (Final Answer)")) == ("Oru (the town)")
     with pytest.raises(StepError, match="of kind Logical"):
         final_answer(Step(1, 'It says "####ANSWER: Oru".', "Logical"))
     with pytest.raises(StepError, match="no answer"):
@@ -237,12 +229,7 @@ LONG = (
 def test_long_replies_end(piece: str) -> None:
     # A quadratic search over 100 KB would run into the suite's timeout, not past an assertion.
     run = piece * (100_000 // len(piece))
-    for reply in (
-        run,
-        f"Step 1: {run}",
-        f"Step 1: {run} (Attribution)",
-        f"Step {run}: a (Logical)",
-    ):
+    for reply in (run, f"Step 1: {run}", f"Step 1: {run} (Attribution)", f"Step {run}: a (Logical)"):
         with contextlib.suppress(StepError):
             parse_step(reply)
 

@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safe_stepwise.taxonomy import (
-    CATEGORIES,
-    ERROR_TYPES,
-    TAXONOMY,
-    category,
-    check_order,
-    labels,
-    normalize_label,
-)
+from safe_stepwise.taxonomy import CATEGORIES, ERROR_TYPES, TAXONOMY, category, check_order, labels, normalize_label
 
 PROCEDURAL = ("Overthinking", "Off-topic", "Redundancy", "Inefficiency")
 ATTRIBUTION = ("Contradictory", "Unsupported", "Information Miss", "Premature Attribution")

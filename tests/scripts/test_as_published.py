@@ -15,15 +15,7 @@ from evaluators.outcomes import read_outcomes
 from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
 from scripts import evaluate_stepwise, join_results
-from tests.scripts.test_evaluate_stepwise import (
-    MODEL,
-    PLAYERS,
-    arguments,
-    asking,
-    own,
-    results,
-    synthetic,
-)
+from tests.scripts.test_evaluate_stepwise import MODEL, PLAYERS, arguments, asking, own, results, synthetic
 from tests.servers.openai_server import MockServer
 from tests.servers.stepper import Stepper
 
@@ -61,9 +53,7 @@ def evaluated(output: Path, *more: str, limit: int = 6) -> Told:
     model = Told()
     file = own(output.parent / "own.jsonl", 6)
     with MockServer(model, models_status=404) as server:
-        evaluate_stepwise.main(
-            arguments(file, output, *asking(server.spec, "safe"), "--judge-all", *more)
-        )
+        evaluate_stepwise.main(arguments(file, output, *asking(server.spec, "safe"), "--judge-all", *more))
     return model
 
 
@@ -82,9 +72,7 @@ def test_by_default_nothing_is_theirs_and_nothing_says_so(tmp_path: Path) -> Non
     assert not any(FINAL in user for _, user in asked["generate"])
 
 
-def test_one_option_follows_the_papers_in_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_option_follows_the_papers_in_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = evaluated(tmp_path / "theirs", "--as-published").kinds
     assert f"as the papers have it, not we: {', '.join(ALL)}" in capsys.readouterr().out
     for role in ("verify", "judge"):
@@ -197,7 +185,5 @@ def test_a_choice_and_its_opposite_are_both_tried(tmp_path: Path) -> None:
 def test_a_contradiction_is_one_line(tmp_path: Path, options: list[str], message: str) -> None:
     file = own(tmp_path / "own.jsonl", 1)
     with pytest.raises(UserError, match=message) as caught:
-        evaluate_stepwise.main(
-            arguments(file, tmp_path / "out", "--method=no_verification", MODEL, *options)
-        )
+        evaluate_stepwise.main(arguments(file, tmp_path / "out", "--method=no_verification", MODEL, *options))
     assert "\n" not in str(caught.value)

@@ -53,9 +53,7 @@ def card(release: Path, name: str) -> str:
     return (release / "datasets" / name / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_page_is_written_and_said(
-    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_is_written_and_said(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "some" / "page.html"
     command = ["sample", "--of", "steps", "--input", str(release / "out"), "--rows", "12"]
     audit_labels.main([*command, "--seed", "5", "--output", str(page)])
@@ -75,9 +73,7 @@ def test_scores_are_told(release: Path, capsys: pytest.CaptureFixture[str]) -> N
     right = found["rates"]["label"]["right"]
     # Of 24, one in 3 is wrong to ann, one in 4 to bob: both or neither of 2 and 12.
     assert (right["rows"], right["hits"]) == (24, 12)
-    assert (
-        f"label           right        24  0.500  {right['low']:.3f} to {right['high']:.3f}" in text
-    )
+    assert f"label           right        24  0.500  {right['low']:.3f} to {right['high']:.3f}" in text
     pair = next(p for p in found["agreement"] if p["question"] == "label")
     # Equal 14/24, by chance (16 x 18 + 8 x 6) / 576.
     assert pair["kappa"] == round((14 / 24 - 7 / 12) / (1 - 7 / 12), 4) == 0.0
@@ -148,9 +144,7 @@ def test_an_audit_of_steps_needs_steps(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     without = MANIFEST.partition("verifier_steps:")[0]
     file.write_text(f"{without}audits: [{{of: steps, file: a.json}}]\n", encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"audits\[0\]: judges the verifier set; add verifier_steps"
-    ):
+    with pytest.raises(UserError, match=r"audits\[0\]: judges the verifier set; add verifier_steps"):
         read_manifest(file, KNOWN)
 
 

@@ -232,9 +232,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         said = evaluate_stepwise.evaluated(replace(options, verifier=("symbolic",)))
         base, _, folder = options.verifier[0].partition("+")
         found = results(options.output.parent)
-        of_pairs = [
-            d[end] for d in found["comparison"]["differences"] for end in ("first", "second")
-        ]
+        of_pairs = [d[end] for d in found["comparison"]["differences"] for end in ("first", "second")]
         for one in (*found["comparison"]["systems"], *of_pairs):
             one["simulated"] = False
             if "verifier" in one["players"]:
@@ -305,8 +303,7 @@ def test_a_blocks_set_may_have_the_releases_rows_by_another(
     home = output / "blocks" / "weaker"
     assert [recipe.dataset for recipe in recipes] == [str(home / "datasets/safe-verifier-steps")]
     own, its = (
-        json.loads((place / "datasets" / "safe-verifier-steps" / STEPS_RECORD).read_text())
-        for place in (output, home)
+        json.loads((place / "datasets" / "safe-verifier-steps" / STEPS_RECORD).read_text()) for place in (output, home)
     )
     told = its["rows_of"]
     number = sum(told["matched"].values())
@@ -353,9 +350,7 @@ def test_each_block_has_its_price(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert both["sweep: evaluate safe"][3:5] == ["24", f"{(3 * 9) * 2 + 32 * 2}"]
     assert abs(int(both["sweep: evaluate safe"][4]) - retries) <= 2
     assert both["sweep"][1] == both["sweep: evaluate safe"][4]
-    assert int(both["total"][1]) == sum(int(both[n][1]) for n in ("sweep", "forms")) + int(
-        both["(no block)"][2]
-    )
+    assert int(both["total"][1]) == sum(int(both[n][1]) for n in ("sweep", "forms")) + int(both["(no block)"][2])
     alone = told("--only", "forms")
     assert "sweep: evaluate safe" not in alone
     assert "evaluate safe" not in alone
@@ -382,9 +377,7 @@ def test_a_block_of_prompting_methods_is_priced_and_run(
     told = [(run["method"], run["options"].get("samples")) for run in runs]
     assert told == [("cot", 1), ("cot", 3), ("sg_fsm2", None)]
     assert all(run["options"]["evidence"] for run in runs)
-    text = manifest.read_text(encoding="utf-8").replace(
-        "symbolic:error_rate=0.2", "openai:m@http://127.0.0.1:9/v1"
-    )
+    text = manifest.read_text(encoding="utf-8").replace("symbolic:error_rate=0.2", "openai:m@http://127.0.0.1:9/v1")
     manifest.write_text(text, encoding="utf-8")
     capsys.readouterr()
     regenerate.main([str(manifest), "--output", str(tmp_path / "no"), "--dry-run"])
@@ -393,9 +386,7 @@ def test_a_block_of_prompting_methods_is_priced_and_run(
     assert priced[3:5] == ["6", f"{3 * (1 + 3)}"]
 
 
-def test_what_was_asked_by_an_earlier_part_is_free(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_asked_by_an_earlier_part_is_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = '"openai:m@http://127.0.0.1:9/v1"'
     text = f"""{BUILDS}
 evaluation: {{generator: {model}, verifier: {model}, judge: {model}, limit: 5}}
@@ -427,9 +418,7 @@ def test_the_papers_are_covered() -> None:
     sweep = blocks["sweep"].evaluation
     assert sweep is not None
     assert (sweep.max_steps, sweep.max_retries) == ((7, 10, 13), (1, 2, 3, 4, 5))
-    trained = {
-        (name, key): one.changes for name, b in blocks.items() for key, one in b.adapters.items()
-    }
+    trained = {(name, key): one.changes for name, b in blocks.items() for key, one in b.adapters.items()}
     assert trained["drop-category", "no-attribution"] == {
         "filters.drop_category": "Attribution", "filters.drop_from_prompt": True
     }  # fmt: skip
@@ -516,9 +505,7 @@ def test_a_bad_block_names_file_and_key(manifest: Path, old: str, new: str, expe
          r"blocks\.drop-category\.adapters\.no-logical\.recipe: there is no"),
     ],
 )  # fmt: skip
-def test_a_bad_adapter_of_a_block_names_its_key(
-    tmp_path: Path, old: str, new: str, expected: str
-) -> None:
+def test_a_bad_adapter_of_a_block_names_its_key(tmp_path: Path, old: str, new: str, expected: str) -> None:
     assert old in TRAINED
     file = tmp_path / "trained.yaml"
     file.write_text(TRAINED.replace(old, new), encoding="utf-8")

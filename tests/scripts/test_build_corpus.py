@@ -97,9 +97,7 @@ def test_inputs_join_in_their_order(tmp_path: Path) -> None:
     assert [s["source"]["name"] for s in made["sources"]] == [SPEC, "rows.jsonl", SPEC]
 
 
-def test_rows_that_cannot_be_read_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_cannot_be_read_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = to_row(synthetic()[0], "none")
     file = tmp_path / "rows.jsonl"
     bad = {**row, "id": "bad", "question": 7}
@@ -108,9 +106,7 @@ def test_rows_that_cannot_be_read_are_counted(
     assert len(built(output, input=str(file))) == len(pages(synthetic()[:1]))
     (source,) = record(output)["sources"]
     assert (source["rows"], sum(source["rejected"].values())) == (3, 2)
-    assert "left out: rows of rows.jsonl that can't be read, the first: rows.jsonl:1" in (
-        capsys.readouterr().out
-    )
+    assert "left out: rows of rows.jsonl that can't be read, the first: rows.jsonl:1" in (capsys.readouterr().out)
     file.write_text('{"id": 1}\n{"id"\n', encoding="utf-8")
     before = output.read_bytes()
     with pytest.raises(UserError, match=r"none of its 2 rows could be read as synthetic; the fir"):
@@ -208,9 +204,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert "recall@3" in capsys.readouterr().out
 
 
-def test_without_and_with_a_search_make_the_papers_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_and_with_a_search_make_the_papers_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """SAFE v2, Table 8, as the help says to make it."""
     corpus, said = tmp_path / "corpus.jsonl", [str(tmp_path / "without"), str(tmp_path / "with")]
     built(corpus, "--recall-of=0")
@@ -250,9 +244,7 @@ def own_rows(folder: Path) -> Path:
 # ---------------------------------------------------------------------------------------- real rows
 
 
-@pytest.mark.parametrize(
-    ("name", "least"), [("2wikimultihopqa", 0.85), ("hotpotqa", 0.9), ("musique", 0.7)]
-)
+@pytest.mark.parametrize(("name", "least"), [("2wikimultihopqa", 0.85), ("hotpotqa", 0.9), ("musique", 0.7)])
 def test_removed_passages_of_real_rows_are_found_again(
     tmp_path: Path, real_data: Path, name: str, least: float
 ) -> None:

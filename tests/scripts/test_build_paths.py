@@ -105,23 +105,15 @@ def test_rows_of_kto_say_what_is_wrong_and_have_strangers_for_neighbours(made: P
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        ["--workers", "2"],
-        ["--engine", "datatrove-local", "--workers", "2", "--ranks", "3"],
-    ],
+    "more", [["--workers", "2"], ["--engine", "datatrove-local", "--workers", "2", "--ranks", "3"]]
 )
-def test_same_bytes_for_any_engine_and_workers(
-    more: Sequence[str], made: Path, tmp_path: Path
-) -> None:
+def test_same_bytes_for_any_engine_and_workers(more: Sequence[str], made: Path, tmp_path: Path) -> None:
     folder = made.parents[1]
     again = command(folder / "kb.txt", folder / "questions.jsonl", tmp_path, *more)
     assert contents(again) == contents(made)
 
 
-def test_same_rows_from_a_graph_on_disk(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_rows_from_a_graph_on_disk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relation_inputs, "LARGE", 1)
     folder = made.parents[1]
     again = command(folder / "kb.txt", folder / "questions.jsonl", tmp_path)
@@ -178,9 +170,7 @@ def test_questions_that_bring_their_graph_and_have_several_topics(tmp_path: Path
         ({"--input": "missing.jsonl"}, "no such file"),
     ],
 )
-def test_a_users_mistake_is_one_line(
-    change: dict[str, str | None], said: str, tmp_path: Path
-) -> None:
+def test_a_users_mistake_is_one_line(change: dict[str, str | None], said: str, tmp_path: Path) -> None:
     kb, asked = films.written(tmp_path, 3)
     options: dict[str, str | None] = {
         "--benchmark": "metaqa", "--kb": str(kb), "--input": str(asked), "--split": "train",

@@ -39,9 +39,7 @@ def arguments(output: Path, **changes: str) -> list[str]:
 
 
 def shell(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *command], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([*COMMAND, *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -176,13 +174,9 @@ def test_without_the_environment_it_is_one_line() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_split_without_a_verified_row_is_said_to_be_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_split_without_a_verified_row_is_said_to_be_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     build_verified.main(arguments(tmp_path / "out", input="rows=3,seed=1,noise=1"))
-    assert "train is in synthetic_labeled, but not in the config synthetic" in (
-        capsys.readouterr().out
-    )
+    assert "train is in synthetic_labeled, but not in the config synthetic" in (capsys.readouterr().out)
 
 
 def test_rejects_are_kept_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,9 +237,7 @@ def interrupt_from_the_keyboard(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize("stop", [interrupt_from_the_keyboard, subprocess.Popen.terminate])
-def test_interrupted_it_ends_in_order(
-    tmp_path: Path, stop: Callable[[subprocess.Popen[bytes]], None]
-) -> None:
+def test_interrupted_it_ends_in_order(tmp_path: Path, stop: Callable[[subprocess.Popen[bytes]], None]) -> None:
     process = start_and_wait_for_shards(tmp_path / "out", "rows=20000,seed=9", 1)
     stop(process)
     assert process.wait(timeout=120) == 130

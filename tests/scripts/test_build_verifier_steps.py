@@ -47,10 +47,7 @@ def arguments(verified: Path, output: Path, **changes: str) -> list[str]:
 
 
 def test_it_builds_and_says_where(
-    verified: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     build_verifier_steps.main(arguments(verified, tmp_path, questions="20", ideal="0.5"))
@@ -92,11 +89,7 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
     ],
 )
 def test_mistakes_are_user_errors(
-    verified: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    changes: dict[str, str],
-    expected: str,
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], expected: str
 ) -> None:
     monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     with pytest.raises(UserError, match=expected):
@@ -117,9 +110,7 @@ def test_a_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_refined_rows_join_and_are_counted(
-    verified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refined_rows_join_and_are_counted(verified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refine_verifier_steps.main(
         f"--verified {verified} --generator symbolic:error_rate=0.3,seed=1 --rows 12 "
         f"--verifier symbolic:error_rate=0.3,seed=2 --teacher annotations "
@@ -147,10 +138,7 @@ def asked_of(verified: Path) -> tuple[Pair, ...]:
 
 
 def test_a_model_is_asked_and_what_it_cost_is_said(
-    verified: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(client, "TRIES", 1)
     cache = tmp_path / "cache.sqlite"
@@ -185,15 +173,11 @@ def test_examples_are_shown_to_the_one_who_writes_errors(verified: Path, tmp_pat
     text = prompts.examples(["inject"])["inject"]
     asked = {"\nTarget step: " in user: system.endswith(text) for system, user in sent}
     assert asked == {True: True, False: False}
-    rows = load_dataset(
-        str(tmp_path / "out" / "safe-verifier-steps"), split="train", cache_dir=str(tmp_path / "hf")
-    )
+    rows = load_dataset(str(tmp_path / "out" / "safe-verifier-steps"), split="train", cache_dir=str(tmp_path / "hf"))
     assert all(", examples inject " in teacher for teacher in rows["teacher"])
 
 
-def test_a_model_that_never_answers_is_status_2_and_its_work_is_kept(
-    verified: Path, tmp_path: Path
-) -> None:
+def test_a_model_that_never_answers_is_status_2_and_its_work_is_kept(verified: Path, tmp_path: Path) -> None:
     options = arguments(verified, tmp_path / "out", cache=str(tmp_path / "c.sqlite"), pool="5")
     with MockServer(lambda _: "", status=400) as server:
         options[options.index("annotations")] = server.spec

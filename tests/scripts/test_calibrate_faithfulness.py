@@ -146,9 +146,7 @@ def test_written_chains_are_judged(verified: Path, tmp_path: Path) -> None:
 
 def test_a_chain_of_no_question_is_told(verified: Path, tmp_path: Path) -> None:
     arguments, chains = chains_of(verified, tmp_path)
-    (tmp_path / "chains.jsonl").write_text(
-        "\n".join(json.dumps({**chain, "question_id": "none"}) for chain in chains)
-    )
+    (tmp_path / "chains.jsonl").write_text("\n".join(json.dumps({**chain, "question_id": "none"}) for chain in chains))
     with pytest.raises(UserError, match="no synthetic question 'none'"):
         judge_chains.main([*arguments, "--output", str(tmp_path)])
 

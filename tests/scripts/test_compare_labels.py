@@ -55,9 +55,7 @@ def figures(printed: str, labels: str) -> list[str]:
     return line.partition(labels)[2].split()
 
 
-def test_a_build_against_its_truth(
-    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_build_against_its_truth(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [to_row(*row) for row in generate(parse_spec(SPEC), split="validation")]
     published = write(tmp_path / "truth.jsonl", rows)
     compare_labels.main(["--verified", str(built), "--published", str(published)])
@@ -114,9 +112,7 @@ def test_none_are_shown_where_none_are_asked_for(
 
 def test_it_ends_in_order(built: Path, tmp_path: Path) -> None:
     """On one core, threads that a reader of Parquet leaves behind abort every other exit."""
-    published = write(
-        tmp_path / "truth.jsonl", [{"id": "synthetic-validation-31337-0", "truth": "none"}]
-    )
+    published = write(tmp_path / "truth.jsonl", [{"id": "synthetic-validation-31337-0", "truth": "none"}])
     command = [sys.executable, "-m", "scripts.compare_labels"]
     for _ in range(4):
         done = subprocess.run(
@@ -190,9 +186,7 @@ def test_confidence_is_calibrated_and_may_keep_what_is_doubted(
     ((_, rows),) = labelled(folder)
     ours = {question.id: label for question, label in rows}
     doubts = [i for i, label in ours.items() if label.noise_type == "missing_evidence"]
-    published = write(
-        tmp_path / "published.jsonl", [{"id": i, "truth": truth} for i, truth in truths.items()]
-    )
+    published = write(tmp_path / "published.jsonl", [{"id": i, "truth": truth} for i, truth in truths.items()])
     options = ["--verified", str(folder), "--published", str(published)]
     compare_labels.main(options)
     printed = capsys.readouterr().out
@@ -241,9 +235,7 @@ def test_a_benchmark_without_published_labels_is_left_out(
         (["--nonsense"], "--help"),
     ],
 )
-def test_mistakes_are_user_errors(
-    built: Path, tmp_path: Path, options: list[str], expected: str
-) -> None:
+def test_mistakes_are_user_errors(built: Path, tmp_path: Path, options: list[str], expected: str) -> None:
     files = {
         "truth": '{"id": "synthetic-validation-31337-0", "truth": "none"}\n',
         "strange": '{"id": "x", "truth": "none"}\n',
@@ -294,9 +286,7 @@ def test_a_truth_that_is_no_noise_type(tmp_path: Path, truth: object) -> None:
 
 
 def test_disagreements_that_cannot_be_written(built: Path, tmp_path: Path) -> None:
-    published = write(
-        tmp_path / "truth.jsonl", [{"id": "synthetic-validation-31337-0", "truth": "none"}]
-    )
+    published = write(tmp_path / "truth.jsonl", [{"id": "synthetic-validation-31337-0", "truth": "none"}])
     options = ["--verified", str(built), "--published", str(published)]
     with pytest.raises(UserError, match="written"):
         compare_labels.main([*options, "--disagreements", str(tmp_path)])
@@ -371,9 +361,7 @@ def test_two_builds_side_by_side(
         (["--output", "x.json", "--data", "{none}"], "--output is of two builds"),
     ],
 )
-def test_what_two_builds_have_no_use_for(
-    built: Path, tmp_path: Path, options: list[str], says: str
-) -> None:
+def test_what_two_builds_have_no_use_for(built: Path, tmp_path: Path, options: list[str], says: str) -> None:
     places = {"one": built, "none": tmp_path / "none"}
     named = [option.format(**places) for option in options]
     with pytest.raises(UserError) as caught:

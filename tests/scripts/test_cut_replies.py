@@ -185,16 +185,8 @@ def test_limits_and_efforts_reach_the_server(tmp_path: Path) -> None:
     with MockServer(Truth(known), keep_bodies=True) as server:
         options[options.index("")] = server.spec
         build_verified.main(options)
-    said = {
-        (role_of(body), body["max_completion_tokens"], body.get("reasoning_effort"))
-        for body in server.bodies
-    }
-    assert said == {
-        ("extract", 6000, None),
-        ("glean", 6000, None),
-        ("resolve", 6000, "low"),
-        ("path", 8000, "high"),
-    }
+    said = {(role_of(body), body["max_completion_tokens"], body.get("reasoning_effort")) for body in server.bodies}
+    assert said == {("extract", 6000, None), ("glean", 6000, None), ("resolve", 6000, "low"), ("path", 8000, "high")}
     # Who thinks is not told not to, and the others are.
     assert all(("reasoning_effort" in b) != ("chat_template_kwargs" in b) for b in server.bodies)
     (labels,) = (tmp_path / "out" / "safe-noise-labels").rglob("*.parquet")
@@ -202,9 +194,7 @@ def test_limits_and_efforts_reach_the_server(tmp_path: Path) -> None:
     assert "(reasoning effort: path high, resolve low)" in teacher
 
 
-def test_an_estimate_counts_replies_at_the_limits_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_estimate_counts_replies_at_the_limits_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "rows.jsonl", rows(10))
     options = [*arguments(file, "openai:m@http://host/v1", tmp_path / "out"), "--estimate"]
 
@@ -281,7 +271,5 @@ def test_an_effort_for_a_player_without_a_model_is_one_line(tmp_path: Path) -> N
     script.write_text('{"replies": [], "default": "Step 1: ####ANSWER: x (Final Answer)"}')
     options = [f"--generator=mock:{script}", "--method=no_verification"]
     with pytest.raises(UserError, match=r"mock:.*leave out --reasoning-effort") as caught:
-        evaluate_stepwise.main(
-            evaluation(file, tmp_path / "out", *options, "--reasoning-effort=low")
-        )
+        evaluate_stepwise.main(evaluation(file, tmp_path / "out", *options, "--reasoning-effort=low"))
     assert "\n" not in str(caught.value)

@@ -151,8 +151,7 @@ def test_rows_of_a_benchmark(benchmark: str, form: str, tmp_path: Path) -> None:
     file, output = tmp_path / f"rows.{form}", tmp_path / "out"
     if form == "parquet":
         rows = [  # lists of lists of several types, which Parquet lacks, travel as JSON
-            {n: json.dumps(v) if n in NESTED else v for n, v in row.items()}
-            for row in ROWS[benchmark]
+            {n: json.dumps(v) if n in NESTED else v for n, v in row.items()} for row in ROWS[benchmark]
         ]
         pq.write_table(pa.Table.from_pylist(rows), file)
     else:
@@ -204,14 +203,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
         )
     build_verifier_steps.main(
-        arguments(
-            verified=folder,
-            teacher="annotations",
-            rows=60,
-            test_share=0.5,
-            workers=1,
-            output=folder,
-        )
+        arguments(verified=folder, teacher="annotations", rows=60, test_share=0.5, workers=1, output=folder)
     )
     evaluate(folder / "safe-verified-multihop", folder / "results", "")
     return folder
@@ -300,9 +292,7 @@ def test_a_corpus(built: Path, tmp_path: Path) -> None:
     file = tmp_path / "corpus.jsonl"
     file.write_bytes(lines([{"title": f"T{n}", "text": f"Thing {n} is old."} for n in range(9)]))
     questions = built / "safe-verified-multihop"
-    damaged(
-        file, SOME, lambda: evaluate(questions, tmp_path / "out", file.name, f"--corpus={file}")
-    )
+    damaged(file, SOME, lambda: evaluate(questions, tmp_path / "out", file.name, f"--corpus={file}"))
 
 
 @pytest.mark.parametrize("kind", ["published", "derivations"])
@@ -310,12 +300,7 @@ def test_labels_to_compare_with(kind: str, built: Path, tmp_path: Path) -> None:
     if kind == "published":
         file = tmp_path / "published.jsonl"
         file.write_bytes(
-            lines(
-                [
-                    to_row(*one)
-                    for one in generate(parse_spec("rows=40,seed=3,noise=0.1"), split="train")
-                ]
-            )
+            lines([to_row(*one) for one in generate(parse_spec("rows=40,seed=3,noise=0.1"), split="train")])
         )
         options = arguments(verified=built, published=file)
         names = [file.name, "published labels"]
@@ -326,9 +311,7 @@ def test_labels_to_compare_with(kind: str, built: Path, tmp_path: Path) -> None:
     file = tmp_path / "r4c_derivations.jsonl"
     told = [["Vel", 1, ["Vel", "crosses", "Oru"]], ["Oru", 1, ["Oru", "in", "Marn"]]]
     file.write_bytes(lines([{"id": "h1", "derivations": [told]}]))
-    damaged(
-        file, TEXT, lambda: outcome(compare_derivations.main, arguments(data=tmp_path), [file.name])
-    )
+    damaged(file, TEXT, lambda: outcome(compare_derivations.main, arguments(data=tmp_path), [file.name]))
 
 
 def step_files(folder: Path, what: str) -> list[Path]:
@@ -340,9 +323,7 @@ def test_the_parquet_files_of_a_verified_set(config: str, built: Path, tmp_path:
     copy = tmp_path / "safe-verified-multihop"
     shutil.copytree(built / copy.name, copy)
     (file, *_) = sorted((copy / "data" / config).glob("*.parquet"))
-    steps = arguments(
-        verified=copy, teacher="annotations", rows=20, output=tmp_path / "out", workers=1, pool=10
-    )
+    steps = arguments(verified=copy, teacher="annotations", rows=20, output=tmp_path / "out", workers=1, pool=10)
 
     def try_it() -> str:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
@@ -369,11 +350,7 @@ def test_the_parquet_files_of_a_verifier_set(built: Path, tmp_path: Path) -> Non
         cache=tmp_path / "replies.sqlite",
     )
     for file in sorted((copy / "data" / "steps").glob("*.parquet")):
-        damaged(
-            file,
-            BYTES,
-            lambda f=file: outcome(evaluate_verifier.main, options, [f.name, copy.name]),
-        )
+        damaged(file, BYTES, lambda f=file: outcome(evaluate_verifier.main, options, [f.name, copy.name]))
     (record,) = (copy / "statistics").glob("*.json")
     damaged(record, SOME, lambda: outcome(evaluate_verifier.main, options, [record.name]))
 
@@ -406,9 +383,7 @@ def test_what_a_build_finds_in_its_output(file: str, built: Path, tmp_path: Path
 def test_the_statistics_of_questions_for_steps(built: Path, tmp_path: Path) -> None:
     copy = tmp_path / "safe-verified-multihop"
     shutil.copytree(built / copy.name, copy)
-    steps = arguments(
-        verified=copy, teacher="annotations", rows=20, output=tmp_path / "out", workers=1, pool=3
-    )
+    steps = arguments(verified=copy, teacher="annotations", rows=20, output=tmp_path / "out", workers=1, pool=3)
     damaged(
         copy / "statistics" / "synthetic-train.json",
         SOME,

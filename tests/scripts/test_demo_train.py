@@ -27,15 +27,9 @@ def test_it_says_what_to_run_first(tmp_path: Path) -> None:
 
 def test_margins_are_of_what_both_measured() -> None:
     def verifier(role: str, value: float | None) -> dict[str, Any]:
-        return {
-            "name": role,
-            "simulated": False,
-            "measures": {**dict.fromkeys(SHOWN), SHOWN[0]: value},
-        }
+        return {"name": role, "simulated": False, "measures": {**dict.fromkeys(SHOWN), SHOWN[0]: value}}
 
-    better, unknown = margins(
-        {"verifiers": [verifier("a", 0.5), verifier("b", 0.75), verifier("c", None)]}
-    )
+    better, unknown = margins({"verifiers": [verifier("a", 0.5), verifier("b", 0.75), verifier("c", None)]})
     assert better.endswith(f"b: {SHOWN[0]} -0.250")
     assert unknown.endswith("c: ")
 
@@ -46,8 +40,7 @@ def test_an_adapter_of_other_rows_or_another_recipe_is_stale(tmp_path: Path) -> 
         f"--output {tmp_path} --workers 1".split()
     )
     build_verifier_steps.main(
-        f"--verified {tmp_path} --teacher annotations --rows 12 --output {tmp_path} "
-        f"--workers 1".split()
+        f"--verified {tmp_path} --teacher annotations --rows 12 --output {tmp_path} --workers 1".split()
     )
     steps, output = tmp_path / "safe-verifier-steps", tmp_path / "adapter"
     recipe = read_recipe(RECIPE, {"dataset": str(steps), "output": str(output)}, VerifierRecipe)

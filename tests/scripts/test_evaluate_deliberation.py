@@ -65,11 +65,7 @@ def content(output: Path) -> dict[str, bytes]:
 
 def gold_path(words: str) -> str:
     """The reply that names the path of a question's template."""
-    (path,) = (
-        path
-        for template, path in films.ASKED.items()
-        if all(part in words for part in template.split("{}"))
-    )
+    (path,) = (path for template, path in films.ASKED.items() if all(part in words for part in template.split("{}")))
     return completion_of(path)
 
 
@@ -149,9 +145,7 @@ def test_records_of_runs_that_share_a_proposer_are_told_apart(made: Path, tmp_pa
     assert told == [{"variant": "oracle"}] * 6 + [{"variant": "nearest"}] * 6
 
 
-def test_a_model_is_not_labelled_by_a_set_that_others_learn_from(
-    made: Path, tmp_path: Path
-) -> None:
+def test_a_model_is_not_labelled_by_a_set_that_others_learn_from(made: Path, tmp_path: Path) -> None:
     with MockServer(right) as server:
         paths = ("--paths", f"m={server.spec}", "--paths", "nearest", "--train", str(made))
         main(arguments(made, tmp_path / "out", *paths, "--limit", "2"))
@@ -159,9 +153,7 @@ def test_a_model_is_not_labelled_by_a_set_that_others_learn_from(
     assert (model, set(learner)) == ({"variant": "m"}, {"variant", "train"})
 
 
-def test_a_graph_on_disk_says_the_same(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_on_disk_says_the_same(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = list[Path]()
 
     def build(file: Path, triples: Iterable[tuple[str, str, str]]) -> None:
@@ -207,9 +199,7 @@ def test_files_are_read_before_an_engine_is_opened(
         raise UserError("needs an extra")
 
     monkeypatch.setattr("scripts.evaluate_deliberation.Opener", lambda _: opened)
-    (tmp_path / "bad").write_text(
-        '{"id": "x", "hop": "one", "question": "who [Oru]", "answers": ["a"]}\n'
-    )
+    (tmp_path / "bad").write_text('{"id": "x", "hop": "one", "question": "who [Oru]", "answers": ["a"]}\n')
     model = ("--paths", "vllm:somebody/model")
     for how, said in (
         (("--kb", "nowhere"), "nowhere: can't be read"),
@@ -284,18 +274,13 @@ def test_entities_that_are_cut_are_counted_and_another_run(made: Path, tmp_path:
         assert run["hits_at_1"] == 1
         main(more)
     for cut, whole in zip(few, read_outcomes(tmp_path / "out"), strict=True):
-        (one,), (other,) = (
-            [a.read for a in o.trajectory.attempts if a.state == "instantiate"]
-            for o in (cut, whole)
-        )
+        (one,), (other,) = ([a.read for a in o.trajectory.attempts if a.state == "instantiate"] for o in (cut, whole))
         assert (len(one["entities"]), one["cut"]) == (1, one["reached"] - 1)
         assert (len(other["entities"]), other["cut"]) == (one["reached"], 0)
     assert read(tmp_path / "out")["runs"][0]["f1"] == 1
 
 
-def test_questions_of_which_not_all_entities_are_shown_are_counted(
-    made: Path, tmp_path: Path
-) -> None:
+def test_questions_of_which_not_all_entities_are_shown_are_counted(made: Path, tmp_path: Path) -> None:
     how = ("--paths", "oracle", "--generator", "symbolic")
     for most in (1, 10_000):
         output = tmp_path / str(most)
@@ -327,10 +312,7 @@ def test_planted_paths_cost_two_calls_each(made: Path, tmp_path: Path, planted: 
     assert exact > 10
 
 
-@pytest.mark.parametrize(
-    ("part", "calls"),
-    [("introspection", 1), ("predefined-constraints", 1), ("feedback", 2)],
-)
+@pytest.mark.parametrize(("part", "calls"), [("introspection", 1), ("predefined-constraints", 1), ("feedback", 2)])
 def test_the_loop_less_a_part(made: Path, tmp_path: Path, part: str, calls: int) -> None:
     with MockServer(right) as server:
         more = ("--paths", server.spec, "--generator", server.spec, f"--no-{part}")
@@ -391,9 +373,7 @@ def test_a_server_that_fails_now_and_then_changes_nothing(made: Path, tmp_path: 
             more = ("--paths", f"m={server.spec}", "--generator", server.spec, "--limit", "8")
             main(arguments(made, tmp_path / name, *more))
     well, ill = (content(tmp_path / name) for name in ("well", "ill"))
-    assert {k: v for k, v in well.items() if k != JOURNAL} == {
-        k: v for k, v in ill.items() if k != JOURNAL
-    }
+    assert {k: v for k, v in well.items() if k != JOURNAL} == {k: v for k, v in ill.items() if k != JOURNAL}
 
 
 def test_questions_that_failed_are_asked_again(made: Path, tmp_path: Path) -> None:
@@ -518,10 +498,7 @@ def test_the_measured_baselines_come_out(real_data: Path, tmp_path: Path) -> Non
     if not asked.is_file():
         pytest.skip(f"no {asked}")
     main(["--questions", str(asked), "--kb", str(kb), "--output", str(tmp_path), "--free", *paths])
-    found = {
-        run["name"]: [of["hits_at_1"] for of in run["by_hop"].values()]
-        for run in read(tmp_path)["runs"]
-    }
+    found = {run["name"]: [of["hits_at_1"] for of in run["by_hop"].values()] for run in read(tmp_path)["runs"]}
     assert found["oracle"] == pytest.approx([0.975, 1, 1], abs=0.005)
     assert found["nearest"] == pytest.approx([0.971, 0.968, 1], abs=0.025)
     assert found["majority"] == pytest.approx([0.164, 0.130, 0.165], abs=0.02)  # ours, of all

@@ -100,9 +100,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------------ results
 
 
-def test_a_prompt_without_a_category_is_part_of_a_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_without_a_category_is_part_of_a_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Said of a served verifier, or by an adapter: the same requests, and the same system."""
     file = own(tmp_path / "own.jsonl", 8)
     filters = {"drop_category": "Logical", "drop_from_prompt": True}
@@ -140,9 +138,7 @@ def test_a_prompt_without_a_category_is_part_of_a_system(
         evaluate_stepwise.main(arguments(file, tmp_path / "learnt", *rest))
         assert judged() == {instructions(dropped="Logical")}
         with pytest.raises(UserError, match=r"learnt: was trained .* so drop_category can.t be"):
-            evaluate_stepwise.main(
-                arguments(file, tmp_path / "no", *rest, "--option=drop_category=Procedural")
-            )
+            evaluate_stepwise.main(arguments(file, tmp_path / "no", *rest, "--option=drop_category=Procedural"))
     whole, said, its = (
         {json.dumps(outcome.options) for outcome in read_outcomes(tmp_path / name)}
         for name in ("whole", "said", "learnt")
@@ -156,9 +152,7 @@ def test_a_prompt_without_a_category_is_part_of_a_system(
     )
 
 
-def test_what_is_written_is_what_happened(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_written_is_what_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = own(tmp_path / "own.jsonl", 60)
     with MockServer(Stepper()) as server:
         evaluate_stepwise.main(arguments(file, tmp_path / "out", *asking(server.spec)))
@@ -170,9 +164,7 @@ def test_what_is_written_is_what_happened(
             whole = runs[method]["all"]
             assert [outcome.question_id for outcome in outcomes] == [f"q{n}" for n in range(60)]
             scores = score(
-                [outcome.trajectory.answer for outcome in outcomes],
-                [(f"N{n}",) for n in range(60)],
-                "custom",
+                [outcome.trajectory.answer for outcome in outcomes], [(f"N{n}",) for n in range(60)], "custom"
             )
             assert (whole["exact_match"], whole["f1"]) == (scores.exact_match, scores.f1)
             assert whole["accuracy"] == scores.exact_match
@@ -199,29 +191,20 @@ def test_what_is_written_is_what_happened(
     assert "% of them cached" in printed
 
 
-def test_faults_change_nothing(
-    tmp_path: Path, quick_retries: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_change_nothing(tmp_path: Path, quick_retries: None, monkeypatch: pytest.MonkeyPatch) -> None:
     file = own(tmp_path / "own.jsonl", 40)
     options = ("--at-once", "16")
     with MockServer(Stepper()) as server:
-        evaluate_stepwise.main(
-            arguments(file, tmp_path / "out", *asking(server.spec, "safe"), *options)
-        )
+        evaluate_stepwise.main(arguments(file, tmp_path / "out", *asking(server.spec, "safe"), *options))
     monkeypatch.setattr(openai, "TIMEOUT_S", 1.0)  # so long does what hangs
     with MockServer(Stepper(), fault_rate=0.2, port=server.port) as faulty:
-        evaluate_stepwise.main(
-            arguments(file, tmp_path / "faulty", *asking(faulty.spec, "safe"), *options)
-        )
+        evaluate_stepwise.main(arguments(file, tmp_path / "faulty", *asking(faulty.spec, "safe"), *options))
     assert len(faulty.faulted) >= 5
     assert contents(tmp_path / "faulty") == contents(tmp_path / "out")
 
 
 def test_what_failed_for_good_is_reported_and_asked_again(
-    tmp_path: Path,
-    quick_retries: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, quick_retries: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(options_module, "Client", partial(client.Client, tries=1))
     file = own(tmp_path / "own.jsonl", 40)
@@ -246,9 +229,7 @@ def test_what_failed_for_good_is_reported_and_asked_again(
     assert contents(tmp_path / "fresh") == contents(tmp_path / "out")
 
 
-def test_own_questions_without_annotations_are_refused_where_they_are_needed(
-    tmp_path: Path,
-) -> None:
+def test_own_questions_without_annotations_are_refused_where_they_are_needed(tmp_path: Path) -> None:
     options = arguments(own(tmp_path / "own.jsonl", 3), tmp_path / "out", "--method=safe")
     symbolic = ["--generator=symbolic", "--verifier=symbolic"]
     with pytest.raises(UserError, match="--generator symbolic goes by annotations"):
@@ -283,9 +264,7 @@ def test_a_sweep_runs_every_pair_of_limits_and_repeats_no_call(tmp_path: Path) -
     assert made[0]["all"]["stop_reasons"] == {"max_steps": 20}
 
 
-def test_players_and_options_can_be_repeated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_players_and_options_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every one of them runs: none takes the place of another."""
     file = own(tmp_path / "own.jsonl", 4)
     with MockServer(Stepper(), models_status=404) as server:
@@ -303,12 +282,7 @@ def test_players_and_options_can_be_repeated(
     }  # fmt: skip
     assert len(made) == len(ran) == 2 * 3 * 2 * 2
     table = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert table[0][:7] == [
-        "generator",
-        "method",
-        "verifier",
-        *("K", "N", "on_exhausted", "feedback"),
-    ]
+    assert table[0][:7] == ["generator", "method", "verifier", *("K", "N", "on_exhausted", "feedback")]
     assert {line[2] for line in table[2 : 2 + len(made)]} == {"openai:mock", "openai:other"}
     text = (tmp_path / "out" / "report" / "comparison.md").read_text(encoding="utf-8")
     for name in ("SAFE with openai:other", "on_exhausted=drop", "feedback=diagnosis", "K=3"):
@@ -328,24 +302,18 @@ def test_missing_evidence_and_the_corpus_are_part_of_a_system(
     corpus.write_text('{"title": "Nothing", "text": "Nothing of use."}\n', encoding="utf-8")
     sha = hashlib.sha256(corpus.read_bytes()).hexdigest()[:12]
     for name, more in {"whole": [], "less": ["--drop-gold", f"--corpus={corpus}"]}.items():
-        evaluate_stepwise.main(
-            arguments(file, tmp_path / name, "--method=safe", "--max-retries=0", *more, *PLAYERS)
-        )
+        evaluate_stepwise.main(arguments(file, tmp_path / name, "--method=safe", "--max-retries=0", *more, *PLAYERS))
     assert f"all of them with drop_gold, corpus=pages.jsonl@{sha}" in capsys.readouterr().out
     text = (tmp_path / "less" / "report" / "comparison.md").read_text(encoding="utf-8")
     assert " K=10, N=0, on_exhausted=accept, feedback=full. " in text
     assert f"SAFE, corpus=pages.jsonl@{sha}, drop_gold (simulated)" in text
     under = {"drop_gold": True, "corpus": f"pages.jsonl@{sha}"}
     assert results(tmp_path / "less")["runs"][0]["conditions"] == under
-    assert {tuple(o.conditions.items()) for o in read_outcomes(tmp_path / "less")} == {
-        tuple(sorted(under.items()))
-    }
+    assert {tuple(o.conditions.items()) for o in read_outcomes(tmp_path / "less")} == {tuple(sorted(under.items()))}
     assert {tuple(q.conditions) for q in read_questions(tmp_path / "less")} == {("drop_gold",)}
     assert {tuple(o.conditions) for o in read_outcomes(tmp_path / "whole")} == {()}
     # Laid side by side they stay two.
-    join_results.main(
-        [*(str(tmp_path / n) for n in ("whole", "less")), f"--output={tmp_path / 'j'}"]
-    )
+    join_results.main([*(str(tmp_path / n) for n in ("whole", "less")), f"--output={tmp_path / 'j'}"])
     assert len(results(tmp_path / "j")["comparison"]["systems"]) == 2
     shown = traces(tmp_path / "j")
     assert len(shown["questions"]) == 24
@@ -447,9 +415,7 @@ def test_killed_at_any_instant_it_ends_in_the_same_bytes(tmp_path: Path) -> None
             enough = stored(journal) + more
             # What a killed process asked may still take its share.
             server.last = server.calls + more + 2 * 8
-            process = subprocess.Popen(
-                command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-            )
+            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             while stored(journal) < enough and process.poll() is None:
                 time.sleep(0.005)
             time.sleep(chance.random() * 0.05)
@@ -506,10 +472,7 @@ def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stop: signa
         (["--method=no_verification", "--generator=symbolic", "--feedback=ful"], "did you mean"),
         (["--method=no_verification", MODEL, "--corpus=none"], "--corpus none"),
         (["--method=safe", MODEL, "--feedback=full,ful"], "did you mean full"),
-        (
-            ["--method=no_verification", "--generator=symbolic", "--published=v4"],
-            "--published 'v4'",
-        ),
+        (["--method=no_verification", "--generator=symbolic", "--published=v4"], "--published 'v4'"),
         (["--generator=symbolic"], "--method"),
     ],
 )
@@ -527,9 +490,7 @@ def test_the_bar_ends_with_what_was_done(
     monkeypatch.setattr(bars, "AFTER_S", 0.02)
     file = own(tmp_path / "own.jsonl", 5)
     with MockServer(Stepper(), latency=0.05) as server:
-        evaluate_stepwise.main(
-            arguments(file, tmp_path / "out", *asking(server.spec, "no_verification"))
-        )
+        evaluate_stepwise.main(arguments(file, tmp_path / "out", *asking(server.spec, "no_verification")))
         evaluate_stepwise.main(arguments(file, tmp_path / "out", *asking(server.spec)))
     last = capsys.readouterr().err.rstrip("\n").split("\r")[-1]
     assert "15/15" in last
@@ -587,8 +548,7 @@ def test_evidence_that_is_missing_is_searched_for(tmp_path: Path, real_data: Pat
         )  # fmt: skip
         outcomes = [*read_outcomes(tmp_path / name)]
         right[name] = sum(
-            exact_match(o.trajectory.answer, (q.answer,), q.benchmark)
-            for o, q in zip(outcomes, asked, strict=True)
+            exact_match(o.trajectory.answer, (q.answer,), q.benchmark) for o, q in zip(outcomes, asked, strict=True)
         )
         searched = sum(bool(a.retrieved) for o in outcomes for a in o.trajectory.attempts)
         assert (searched > 0) == (name == "with")

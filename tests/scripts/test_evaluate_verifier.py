@@ -46,8 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"--teacher annotations --output {output} --workers 1".split()
     )
     build_verifier_steps.main(
-        f"--verified {output} --teacher annotations --rows 90 --test-share 0.5 --workers 1 "
-        f"--output {output}".split()
+        f"--verified {output} --teacher annotations --rows 90 --test-share 0.5 --workers 1 --output {output}".split()
     )
     return output
 
@@ -56,10 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gold(built: Path) -> dict[str, str]:
     """The right verdict by what is asked, from the prompts as they are published."""
     (file,) = (built / "safe-verifier-steps" / "data" / "prompt_completion").glob("test-*")
-    return {
-        row["prompt"][-1]["content"]: row["completion"][0]["content"]
-        for row in pq.read_table(file).to_pylist()
-    }
+    return {row["prompt"][-1]["content"]: row["completion"][0]["content"] for row in pq.read_table(file).to_pylist()}
 
 
 PASS = '{"error_type": "Correct", "diagnosis": "It is so.", "guidance": "Go on."}'
@@ -132,9 +128,7 @@ def test_gold_verdicts_measure_one(built: Path, gold: dict[str, str], tmp_path: 
     assert "imulated" not in (tmp_path / "out" / "verifier_quality.md").read_text()
 
 
-def test_replies_may_be_cut_and_it_is_said(
-    built: Path, gold: dict[str, str], tmp_path: Path
-) -> None:
+def test_replies_may_be_cut_and_it_is_said(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
     sent: list[Any] = []
 
     def reply(body: Mapping[str, Any]) -> str:
@@ -147,9 +141,7 @@ def test_replies_may_be_cut_and_it_is_said(
     assert read(tmp_path / "out")["steps"]["max_tokens"] == 77
 
 
-def test_examples_may_be_shown_and_it_is_said(
-    built: Path, gold: dict[str, str], tmp_path: Path
-) -> None:
+def test_examples_may_be_shown_and_it_is_said(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
     sent: list[str] = []
 
     def reply(body: Mapping[str, Any]) -> str:
@@ -170,9 +162,7 @@ def hard(body: Mapping[str, Any]) -> bool:
     return sum(body["messages"][-1]["content"].encode()) % 5 == 0
 
 
-def test_verdicts_cut_before_they_say_anything_are_owed(
-    built: Path, gold: dict[str, str], tmp_path: Path
-) -> None:
+def test_verdicts_cut_before_they_say_anything_are_owed(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
     output = tmp_path / "out"
     with MockServer(lambda body: Cut("") if hard(body) else oracle(gold)(body)) as server:
         main(arguments(built, output, server.spec))
@@ -189,9 +179,7 @@ def test_verdicts_cut_before_they_say_anything_are_owed(
     assert set(read(output)["verifiers"][0]["measures"].values()) == {1.0}
 
 
-def test_what_a_verifier_said_before_it_was_cut_is_its_word(
-    built: Path, gold: dict[str, str], tmp_path: Path
-) -> None:
+def test_what_a_verifier_said_before_it_was_cut_is_its_word(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
     """An untrained model that goes on and on is measured, and costs no second call."""
     said = Cut("I think that it is fine, and")
     with MockServer(lambda body: said if hard(body) else oracle(gold)(body)) as server:
@@ -222,9 +210,7 @@ def test_unreadable_replies_are_counted_and_never_right(
         table = list(csv.DictReader(file))
     assert sum(int(row["unparsed"]) for row in table) == len(unread)
     assert sum(int(row[row["gold"]]) for row in table) == right
-    assert (
-        f"- verifier: {len(unread)} rows unparsed." in (output / "verifier_quality.md").read_text()
-    )
+    assert f"- verifier: {len(unread)} rows unparsed." in (output / "verifier_quality.md").read_text()
 
 
 def test_majority_and_agreement_stand_beside_it(
@@ -270,9 +256,7 @@ def test_always_correct_is_added_where_errors_are_the_majority(tmp_path: Path) -
     assert found["verifiers"][1]["measures"]["first_error_correct"] == 0
 
 
-def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(
-    built: Path, tmp_path: Path
-) -> None:
+def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(built: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     with pytest.raises(UserError, match="add --verified with the folder"):
         main(arguments(built, output, "symbolic"))
@@ -299,10 +283,7 @@ def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(
 def twelve(built: Path) -> dict[str, str]:
     """`gold`, of the setting in which evidence may be missing."""
     (file,) = (built / SET / "data" / "missing_evidence_prompt_completion").glob("test-*")
-    return {
-        row["prompt"][-1]["content"]: row["completion"][0]["content"]
-        for row in pq.read_table(file).to_pylist()
-    }
+    return {row["prompt"][-1]["content"]: row["completion"][0]["content"] for row in pq.read_table(file).to_pylist()}
 
 
 def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_search_asks(
@@ -328,13 +309,8 @@ def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_sea
     lacking = {t["name"]: t["gold"] for t in first["types"]}["Missing Evidence"]
     assert first["confusion"]["Missing Evidence"] == {"Missing Evidence": lacking}
     assert lacking > 3
-    told = [
-        ("majority class of train", "always Information Miss"),
-        ("no error ever", "always Correct"),
-    ]
-    assert [
-        (v["role"], v["name"]) for v in (constant, never)
-    ] == told  # of its twins there are many
+    told = [("majority class of train", "always Information Miss"), ("no error ever", "always Correct")]
+    assert [(v["role"], v["name"]) for v in (constant, never)] == told  # of its twins there are many
     assert found["steps"]["incomplete_evidence"] is True
     assert found["steps"]["prompt_sha256"] == prompt_digest(incomplete_evidence=True)
     assert {name.partition("/")[0] for name in found["steps"]["sha256"] if "/" in name} == {
@@ -347,12 +323,8 @@ def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_sea
     assert f"| Missing Evidence | Missing Evidence | {lacking} | {lacking} |" in page
 
 
-def test_a_verifier_that_never_sees_that_evidence_is_missing_pays_for_it(
-    built: Path, tmp_path: Path
-) -> None:
-    gold = {
-        asked: PASS if "Missing Evidence" in said else said for asked, said in twelve(built).items()
-    }
+def test_a_verifier_that_never_sees_that_evidence_is_missing_pays_for_it(built: Path, tmp_path: Path) -> None:
+    gold = {asked: PASS if "Missing Evidence" in said else said for asked, said in twelve(built).items()}
     with MockServer(oracle(gold)) as server:
         main([*arguments(built, tmp_path / "out", server.spec), "--incomplete-evidence"])
     first = read(tmp_path / "out")["verifiers"][0]
@@ -361,9 +333,7 @@ def test_a_verifier_that_never_sees_that_evidence_is_missing_pays_for_it(
     assert first["measures"]["first_error_erroneous"] < 1
 
 
-def test_the_graph_checker_says_missing_evidence_only_where_it_may(
-    built: Path, tmp_path: Path
-) -> None:
+def test_the_graph_checker_says_missing_evidence_only_where_it_may(built: Path, tmp_path: Path) -> None:
     said = {}
     for name, more in {"eleven": [], "twelve": ["--incomplete-evidence"]}.items():
         main([*arguments(built, tmp_path / name, "symbolic", verified=str(built)), *more])
@@ -375,9 +345,7 @@ def test_the_graph_checker_says_missing_evidence_only_where_it_may(
     assert said["twelve"]["measures"]["accuracy"] > 0.9
 
 
-def test_a_limit_takes_rows_of_all_configs(
-    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_takes_rows_of_all_configs(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = read_cases(built / SET, "test", 25, incomplete_evidence=True)
     assert len(cases) == 25
     golds = {case.gold for case in cases}
@@ -468,9 +436,7 @@ def test_a_limit(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
         ({"verifier": "openai:mock@http://127.0.0.1:1/v1"}, "no server answers"),
     ],
 )
-def test_mistakes_are_user_errors(
-    built: Path, tmp_path: Path, changes: dict[str, str], expected: str
-) -> None:
+def test_mistakes_are_user_errors(built: Path, tmp_path: Path, changes: dict[str, str], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         main(arguments(built, tmp_path / "out", "openai:m@http://127.0.0.1:1/v1", **changes))
     assert not (tmp_path / "out" / "verifier_quality.json").exists()
@@ -508,10 +474,7 @@ def test_a_set_of_the_hub_is_pulled_at_its_commit(
         options = arguments(built, tmp_path / "out", server.spec, steps="ns/steps@v1.0.0")
         main([*options, "--limit", "3"])
     assert (pulled["repo"], pulled["revision"]) == ("ns/steps", "c" * 40)
-    assert pulled["allow_patterns"][:2] == [
-        "data/steps/test-*.parquet",
-        "data/steps/train-*.parquet",
-    ]
+    assert pulled["allow_patterns"][:2] == ["data/steps/test-*.parquet", "data/steps/train-*.parquet"]
     steps = read(tmp_path / "out")["steps"]
     assert (steps["name"], steps["revision"]) == ("ns/steps", "c" * 40)
     assert f"`ns/steps` at `{'c' * 40}`" in (tmp_path / "out" / "verifier_quality.md").read_text()
@@ -555,10 +518,7 @@ def test_what_an_adapter_learnt_is_what_it_is_asked(
 
     monkeypatch.setattr(evaluate_verifier, "Opener", Opener)
     reply = oracle(gold)
-    with (
-        MockServer(reply, model="learnt", keep_bodies=True) as server,
-        MockServer(reply, keep_bodies=True) as other,
-    ):
+    with MockServer(reply, model="learnt", keep_bodies=True) as server, MockServer(reply, keep_bodies=True) as other:
         main(arguments(built, tmp_path / "out", server.spec, limit="5", baseline=other.spec))
         bodies = [(b["model"], b["messages"][0]["content"]) for b in server.bodies + other.bodies]
         told = {"limit": "5", "drop-category": "Procedural"}

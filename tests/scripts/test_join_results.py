@@ -79,9 +79,7 @@ def test_variants_of_several_runs_make_one_table(
     assert made["comparison"]["systems"]
 
 
-def test_a_joined_folder_opens_and_joins_again_to_the_byte(
-    evaluate: Evaluate, tmp_path: Path
-) -> None:
+def test_a_joined_folder_opens_and_joins_again_to_the_byte(evaluate: Evaluate, tmp_path: Path) -> None:
     full = evaluate("full", *METHODS)
     drop = evaluate("drop", "--method=safe", "--on-exhausted=drop")
     output = tmp_path / "joined"
@@ -161,9 +159,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_evaluation_that_has_not_ended_is_not_written_over(
-    evaluate: Evaluate, tmp_path: Path
-) -> None:
+def test_an_evaluation_that_has_not_ended_is_not_written_over(evaluate: Evaluate, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     (begun / ".trajectories.jsonl").write_text("{}\n")

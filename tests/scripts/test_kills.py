@@ -143,9 +143,7 @@ def test_a_release_of_leftovers_is_made_without_them(tmp_path: Path, parts: list
 
 
 @pytest.mark.parametrize("name", [".DS_Store", "a/.hidden", "a/.git/config"])
-def test_a_hidden_file_of_somebody_is_refused_and_left_alone(
-    tmp_path: Path, parts: list[str], name: str
-) -> None:
+def test_a_hidden_file_of_somebody_is_refused_and_left_alone(tmp_path: Path, parts: list[str], name: str) -> None:
     file = tmp_path / "release" / REPORT / name
     file.parent.mkdir(parents=True)
     file.write_text("mine")

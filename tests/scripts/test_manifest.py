@@ -241,11 +241,7 @@ def test_the_papers_composition_is_a_manifest() -> None:
         questions=5_060,
         ideal=0.339,
         refined=848,
-        per_benchmark={
-            "2wikimultihopqa": (5_476, 2_292),
-            "hotpotqa": (3_063, 1_330),
-            "musique": (2_976, 1_438),
-        },
+        per_benchmark={"2wikimultihopqa": (5_476, 2_292), "hotpotqa": (3_063, 1_330), "musique": (2_976, 1_438)},
     )
 
 
@@ -277,18 +273,10 @@ def test_the_demo_has_steps() -> None:
         ("ideal: 0.5", "ideal: 5", "between 0 and 1"),
         ("questions: 20\n  ideal", "questions: 19\n  ideal", "per_benchmark sums to"),
         ("    synthetic: {", "    musique: {", r"per_benchmark 'musique' is not known"),
-        (
-            "{rows: 60, questions: 20}",
-            "{rows: 60}",
-            r"per_benchmark\.synthetic\.questions: is miss",
-        ),
+        ("{rows: 60, questions: 20}", "{rows: 60}", r"per_benchmark\.synthetic\.questions: is miss"),
         ("  refined: 0", "  refined_from: 3", r"refined_from: has to be of type str"),
         ("  refined: 0", "  teacher: gpt", r"verifier_steps\.teacher"),
-        (
-            "input: rows=20",
-            "input: rowz=20",
-            r"builds\[1\]\.input: synthetic spec .*'rowz' is not a",
-        ),
+        ("input: rows=20", "input: rowz=20", r"builds\[1\]\.input: synthetic spec .*'rowz' is not a"),
         ("  refined: 0", "  pool: 0", "pool have to be 1 or more"),
         ("  refined: 0", "  test_share: 1.0", r"test_share: a share lies between"),
     ],

@@ -47,9 +47,7 @@ def test_derivations_of_real_questions(real_data: Path, capsys: pytest.CaptureFi
     assert float(str(triples)) >= 0.9
 
 
-def test_a_row_with_too_many_gold_passages_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_with_too_many_gold_passages_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pages = [[f"Aa Bb{n}", ["Aa Bb0 was born in Oru."]] for n in range(11)]
     row = {"_id": "x", "question": "Where was Aa Bb0 born?", "answer": "Oru", "type": "bridge"}
     row |= {"supporting_facts": [[title, 0] for title, _ in pages], "context": pages}
@@ -62,9 +60,7 @@ def test_a_row_with_too_many_gold_passages_is_named(
     assert said.startswith("no ideal trajectory: x: no plan: 11 gold passages, at most 10")
 
 
-@pytest.mark.parametrize(
-    "content", [None, "{", '{"id": 1}\n', '{"id": "a", "derivations": [[1]]}\n']
-)
+@pytest.mark.parametrize("content", [None, "{", '{"id": 1}\n', '{"id": "a", "derivations": [[1]]}\n'])
 def test_no_derivations(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "r4c_derivations.jsonl").write_text(content, encoding="utf-8")

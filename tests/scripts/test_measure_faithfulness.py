@@ -76,9 +76,7 @@ def measured(folder: Path, *more: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("workers", ["1", "3"])
-def test_anew_it_ends_in_the_bytes_of_the_evaluation(
-    evaluated: Path, kept: Path, workers: str
-) -> None:
+def test_anew_it_ends_in_the_bytes_of_the_evaluation(evaluated: Path, kept: Path, workers: str) -> None:
     measure_faithfulness.main([str(kept), "--workers", workers])
     assert contents(kept) == contents(evaluated)
 
@@ -113,9 +111,7 @@ def test_the_counts_are_those_of_the_lines(evaluated: Path) -> None:
     assert found["simulated"]
 
 
-def test_who_makes_no_mistakes_is_never_spurious_by_the_house(
-    verified: Path, tmp_path: Path
-) -> None:
+def test_who_makes_no_mistakes_is_never_spurious_by_the_house(verified: Path, tmp_path: Path) -> None:
     folder = evaluate(verified, tmp_path / "r", "--method", "safe", "--generator", "symbolic")
     (system,) = json.loads((folder / FAITHFULNESS).read_text("utf-8"))["systems"]
     table = system["all"]["rules"]["house"]["answers"]["exact_match"]
@@ -148,9 +144,7 @@ def test_steps_that_the_verifier_accepted(verified: Path, tmp_path: Path) -> Non
         assert [one["number"] for one in row["previous"]] == [*range(1, row["number"])]
 
 
-def test_a_folder_of_before_takes_its_evidence_from_the_source(
-    evaluated: Path, kept: Path, verified: Path
-) -> None:
+def test_a_folder_of_before_takes_its_evidence_from_the_source(evaluated: Path, kept: Path, verified: Path) -> None:
     rows = rows_of(kept, "questions.jsonl")
     for row in rows:
         for name in ("evidence", "decomposition", "kind"):

@@ -53,9 +53,7 @@ def test_faster_gpus_take_fewer_hours(tmp_path: Path, capsys: pytest.CaptureFixt
     assert hours(quick) == pytest.approx(hours(slow) / 10, rel=0.01)
 
 
-def test_a_release_of_annotations_costs_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_of_annotations_costs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = told(capsys, str(RELEASES / "demo.yaml"), "--output", str(tmp_path))
     total = next(line for line in said.splitlines() if line.startswith("total"))
     assert total.split()[1:5] == ["0", "0", "0", "0"]
@@ -82,9 +80,7 @@ def test_an_input_that_is_not_here_needs_its_rows(tmp_path: Path) -> None:
         regenerate.main([str(file), "--output", str(tmp_path / "out"), "--dry-run"])
 
 
-def test_what_is_still_owed_is_told_and_stops_the_real_run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_what_is_still_owed_is_told_and_stops_the_real_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     said = told(capsys, str(RELEASES / "paper.yaml"), "--output", str(tmp_path))
     owed = [line for line in said.splitlines() if line.startswith("still owed: ")]
     assert len(owed) == 7  # six files and a corpus; refined rows are mined on the way

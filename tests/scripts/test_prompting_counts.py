@@ -15,15 +15,7 @@ from safe_stepwise.methods import react, sg_fsm, sg_fsm_safe
 from safe_stepwise.methods.machine import Machine
 from safe_stepwise.open import KINDS, Kind
 from safe_stepwise.taxonomy import CORRECT, labels
-from tests.safe_stepwise.methods.machines import (
-    SIMPLE,
-    compound,
-    find,
-    go_on,
-    stop,
-    summary,
-    verdict,
-)
+from tests.safe_stepwise.methods.machines import SIMPLE, compound, find, go_on, stop, summary, verdict
 from tests.scripts.test_prompting_methods import evaluate
 
 MACHINES: dict[str, Machine[object]] = {
@@ -47,16 +39,11 @@ def anything(request: Request) -> str:
 
     None is told twice, or questions would meet in one request, and go the same way from there.
     """
-    role, chance = (
-        getattr(request.scene, "mends", "") or request.role,
-        Random(repr(request.messages)),
-    )
+    role, chance = (getattr(request.scene, "mends", "") or request.role, Random(repr(request.messages)))
     return chance.choice(REPLIES[role]).replace("%", f"{chance.random()}")
 
 
-def test_every_edge_and_every_end_is_reached_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_edge_and_every_end_is_reached_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "mock", Kind("mock:any", lambda _: MockEngine(anything, "any")))  # type: ignore[misc]
     found = evaluate(
         tmp_path, "mock:any", "--iterations=2", "--max-steps=3", "--revisions=0,2",

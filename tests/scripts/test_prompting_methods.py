@@ -44,18 +44,13 @@ def script(folder: Path, **changes: str) -> str:
 
 def questions(folder: Path, number: int = 3) -> Path:
     page = {"title": "Thing", "text": "Things have names."}
-    rows = [
-        {"id": f"q{n}", "question": f"Which N{n}?", "answer": f"N{n}", "passages": [page]}
-        for n in range(number)
-    ]
+    rows = [{"id": f"q{n}", "question": f"Which N{n}?", "answer": f"N{n}", "passages": [page]} for n in range(number)]
     file = folder / "questions.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return file
 
 
-def evaluate(
-    folder: Path, spec: str, *more: str, methods: Sequence[str] = PROMPTING, number: int = 3
-) -> Any:
+def evaluate(folder: Path, spec: str, *more: str, methods: Sequence[str] = PROMPTING, number: int = 3) -> Any:
     evaluate_stepwise.main(
         [f"--questions={questions(folder, number)}", f"--output={folder / 'out'}",
          f"--cache={folder / 'replies.sqlite'}", *(f"--method={name}" for name in methods),
@@ -72,9 +67,7 @@ def test_all_of_them_run_and_are_told_apart(tmp_path: Path) -> None:
     assert right == {**dict.fromkeys(PROMPTING, 1 / 3), "sp_cot": 0.0}
     assert runs["sp_cot"]["stop_reasons"] == {"unreadable": 3}
     assert runs["direct"]["transitions"] == {"answer → end": 3}
-    assert runs["sg_fsm2"]["transitions"] == dict.fromkeys(
-        ("q0 → q2", "q2 → q5", "q5 → q6", "q6 → end"), 3
-    )
+    assert runs["sg_fsm2"]["transitions"] == dict.fromkeys(("q0 → q2", "q2 → q5", "q5 → q6", "q6 → end"), 3)
     assert runs["sg_fsm_safe"]["calls"] == {"generator": 6, "verifier": 3}
     assert runs["sg_fsm1"]["exhausted"] == 0
     assert "SG-FSM2" in (tmp_path / "out" / "report" / "comparison.md").read_text("utf-8")
@@ -190,9 +183,7 @@ def test_the_viewer_and_the_metric_take_them_as_they_are(tmp_path: Path) -> None
         assert found["exact_match"] == (name != "sp_cot")
 
 
-def test_all_passages_are_those_of_the_benchmark_in_its_order(
-    real_data: Path, tmp_path: Path
-) -> None:
+def test_all_passages_are_those_of_the_benchmark_in_its_order(real_data: Path, tmp_path: Path) -> None:
     shown = {}
     for passages in ("10", "all"):
         out = tmp_path / passages

@@ -54,9 +54,7 @@ def named(spec: str) -> set[str]:
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_clean_players_are_right_where_there_is_a_plan(
-    benchmark: str, real_data: Path, tmp_path: Path
-) -> None:
+def test_clean_players_are_right_where_there_is_a_plan(benchmark: str, real_data: Path, tmp_path: Path) -> None:
     output = tmp_path / "results"
     evaluate(real_data, output, benchmark, ROWS, METHODS, "symbolic")
     found = list(read_outcomes(output))
@@ -70,9 +68,7 @@ def test_clean_players_are_right_where_there_is_a_plan(
             assert (one.exact_match, one.trajectory.stop_reason) == (1.0, "answered"), one.method
 
 
-VALUE, PARAGRAPH, LUCKY = (
-    f"symbolic:{what}=0.2,seed=1" for what in ("value", "paragraph", "lucky")
-)
+VALUE, PARAGRAPH, LUCKY = (f"symbolic:{what}=0.2,seed=1" for what in ("value", "paragraph", "lucky"))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +120,7 @@ def hops_of(question: Question) -> int:
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_replies_that_cannot_be_read_are_counted_and_withdraw(
-    benchmark: str, real_data: Path, tmp_path: Path
-) -> None:
+def test_replies_that_cannot_be_read_are_counted_and_withdraw(benchmark: str, real_data: Path, tmp_path: Path) -> None:
     plain, spoilt = "symbolic", "symbolic:format=0.3,seed=1"
     output, methods = tmp_path / "results", ("direct", "sg_fsm1")
     clean = evaluate(real_data, tmp_path / "clean", benchmark, 60, methods[1:], plain)

@@ -147,9 +147,7 @@ def adapter_alone(tmp_path: Path) -> Path:
     return tmp_path / "alone"
 
 
-def test_a_hub_that_hangs_ends_the_command(
-    adapter_alone: Path, hub: HubServer, tmp_path: Path
-) -> None:
+def test_a_hub_that_hangs_ends_the_command(adapter_alone: Path, hub: HubServer, tmp_path: Path) -> None:
     with hub.failing(Fault("refs", 1, "hang", times=1000)):
         dry = command(adapter_alone, hub, tmp_path, "--timeout", "1", token=None)
     assert dry.returncode == 0, dry.stderr
@@ -188,9 +186,7 @@ def at_hub(hub: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> H
     return hub
 
 
-def test_a_wrong_or_missing_token_is_one_line(
-    made: Path, at_hub: HubServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_or_missing_token_is_one_line(made: Path, at_hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set HF_TOKEN or run `hf auth login`" in refused(made, "--push")
     wrong = "hf_" + "x" * 34
     monkeypatch.setenv("HF_TOKEN", wrong)
@@ -244,9 +240,7 @@ def test_rows_of_an_ablation_are_refused(release: Path) -> None:
     assert "made with --unverifiable" in refused(release)
 
 
-def test_secrets_are_refused_wherever_they_stand(
-    release: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_refused_wherever_they_stand(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(split(release, "steps", "train"), spoil_guidance)
     lock(release)
     said = refused(release)

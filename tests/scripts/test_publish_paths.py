@@ -21,9 +21,7 @@ from tests.scripts.test_release_paths import MANIFEST, SET, written
 from tests.servers.hub_server import NAMESPACE, HubServer
 
 DATASET, MODEL = f"{NAMESPACE}/dp-metaqa-paths", f"{NAMESPACE}/dp-metaqa-Tiny-1B"
-CONFIGS = [
-    name + way for name in ("kto", "paths", "prompt_completion") for way in ("", "_by_template")
-]
+CONFIGS = [name + way for name in ("kto", "paths", "prompt_completion") for way in ("", "_by_template")]
 OPEN = f"""
 import json
 from datasets import get_dataset_config_names, load_dataset
@@ -61,9 +59,7 @@ def hub() -> Iterator[HubServer]:
         yield server
 
 
-def test_it_is_pushed_once_and_loads_back_by_its_tag(
-    made: Path, hub: HubServer, tmp_path: Path
-) -> None:
+def test_it_is_pushed_once_and_loads_back_by_its_tag(made: Path, hub: HubServer, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     dry = command(made, hub, home, token=None)
@@ -91,8 +87,7 @@ def test_it_is_pushed_once_and_loads_back_by_its_tag(
     assert sorted(rows) == sorted(CONFIGS)
     told = json.loads((made / SET / "statistics" / "paths.json").read_text())["files"]
     assert rows == {
-        config: {split: of["rows"] for split, of in told[config].items() if of["rows"]}
-        for config in CONFIGS
+        config: {split: of["rows"] for split, of in told[config].items() if of["rows"]} for config in CONFIGS
     }
 
 
@@ -115,11 +110,7 @@ Rows = list[dict[str, Any]]
         ("paths", lambda row: {**row, "question_id": "new"}, "a test question is in train ('"),
         ("kto", lambda row: row, "a test question is in train ('question "),
         ("prompt_completion_by_template", lambda row: row, "a template of test is in train"),
-        (
-            "paths_by_template",
-            lambda row: {**row, "question_id": "new"},
-            "a template of test is in train ('",
-        ),
+        ("paths_by_template", lambda row: {**row, "question_id": "new"}, "a template of test is in train ('"),
     ],
 )
 def test_what_is_of_test_is_refused_in_train(

@@ -77,9 +77,7 @@ def test_a_report_is_pushed_loaded_back_and_tagged_with_the_questions(
     assert again.stdout.count("nothing to do") == 4, again.stdout + again.stderr
 
 
-def test_scores_can_be_kept_from_the_leaderboards(
-    made: Path, hub: HubServer, tmp_path: Path
-) -> None:
+def test_scores_can_be_kept_from_the_leaderboards(made: Path, hub: HubServer, tmp_path: Path) -> None:
     pushed = command(made, hub, tmp_path, "--push", "--no-leaderboard")
     assert pushed.returncode == 0, pushed.stdout + pushed.stderr
     assert "eval.yaml" not in hub.repo("dataset", VERIFIED).head.files

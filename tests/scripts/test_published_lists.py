@@ -35,9 +35,7 @@ def record(output: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_command_says_what_did_not_match(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_did_not_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a_wrong.txt"
     file.write_text("Where is Mu?\nWhere is Atlantis?\n", encoding="utf-8")
     output = tmp_path / "out"
@@ -113,9 +111,7 @@ def test_a_release_of_real_rows_by_their_own_labels(
     noise = [row["question"] for row in rows if row["unverifiable"]]
     half = len(noise) // 2  # one list has bare lines, the other strings of JSON
     (tmp_path / "a_wrong.txt").write_text("\n".join(noise[:half]), encoding="utf-8")
-    (tmp_path / "b_wrong.txt").write_text(
-        "\n".join(map(json.dumps, noise[half:])), encoding="utf-8"
-    )
+    (tmp_path / "b_wrong.txt").write_text("\n".join(map(json.dumps, noise[half:])), encoding="utf-8")
     entries = [
         {
             "benchmark": "musique",
@@ -127,10 +123,7 @@ def test_a_release_of_real_rows_by_their_own_labels(
         for part, split in (("train", "train"), ("dev", "validation"))
     ]
     regenerate.regenerate(manifest_of(tmp_path, entries), tmp_path / "out")
-    parts = [
-        record(tmp_path / "out" / "datasets", f"musique-{split}")
-        for split in ("train", "validation")
-    ]
+    parts = [record(tmp_path / "out" / "datasets", f"musique-{split}") for split in ("train", "validation")]
     agreed = [part["known"]["agreement"] for part in parts]
     assert [(a["precision"], a["recall"], a["f1"]) for a in agreed] == [(1.0, 1.0, 1.0)] * 2
     assert sum(a["rows"] for a in agreed) == sum(part["rows"] for part in parts) == len(rows)

@@ -21,13 +21,7 @@ from releases.needs import left_out, needs
 from releases.parts import Made
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
-from scripts import (
-    regenerate,
-    release_adapters,
-    release_models,
-    release_refinement,
-    release_sets,
-)
+from scripts import regenerate, release_adapters, release_models, release_refinement, release_sets
 from scripts.release_plans import KNOWN
 from trainers.config import Recipe
 
@@ -142,9 +136,7 @@ def test_one_round_trains_mines_and_trains_anew(manifest: Path, tmp_path: Path, 
     assert "weakness" in said
     # What the rounds lie in is no part of the release.
     assert not (output / ".work").exists()
-    assert {"report/refinement/refined.jsonl", f"report/refinement/{STATISTICS}"} <= set(
-        lock["files"]
-    )
+    assert {"report/refinement/refined.jsonl", f"report/refinement/{STATISTICS}"} <= set(lock["files"])
     card = (output / "datasets/safe-verifier-steps/README.md").read_text(encoding="utf-8")
     assert "The weaknesses that they show" in card
     shown = Counter(row.family for row in rows)
@@ -200,9 +192,7 @@ def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
     assert not (tmp_path / "killed" / "out" / LOCK).exists()
     made(manifest, tmp_path / "killed" / "out")
     # Only the set of the release itself is built again, as of any release: replies are cached.
-    assert [one for one in log if one != "set of out"] == [
-        one for one in whole if one != "set of out"
-    ]
+    assert [one for one in log if one != "set of out"] == [one for one in whole if one != "set of out"]
     assert log.count("set of out") == 1 + (place > 2)
     assert contents(tmp_path / "killed" / "out") == contents(straight)
 
@@ -233,9 +223,7 @@ def test_another_manifest_does_not_go_on_with_rounds_that_were_begun(
         made(manifest, tmp_path / "out")
 
 
-def test_without_training_there_is_no_refinement_until_a_run_with_it(
-    manifest: Path, tmp_path: Path, log: Log
-) -> None:
+def test_without_training_there_is_no_refinement_until_a_run_with_it(manifest: Path, tmp_path: Path, log: Log) -> None:
     said, lock = made(manifest, tmp_path / "out", skip_training=True)
     assert log == ["set of out"]
     assert lock["skipped"] == ["adapter", "refinement"]
@@ -327,9 +315,7 @@ def test_what_roles_are_allowed_holds_in_the_rounds(
     assert asked == [{"max_tokens": "verify 77"}] * 2
 
 
-def test_a_dry_run_prices_the_rounds(
-    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_prices_the_rounds(manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = MANIFEST.replace("symbolic:error_rate=0.3,seed=1", "openai:m@http://127.0.0.1:1/v1")
     teacher = "    teacher: openai:t@http://127.0.0.1:1/v1\n    rounds: 2\n"
     manifest.write_text(asked.replace("    limit: 20\n", f"    limit: 20\n{teacher}"))

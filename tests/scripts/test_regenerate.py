@@ -60,9 +60,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
 
-def test_a_release_is_made_locked_and_checked(
-    manifest: Path, released: Path, tmp_path: Path
-) -> None:
+def test_a_release_is_made_locked_and_checked(manifest: Path, released: Path, tmp_path: Path) -> None:
     output = released
     made = contents(output)
     lock = json.loads(made[LOCK])
@@ -70,18 +68,13 @@ def test_a_release_is_made_locked_and_checked(
     assert lock["counts"]["synthetic-train"]["rows"] == 40
     assert lock["version"] == "v0.1.0"
     assert {"python", "datasets", "pyarrow"} <= set(lock["libraries"])
-    assert {path.name for path in (output / "datasets").iterdir()} == {
-        "safe-verified-multihop",
-        "safe-noise-labels",
-    }
+    assert {path.name for path in (output / "datasets").iterdir()} == {"safe-verified-multihop", "safe-noise-labels"}
     assert "complete and unchanged" in regenerate.regenerate(manifest, output, workers=1)
     regenerate.regenerate(manifest, tmp_path / "again", workers=2)
     assert contents(tmp_path / "again") == made
 
 
-def test_an_engine_changes_nothing_in_a_release(
-    manifest: Path, first: Path, tmp_path: Path
-) -> None:
+def test_an_engine_changes_nothing_in_a_release(manifest: Path, first: Path, tmp_path: Path) -> None:
     engine = ["--engine", "datatrove-local", "--ranks", "2", "--workers", "2"]
     regenerate.main([str(manifest), "--output", str(tmp_path / "ranks"), *engine])
     assert contents(tmp_path / "ranks") == contents(first)
@@ -187,9 +180,7 @@ def test_a_path_probe_is_part_of_a_release_that_names_one(manifest: Path, tmp_pa
         ("{film: kb.txt}", "key path_probe.film: "),
     ],
 )
-def test_a_mistake_in_a_path_probe_is_one_line(
-    manifest: Path, tmp_path: Path, said: str, expected: str
-) -> None:
+def test_a_mistake_in_a_path_probe_is_one_line(manifest: Path, tmp_path: Path, said: str, expected: str) -> None:
     manifest.write_text(f"{MANIFEST}path_probe: {said}\n", encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
         regenerate.regenerate(manifest, tmp_path / "out", workers=1)
@@ -216,9 +207,7 @@ def test_a_mistake_in_a_path_probe_is_one_line(
         ("teacher: annotations", "teacher: gpt", r"builds\[0\]\.teacher"),
     ],
 )
-def test_a_bad_manifest_names_file_and_key(
-    manifest: Path, old: str, new: str, expected: str
-) -> None:
+def test_a_bad_manifest_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
         read_manifest(manifest, KNOWN)
@@ -237,9 +226,7 @@ def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> Non
         regenerate.regenerate(manifest, tmp_path / "out", workers=1)
 
 
-def test_least_confidence_and_published_labels_travel_to_the_builds(
-    manifest: Path, tmp_path: Path
-) -> None:
+def test_least_confidence_and_published_labels_travel_to_the_builds(manifest: Path, tmp_path: Path) -> None:
     told = "    split: train\n    min_confidence: 0.5\n    published: labels.jsonl\n"
     manifest.write_text(MANIFEST.replace("    split: train\n", told), encoding="utf-8")
     output = tmp_path / "out"
@@ -251,8 +238,7 @@ def test_least_confidence_and_published_labels_travel_to_the_builds(
     regenerate.regenerate(manifest, output, workers=1)
     folder = output / "datasets" / "safe-noise-labels" / "statistics"
     train, validation = (
-        json.loads((folder / f"synthetic-{split}.json").read_bytes())
-        for split in ("train", "validation")
+        json.loads((folder / f"synthetic-{split}.json").read_bytes()) for split in ("train", "validation")
     )
     assert (train["min_confidence"], validation["min_confidence"]) == (0.5, 0.0)
     assert (train["known"]["by"], train["known"]["agreement"]["rows"]) == ("labels.jsonl", 1)
@@ -260,10 +246,7 @@ def test_least_confidence_and_published_labels_travel_to_the_builds(
 
 
 def test_the_demo_opens_and_scores(
-    manifest: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "MANIFEST", manifest)
     monkeypatch.setattr(demo, "ROOT", tmp_path)

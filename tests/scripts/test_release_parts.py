@@ -56,11 +56,7 @@ def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_
     assert {"README.md", "space/safe_stepwise.py", "report/results.json"} <= locked
     assert {"report/comparison.md", "report/cost.md", "report/trajectories.jsonl"} <= locked
     assert not [name for name in locked if name.startswith("report/report/")]
-    files = {
-        path.relative_to(tmp_path / "out").as_posix()
-        for path in (tmp_path / "out").rglob("*")
-        if path.is_file()
-    }
+    files = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert files == locked | {LOCK}
     overview = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "v0.2.0" in overview
@@ -94,9 +90,7 @@ def test_what_was_left_out_is_made_by_the_next_run(
     assert lock["skipped"] == []
 
 
-def test_without_the_libraries_training_is_refused_with_the_way_out(
-    manifest: Path, tmp_path: Path
-) -> None:
+def test_without_the_libraries_training_is_refused_with_the_way_out(manifest: Path, tmp_path: Path) -> None:
     if find_spec("trl"):
         pytest.skip("trl is here")
     with pytest.raises(UserError, match=r"training needs .*pip install -e '\.\[train\]'"):
@@ -129,9 +123,7 @@ def test_the_evaluation_waits_for_the_adapter_it_needs(manifest: Path, tmp_path:
         ),
     ],
 )
-def test_a_bad_section_names_file_and_key(
-    manifest: Path, old: str, new: str, expected: str | None
-) -> None:
+def test_a_bad_section_names_file_and_key(manifest: Path, old: str, new: str, expected: str | None) -> None:
     assert old in MANIFEST
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     if expected is None:

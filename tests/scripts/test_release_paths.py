@@ -15,14 +15,7 @@ from releases.paths_manifest import read_paths
 from releases.planning import expectations
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import (
-    build_paths,
-    regenerate,
-    release_paths,
-    release_proposer,
-    release_sources,
-    release_stages,
-)
+from scripts import build_paths, regenerate, release_paths, release_proposer, release_sources, release_stages
 from tests.makers import films
 
 ROOT = Path(__file__).parents[2]
@@ -269,9 +262,7 @@ def test_training_is_left_out_and_made_by_the_next_run(
     assert lock(tmp_path / "out")["skipped"] == []
 
 
-def test_without_the_libraries_training_is_refused_with_the_way_out(
-    manifest: Path, tmp_path: Path
-) -> None:
+def test_without_the_libraries_training_is_refused_with_the_way_out(manifest: Path, tmp_path: Path) -> None:
     if find_spec("trl"):
         pytest.skip("trl is here")
     manifest.write_text(MANIFEST + ADAPTER, encoding="utf-8")
@@ -335,9 +326,7 @@ def test_a_mistake_in_a_manifest_is_one_line(
         ),
     ],
 )
-def test_a_mistake_in_an_adapter_is_one_line(
-    manifest: Path, tmp_path: Path, adapter: str, expected: str
-) -> None:
+def test_a_mistake_in_an_adapter_is_one_line(manifest: Path, tmp_path: Path, adapter: str, expected: str) -> None:
     manifest.write_text(f"{MANIFEST}adapter: {adapter}\n", encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
         regenerate.regenerate(manifest, tmp_path / "out", workers=1)
@@ -377,10 +366,7 @@ def test_what_kto_went_on_from_is_there_with_kto_alone(manifest: Path) -> None:
     needs = read_paths(manifest, release_sources.KNOWN).needs
     assert needs["deliberation"] == {"paths", "sft", "adapter"}
     manifest.write_text(MANIFEST + sft, encoding="utf-8")
-    assert read_paths(manifest, release_sources.KNOWN).needs == {
-        "paths": set(),
-        "adapter": {"paths"},
-    }
+    assert read_paths(manifest, release_sources.KNOWN).needs == {"paths": set(), "adapter": {"paths"}}
 
 
 def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Path) -> None:

@@ -31,10 +31,7 @@ def parsed(*arguments: str) -> Allowance:
             ("--reasoning-effort", "low", "--reasoning-effort", "path=high"),
             Allowance.of({}, {"extract": "low", "path": "high"}),
         ),
-        (
-            ("--reasoning-effort=path=low", "--max-tokens=extract=5"),
-            Allowance.of({"extract": 5}, {"path": "low"}),
-        ),
+        (("--reasoning-effort=path=low", "--max-tokens=extract=5"), Allowance.of({"extract": 5}, {"path": "low"})),
     ],
 )
 def test_what_is_said_of_a_role_is_its_own(arguments: tuple[str, ...], expected: Allowance) -> None:

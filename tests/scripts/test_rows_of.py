@@ -56,9 +56,7 @@ def weaker(pairs: tuple[Pair, ...]) -> Truth:
         made.steps[question] = write_trajectory(source.checker, 5)
     right = (made.ideal, made.error)
     made.trajectory = lambda asked: "?" if asked.question in lost else right[0](asked)
-    made.injected = lambda asked: (
-        said(asked.target) if asked.error_type == "Redundancy" else right[1](asked)
-    )
+    made.injected = lambda asked: said(asked.target) if asked.error_type == "Redundancy" else right[1](asked)
     return made
 
 
@@ -131,9 +129,7 @@ def test_what_a_weaker_teacher_can_not_make_is_told(
     told = record(tmp_path / "weak")["rows_of"]
     assert told["matched"]["id"] + told["matched"]["position"] == (wanted & had).total()
     assert sum(told["matched"].values()) + sum(told["lost"].values()) == len(every) == told["rows"]
-    assert len(ours) == sum(told["matched"].values()) - sum(
-        record(tmp_path / "weak")["overlap"].values()
-    )
+    assert len(ours) == sum(told["matched"].values()) - sum(record(tmp_path / "weak")["overlap"].values())
     assert told["lost"]["Redundancy"] > 0
     assert len(told["lost"]) > 1  # of the questions that it can't read, too
     assert told["matched"]["position"] > 20  # in other words, under other ids

@@ -109,9 +109,7 @@ def difference(of: dict[str, Any], one: Arm, other: Arm) -> dict[str, Any]:
     """What ``results.json`` says of two systems."""
     keys = [(a.run["method"], a.run["players"], a.run["options"]) for a in (one, other)]
     for found in of["comparison"]["differences"]:
-        sides = [
-            (s["method"], s["players"], s["options"]) for s in (found["first"], found["second"])
-        ]
+        sides = [(s["method"], s["players"], s["options"]) for s in (found["first"], found["second"])]
         if found["metric"] == "exact_match" and found["benchmark"] and sides in (keys, keys[::-1]):
             return {**found, "sign": 1 if sides == keys else -1}
     raise AssertionError("untested")
@@ -233,15 +231,10 @@ def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path
 def test_what_lies_beside_the_blocks_is_none(release: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(release, tmp_path / "other"))
     (other / "blocks" / "notes.txt").write_text("mine")
-    assert {*read_experiment(other, lock(other), told_apart).blocks} == {
-        "retries",
-        "self-verification",
-    }
+    assert {*read_experiment(other, lock(other), told_apart).blocks} == {"retries", "self-verification"}
 
 
-def test_the_claims_are_measured_again_on_fresh_questions_of_the_same_models(
-    release: Path, tmp_path: Path
-) -> None:
+def test_the_claims_are_measured_again_on_fresh_questions_of_the_same_models(release: Path, tmp_path: Path) -> None:
     fresh = Path(shutil.copytree(release, tmp_path / "fresh"))
     asked = [str(release), "--fresh", str(fresh), "--output", str(tmp_path / "docs")]
     report_experiment.main(asked)
@@ -270,10 +263,7 @@ def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
     assert of["data"] == {"datasets", "verifier_steps", "generator"}
     main = left_out(manifest, only=["evaluation"])
     assert set(main) == {"space", *manifest.blocks}
-    assert set(left_out(manifest, skip_training=True)) == {
-        *("generator", "adapter", "evaluation"),
-        *manifest.blocks,
-    }
+    assert set(left_out(manifest, skip_training=True)) == {*("generator", "adapter", "evaluation"), *manifest.blocks}
 
 
 def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> None:
@@ -312,9 +302,7 @@ def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> N
         ("verdict_order: evidence_first  # as", "verdict_order: last  # as", "evaluation.verdict"),
     ],
 )
-def test_a_manifest_that_is_wrong_is_refused_with_its_key(
-    tmp_path: Path, old: str, new: str, said: str
-) -> None:
+def test_a_manifest_that_is_wrong_is_refused_with_its_key(tmp_path: Path, old: str, new: str, said: str) -> None:
     text = SMALL.read_text("utf-8")
     assert old in text
     file = tmp_path / "small.yaml"

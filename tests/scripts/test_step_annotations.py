@@ -17,20 +17,15 @@ from safe_stepwise.store.codec import label_row, question_row
 from scripts.evaluate_verifier import with_annotations
 
 PASSAGES = tuple(
-    Passage("Oru" if n in (3, 7) else f"Page {n}", (f"This is {n}.", "So it is."), n in (2, 9))
-    for n in range(1, 13)
+    Passage("Oru" if n in (3, 7) else f"Page {n}", (f"This is {n}.", "So it is."), n in (2, 9)) for n in range(1, 13)
 )
 HOPS = (Hop("Who >> director", "Ana", 2), Hop("Where was #1 born?", "Oru", 9), Hop("?", "x", None))
-QUESTION = Question(
-    "q1", "musique", "", "Where?", "Oru", ("Óru",), "2hop", 2, PASSAGES, decomposition=HOPS
-)
+QUESTION = Question("q1", "musique", "", "Where?", "Oru", ("Óru",), "2hop", 2, PASSAGES, decomposition=HOPS)
 LABEL = Label("none", "", (), (), "annotations")
 
 
 def written(folder: Path, question: Question, split: str = "train") -> Path:
-    writer = SplitWriter(
-        folder / "safe-verified-multihop" / "data" / "musique_labeled", split, labeled_features()
-    )
+    writer = SplitWriter(folder / "safe-verified-multihop" / "data" / "musique_labeled", split, labeled_features())
     row = {**question_row(question), **label_row(LABEL)}
     writer.add(pa.Table.from_pylist([row], schema=labeled_features().arrow_schema))
     writer.close()

@@ -75,10 +75,7 @@ CASES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_key_that_is_repeated_reaches_no_file_of_a_build(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    case: dict[str, Any],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(client, "TRIES", 2)
     known = verifying.rows(12)
@@ -94,10 +91,7 @@ def test_a_key_that_is_repeated_reaches_no_file_of_a_build(
 
 @pytest.mark.parametrize("case", CASES[:5], ids=str)
 def test_nor_of_a_set_of_steps_nor_of_an_evaluation(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    case: dict[str, Any],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(client, "TRIES", 2)
     build_verified.main(
@@ -131,9 +125,7 @@ def _ends(act: Any) -> str:
 
 
 @pytest.mark.parametrize("fault", EVERY_FAULT)
-def test_a_fifth_of_each_fault_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any
-) -> None:
+def test_a_fifth_of_each_fault_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any) -> None:
     """What stays is asked again by the same command; what was answered never is."""
     file = evaluating.own(tmp_path / "own.jsonl", 12)
     limit = ("--timeout=1",) if fault in ("hang", "drip") else ()

@@ -35,9 +35,7 @@ KILLS = 8
 def rows(number: int, seed: int = 21) -> list[tuple[Question, NoiseType]]:
     """Synthetic rows with question and answer of their own: a model is told no more of them."""
     found: dict[tuple[str, str], tuple[Question, NoiseType]] = {}
-    for question, truth in generate(
-        parse_spec(f"rows={2 * number},seed={seed},noise=0.3"), split="train"
-    ):
+    for question, truth in generate(parse_spec(f"rows={2 * number},seed={seed},noise=0.3"), split="train"):
         found.setdefault((question.question, question.answer), (question, truth))
     return list(found.values())[:number]
 
@@ -81,10 +79,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_truth_comes_back_and_faults_change_nothing(
-    tmp_path: Path,
-    quick_retries: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, quick_retries: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """500 questions, a fifth of the calls at fault: nothing lost, the same labels."""
     known = rows(500)
@@ -117,10 +112,7 @@ def test_what_fails_for_good_is_not_judged_and_is_owed(
     known = rows(60)
     file = write(tmp_path / "rows.jsonl", known)
     truth = Truth(known)
-    with (
-        MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server,
-        monkeypatch.context() as impatient,
-    ):
+    with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server, monkeypatch.context() as impatient:
         impatient.setattr(client, "TRIES", 2)
         build_verified.main(arguments(file, server.spec, tmp_path / "out"))
     lost = [i for i, noise in noise_types(tmp_path / "out").items() if noise == "unparsed"]
@@ -150,9 +142,7 @@ def test_a_run_in_which_nothing_is_judged_is_a_mistake_that_resumes(
     assert set(noise_types(tmp_path / "out").values()) != {"unparsed"}
 
 
-def test_replies_of_which_none_can_be_read_are_asked_for_again_with_another_cache(
-    tmp_path: Path,
-) -> None:
+def test_replies_of_which_none_can_be_read_are_asked_for_again_with_another_cache(tmp_path: Path) -> None:
     known = rows(3)
     options = arguments(write(tmp_path / "rows.jsonl", known), "", tmp_path / "out")
     with MockServer(lambda _: "I would rather not.") as server:
@@ -180,10 +170,7 @@ def test_the_bar_ends_with_what_was_done_on_a_line_of_its_own(
     last = bar.rstrip("\n").split("\r")[-1]
     assert "3/3" in last
     assert "done 3 cached 0 failed 0 owed 0; paths 3; requests: done " in last
-    with (
-        MockServer(lambda _: "no", latency=0.1, model="other") as server,
-        pytest.raises(UserError),
-    ):
+    with MockServer(lambda _: "no", latency=0.1, model="other") as server, pytest.raises(UserError):
         build_verified.main(arguments(file, server.spec, tmp_path / "out2"))
     assert capsys.readouterr().err.endswith("\n")
 
@@ -200,9 +187,7 @@ def test_an_estimate_needs_no_client(
         build_verified.main([*options, "--price-prompt", "0.1"])
 
 
-def test_shared_passages_are_asked_about_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shared_passages_are_asked_about_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = rows(120)
     file = write(tmp_path / "rows.jsonl", known)
     with MockServer(Truth(known)) as server:
@@ -262,18 +247,12 @@ def test_examples_are_shown_where_they_are_asked_for_and_named(
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [
-        ("openai:mock@http://127.0.0.1:1/v1", "no server answers"),
-        ("openai:other@{url}", "no such model, only mock"),
-    ],
+    [("openai:mock@http://127.0.0.1:1/v1", "no server answers"), ("openai:other@{url}", "no such model, only mock")],
 )
 def test_a_server_that_cannot_work_is_one_line(tmp_path: Path, spec: str, expected: str) -> None:
     known = rows(3)
     file = write(tmp_path / "rows.jsonl", known)
-    with (
-        MockServer(Truth(known)) as server,
-        pytest.raises(UserError, match=expected) as caught,
-    ):
+    with MockServer(Truth(known)) as server, pytest.raises(UserError, match=expected) as caught:
         build_verified.main(arguments(file, spec.format(url=server.url), tmp_path / "out"))
     assert "\n" not in str(caught.value)
     assert not server.asked
@@ -281,10 +260,7 @@ def test_a_server_that_cannot_work_is_one_line(tmp_path: Path, spec: str, expect
 
 def test_a_refused_key_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "wrong-secret")
-    with (
-        MockServer(Truth([]), key="right") as server,
-        pytest.raises(UserError, match="OPENAI_API_KEY") as caught,
-    ):
+    with MockServer(Truth([]), key="right") as server, pytest.raises(UserError, match="OPENAI_API_KEY") as caught:
         build_verified.main(arguments(tmp_path / "rows", server.spec, tmp_path / "out"))
     assert "wrong-secret" not in str(caught.value)
 
@@ -326,12 +302,8 @@ def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> N
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
-@pytest.mark.parametrize(
-    "stops", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["Ctrl-C", "timeout"]
-)
-def test_interrupted_it_does_not_wait_for_the_server(
-    tmp_path: Path, stops: tuple[signal.Signals, ...]
-) -> None:
+@pytest.mark.parametrize("stops", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["Ctrl-C", "timeout"])
+def test_interrupted_it_does_not_wait_for_the_server(tmp_path: Path, stops: tuple[signal.Signals, ...]) -> None:
     known = rows(300)
     file = write(tmp_path / "rows.jsonl", known)
     with MockServer(Truth(known), latency=300) as server:

@@ -33,9 +33,7 @@ class Scouting:
     prompts: tuple[str, ...] = ()
     options = Looks
 
-    async def answer(
-        self, question: Question, clients: Mapping[str, Client], options: Looks
-    ) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Looks) -> Trajectory:
         tries: list[Attempt] = []
         try:
             for look in range(options.looks):
@@ -47,9 +45,7 @@ class Scouting:
         stop = ANSWERED if answer != "unknown" else "gave_up"
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop)
 
-    async def _ask(
-        self, tries: list[Attempt], clients: Mapping[str, Client], role: str, text: str
-    ) -> None:
+    async def _ask(self, tries: list[Attempt], clients: Mapping[str, Client], role: str, text: str) -> None:
         reply = await clients[role].ask(Request((Message("user", text),), role=role))
         state, after = ("Look", "Write") if role == "scout" else ("Write", "End")
         number, usage = len(tries) + 1, {role: reply.usage}

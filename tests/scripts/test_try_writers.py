@@ -11,9 +11,7 @@ from safe_stepwise.errors import UserError
 from scripts import try_writers
 
 
-def test_each_writer_is_scored_and_what_is_misread_listed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_writer_is_scored_and_what_is_misread_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "misread.jsonl"
     try_writers.main(["--rows", "60", "--noise", "0.5", "--misread", str(file)])
     said = capsys.readouterr().out

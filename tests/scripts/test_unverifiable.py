@@ -40,8 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"--teacher annotations --output {root} --workers 1 --evaluation-size 3".split()
         )
     build_verifier_steps.main(
-        f"--verified {root} --teacher annotations --rows 60 --output {root / 'verified'} "
-        f"--workers 1".split()
+        f"--verified {root} --teacher annotations --rows 60 --output {root / 'verified'} --workers 1".split()
     )
     with MockServer(careless()) as server:
         build_verifier_steps.main(
@@ -121,10 +120,7 @@ def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_
     # Filters and sets that join know the rows of all configs.
     for name in ("Missing Evidence", "Attribution"):
         dropped = replace(asked, filters=Filters(drop_category=name))  # type: ignore[arg-type]
-        kept = Counter(
-            json.loads(row["completion"][0]["content"])["error_type"]
-            for row in train_rows(dropped)[1]
-        )
+        kept = Counter(json.loads(row["completion"][0]["content"])["error_type"] for row in train_rows(dropped)[1])
         assert kept == {n: c for n, c in said.items() if category(n) != name}
     more = replace(recipe(built, "unverified"), incomplete_evidence=True)
     _, joined, (part,) = train_rows(more)
@@ -139,12 +135,8 @@ def test_with_incomplete_evidence_all_twelve_labels_are_learnt(built: Path, tmp_
 
 
 @pytest.mark.parametrize("twelve", [False, True])
-def test_a_dropped_category_leaves_the_prompt_by_choice(
-    built: Path, tmp_path: Path, twelve: bool
-) -> None:
-    asked = replace(
-        recipe(built), incomplete_evidence=twelve, filters=Filters(drop_category="Procedural")
-    )
+def test_a_dropped_category_leaves_the_prompt_by_choice(built: Path, tmp_path: Path, twelve: bool) -> None:
+    asked = replace(recipe(built), incomplete_evidence=twelve, filters=Filters(drop_category="Procedural"))
     short = replace(asked, filters=replace(asked.filters, drop_from_prompt=True))
     usual, cut = train_rows(asked)[1], train_rows(short)[1]
     assert [row["id"] for row in usual] == [row["id"] for row in cut]
@@ -227,8 +219,7 @@ def test_one_kind_does_not_take_the_place_of_the_other(built: Path, tmp_path: Pa
     before = {file: file.read_bytes() for file in built.rglob("*.parquet")}
     with pytest.raises(UserError, match=r"holds steps of unverifiable questions.*another --output"):
         build_verifier_steps.main(
-            f"--verified {built} --teacher annotations --rows 9 --output {built / 'unverified'} "
-            "--workers 1".split()
+            f"--verified {built} --teacher annotations --rows 9 --output {built / 'unverified'} --workers 1".split()
         )
     with (
         MockServer(careless()) as server,

@@ -25,9 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_the_page_goes_into_the_folder_or_where_it_is_wanted(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_goes_into_the_folder_or_where_it_is_wanted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(folder)])
     assert "2 trajectories, 0.0 MB" in capsys.readouterr().out
     other = folder.parent / "some" / "page.html"

@@ -87,9 +87,7 @@ def commit_of(repo: Repo, revision: str) -> Commit:
 
 def whoami(hub: HubServer, call: Call) -> Response:
     access = {"type": "access_token", "accessToken": {"displayName": "tests", "role": "write"}}
-    return JSONResponse(
-        {"type": "user", "id": "1", "name": call.account, "orgs": [], "auth": access}
-    )
+    return JSONResponse({"type": "user", "id": "1", "name": call.account, "orgs": [], "auth": access})
 
 
 def create(hub: HubServer, call: Call) -> Response:
@@ -193,17 +191,14 @@ def commit(hub: HubServer, call: Call) -> Response:
             raise Refusal(404, "A file with this name doesn't exist", "EntryNotFound") from None
     made = repo.add(branch, header["summary"], header.get("description", ""), files)
     url = f"{hub.url}/{'' if repo.kind == 'model' else repo.kind + 's/'}{repo.id}"
-    return JSONResponse(
-        {"success": True, "commitOid": made.oid, "commitUrl": f"{url}/commit/{made.oid}"}
-    )
+    return JSONResponse({"success": True, "commitOid": made.oid, "commitUrl": f"{url}/commit/{made.oid}"})
 
 
 def info(hub: HubServer, call: Call) -> Response:
     repo = repo_of(hub, call)
     at = commit_of(repo, call.parts.get("rev") or "main")
     files = [
-        {"rfilename": path, "size": len(blob.content), "blobId": blob.oid}
-        for path, blob in sorted(at.files.items())
+        {"rfilename": path, "size": len(blob.content), "blobId": blob.oid} for path, blob in sorted(at.files.items())
     ]
     told: dict[str, Any] = {"_id": "1", "id": repo.id, "sha": at.oid, "siblings": files}
     told |= {"private": repo.private, "gated": False, "disabled": False, "sdk": repo.sdk}
@@ -232,13 +227,9 @@ def refs(hub: HubServer, call: Call) -> Response:
     repo = repo_of(hub, call)
     told = {
         folder: [
-            {"name": name, "ref": f"refs/{ref}/{name}", "targetCommit": oid}
-            for name, oid in sorted(named.items())
+            {"name": name, "ref": f"refs/{ref}/{name}", "targetCommit": oid} for name, oid in sorted(named.items())
         ]
-        for folder, ref, named in (
-            ("branches", "heads", repo.branches),
-            ("tags", "tags", repo.tags),
-        )
+        for folder, ref, named in (("branches", "heads", repo.branches), ("tags", "tags", repo.tags))
     }
     return JSONResponse(told | {"converts": []})
 

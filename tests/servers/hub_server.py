@@ -99,11 +99,7 @@ class HubServer:
         listening.listen(64)
         self.port = listening.getsockname()[1]
         settings = uvicorn.Config(
-            self._app,
-            log_level="critical",
-            lifespan="off",
-            interface="asgi3",
-            timeout_keep_alive=60,
+            self._app, log_level="critical", lifespan="off", interface="asgi3", timeout_keep_alive=60
         )
         self._server = uvicorn.Server(settings)
         serve = self._server.serve([listening])
@@ -135,17 +131,9 @@ class HubServer:
         }
         return {name: value for name, value in settings.items() if value}
 
-    def client(
-        self, code: str, home: Path, token: str | None = TOKEN, python: str = sys.executable
-    ) -> Any:
+    def client(self, code: str, home: Path, token: str | None = TOKEN, python: str = sys.executable) -> Any:
         """What ``code``, run in a new interpreter, prints last, read as JSON."""
-        ran = subprocess.run(
-            [python, "-c", code],
-            env=self.env(home, token),
-            cwd=home,
-            capture_output=True,
-            text=True,
-        )
+        ran = subprocess.run([python, "-c", code], env=self.env(home, token), cwd=home, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return json.loads(ran.stdout.strip().splitlines()[-1])
 

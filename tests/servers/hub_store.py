@@ -30,10 +30,7 @@ class Blob:
         content = self.content
         if self.lfs:
             size = len(content)
-            content = (
-                f"version https://git-lfs.github.com/spec/v1\noid sha256:{self.sha256}\n"
-                f"size {size}\n"
-            ).encode()
+            content = (f"version https://git-lfs.github.com/spec/v1\noid sha256:{self.sha256}\nsize {size}\n").encode()
         return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
     @property
@@ -86,9 +83,7 @@ class Repo:
     def add(self, branch: str, title: str, message: str, files: dict[str, Blob]) -> Commit:
         """A commit of this whole tree on a branch."""
         parent = self.branches[branch] or None
-        told = repr(
-            (self.kind, self.id, parent, title, sorted((p, b.oid) for p, b in files.items()))
-        )
+        told = repr((self.kind, self.id, parent, title, sorted((p, b.oid) for p, b in files.items())))
         oid = hashlib.sha1(f"{len(self.commits)} {told}".encode()).hexdigest()
         self.commits[oid] = Commit(oid, parent, title, message, files)
         self.branches[branch] = oid

@@ -20,9 +20,7 @@ def killed(server: MockServer, command: str, options: Sequence[str]) -> None:
     From then on the server answers all.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", f"scripts.{command}", *options],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", f"scripts.{command}", *options], cwd=ROOT, stdout=subprocess.DEVNULL
     )
     while sum(server.answered.values()) < server.last:
         assert process.poll() is None

@@ -62,8 +62,7 @@ _MEGABYTE = 1 << 20
 
 
 _KNOWN = frozenset(
-    "model messages temperature top_p max_completion_tokens seed stop response_format "
-    "reasoning_effort".split()
+    "model messages temperature top_p max_completion_tokens seed stop response_format reasoning_effort".split()
 )
 
 
@@ -220,8 +219,7 @@ class MockServer:
                 {
                     "index": 0,
                     "finish_reason": "length" if cut else self.finish,
-                    "message": {"role": "assistant", "content": None if thought else text}
-                    | thought,
+                    "message": {"role": "assistant", "content": None if thought else text} | thought,
                 }
             ],
             "usage": self.usage
@@ -303,10 +301,7 @@ def _head(status: int, length: int | None, extra: Mapping[str, str]) -> bytes:
 
 
 async def _respond(
-    writer: asyncio.StreamWriter,
-    status: int,
-    content: Mapping[str, Any],
-    extra: Mapping[str, str] | None = None,
+    writer: asyncio.StreamWriter, status: int, content: Mapping[str, Any], extra: Mapping[str, str] | None = None
 ) -> None:
     raw = json.dumps(content).encode()
     writer.write(_head(status, len(raw), extra or {}) + raw)

@@ -53,10 +53,7 @@ class Truth:
     """Answers rightly; ``trajectory`` and ``injected`` stand in for its own replies."""
 
     def __init__(
-        self,
-        asked_of: tuple[Pair, ...],
-        trajectory: Reply | None = None,
-        injected: Reply | None = None,
+        self, asked_of: tuple[Pair, ...], trajectory: Reply | None = None, injected: Reply | None = None
     ) -> None:
         self.trajectory, self.injected = trajectory, injected
         self.steps: dict[str, tuple[Step, ...]] = {}
@@ -105,9 +102,7 @@ def _step_and_answer(asked: Asked) -> str:
     first = "Step 1: According to Passage 1, it rains. (Attribution)"
     steps = [
         remarked(first, "Passage 1 says that it rains.", "Submit what follows from that."),
-        remarked(
-            f"Step 2: ####ANSWER: {answer} (Final Answer)", "It rests on Step 1.", "All is done."
-        ),
+        remarked(f"Step 2: ####ANSWER: {answer} (Final Answer)", "It rests on Step 1.", "All is done."),
     ]
     return json.dumps({"plan": ["1: Find it."], "steps": steps})
 

@@ -82,9 +82,7 @@ def test_refs_are_guarded(api: HfApi) -> None:
     assert refused(lambda: api.create_repo(name)) == 409
     first = api.create_commit(name, [CommitOperationAdd("a.txt", b"1")], commit_message="one")
     api.create_tag(name, tag="v0.1.0", revision=first.oid)
-    second = api.create_commit(
-        name, [CommitOperationDelete("a.txt")], commit_message="two", parent_commit=first.oid
-    )
+    second = api.create_commit(name, [CommitOperationDelete("a.txt")], commit_message="two", parent_commit=first.oid)
     assert refused(lambda: api.create_tag(name, tag="v0.1.0", revision=second.oid)) == 409
     late = [CommitOperationAdd("a.txt", b"2")]
     stale = lambda: api.create_commit(  # noqa: E731
@@ -93,10 +91,7 @@ def test_refs_are_guarded(api: HfApi) -> None:
     assert refused(stale) == 412
     api.create_branch(name, branch="release/1", revision="v0.1.0")
     refs = api.list_repo_refs(name)
-    assert {b.name: b.target_commit for b in refs.branches} == {
-        "main": second.oid,
-        "release/1": first.oid,
-    }
+    assert {b.name: b.target_commit for b in refs.branches} == {"main": second.oid, "release/1": first.oid}
     assert "a.txt" in api.list_repo_files(name, revision="release/1")
     assert "a.txt" not in api.list_repo_files(name)
     api.delete_tag(name, tag="v0.1.0")
@@ -129,10 +124,7 @@ def test_collections_hold_an_item_once(api: HfApi) -> None:
 def test_faults_are_as_asked(api: HfApi, hub: HubServer, how: Any, made: int) -> None:
     name = f"{NAMESPACE}/model"
     api.create_repo(name)
-    with (
-        hub.failing(Fault("commit", how=how)),
-        pytest.raises((HfHubHTTPError, httpx2.RemoteProtocolError)),
-    ):
+    with hub.failing(Fault("commit", how=how)), pytest.raises((HfHubHTTPError, httpx2.RemoteProtocolError)):
         api.create_commit(name, [CommitOperationAdd("a.txt", b"1")], commit_message="one")
     assert len(api.list_repo_commits(name)) == made
     assert [asked.kind for asked in hub.written()] == ["create", "commit"]
@@ -178,9 +170,7 @@ def test_evaluate_loads_a_space_by_tag(api: HfApi, hub: HubServer, tmp_path: Pat
     add = [CommitOperationAdd("five.py", METRIC.encode())]
     first = api.create_commit(name, add, commit_message="one", repo_type="space")
     api.create_tag(name, tag="v0.1.0", revision=first.oid, repo_type="space")
-    api.create_commit(
-        name, [CommitOperationDelete("five.py")], commit_message="2", repo_type="space"
-    )
+    api.create_commit(name, [CommitOperationDelete("five.py")], commit_message="2", repo_type="space")
     code = f"""
 import json
 import evaluate

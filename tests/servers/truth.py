@@ -10,12 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.teachers.llm import (
-    extraction_request,
-    names_to_resolve,
-    path_request,
-    resolution_request,
-)
+from builders.verified.teachers.llm import extraction_request, names_to_resolve, path_request, resolution_request
 from builders.verified.verification import build_graph
 from safe_stepwise.engines.base import Request
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -59,14 +54,10 @@ class Truth:
     def _answer(self, question: Question, truth: NoiseType) -> None:
         graph = asyncio.run(build_graph(question, ANNOTATIONS))
         proposal = asyncio.run(ANNOTATIONS.propose(question, graph))
-        triples = tuple(
-            t for n, _ in question.gold for t in self.stated[said(extraction_request(question, n))]
-        )
+        triples = tuple(t for n, _ in question.gold for t in self.stated[said(extraction_request(question, n))])
         groups = [[b, a] for a, b in graph.aliases.items()]
         names = names_to_resolve(question, triples)
-        self.replies[key(said(resolution_request(question, names, triples)))] = json.dumps(
-            {"groups": groups}
-        )
+        self.replies[key(said(resolution_request(question, names, triples)))] = json.dumps({"groups": groups})
         path = [[t.head, t.relation, t.tail] for t in proposal.path]
         self.replies[key(said(path_request(question, KnowledgeGraph())))] = json.dumps(
             {"path": path, "verdict": truth, "explanation": f"The truth is {truth}."}

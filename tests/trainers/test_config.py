@@ -12,12 +12,7 @@ from scripts.recipe_options import read_options
 from trainers.config import PathRecipe, VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
-AUTHORS = {
-    "double_quantization": False,
-    "weight_decay": 0.01,
-    "max_length": 8500,
-    "max_grad_norm": 0.3,
-}
+AUTHORS = {"double_quantization": False, "weight_decay": 0.01, "max_length": 8500, "max_grad_norm": 0.3}
 """Where the authors' repository departs from the papers' recipe (issue 14, 8)."""
 GIVEN = {"base_model": "a/b@v1", "dataset": "steps", "output": "adapter"}
 
@@ -55,9 +50,7 @@ def test_deliberations_values_are_its_recipes(name: str) -> None:
     """Deliberation on Priors, section 3.1 and appendix A."""
     method = name.split("-")[1]
     recipe = read_recipe(
-        RECIPES / f"{name}.yaml",
-        {"dataset": "paths", "output": "adapter", "start": "sft"},
-        PathRecipe,
+        RECIPES / f"{name}.yaml", {"dataset": "paths", "output": "adapter", "start": "sft"}, PathRecipe
     )
     assert (recipe.lora_rank, recipe.lora_alpha, recipe.lora_dropout) == (16, 32, 0.1)
     assert recipe.lora_modules == ("q_proj", "k_proj", "v_proj", "o_proj")
@@ -84,10 +77,7 @@ def test_a_cpu_learns_the_same_way_with_less(method: str) -> None:
         ({"method": "kto"}, "start: kto needs the adapter that sft made"),
         ({"method": "kto", "start": "a", "device_batch": "1"}, "device_batch: kto compares rows"),
         ({"method": "kto", "start": "a", "batching": "by_length"}, "batching: kto orders its rows"),
-        (
-            {"method": "kto", "start": "a", "filters.paths": "1"},
-            "filters.paths: are chosen for sft",
-        ),
+        ({"method": "kto", "start": "a", "filters.paths": "1"}, "filters.paths: are chosen for sft"),
         ({"filters.negatives": "swap"}, "filters.negatives: are learnt by kto alone"),
         ({"filters.paths": "0"}, "filters.paths: has to be 1 or more"),
         ({"beta": "0"}, "beta: has to be more than 0"),
@@ -102,13 +92,10 @@ def test_a_recipe_of_paths_is_checked(said: dict[str, str], told: str) -> None:
 
 def test_an_option_takes_the_place_of_what_the_file_says(config: Path) -> None:
     config.write_text(
-        config.read_text() + "learning_rate: 1e-3\nepochs: 3\n"
-        "filters: {rows: 9, origins: [ideal]}\nmax_length: 50\n"
+        config.read_text() + "learning_rate: 1e-3\nepochs: 3\nfilters: {rows: 9, origins: [ideal]}\nmax_length: 50\n"
     )
     recipe = read_recipe(
-        config,
-        {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"},
-        VerifierRecipe,
+        config, {"epochs": "0.5", "filters.origins": "ideal, injected", "max_length": "none"}, VerifierRecipe
     )
     assert (recipe.learning_rate, recipe.epochs, recipe.max_length) == (1e-3, 0.5, None)
     assert (recipe.filters.rows, recipe.filters.origins) == (9, ("ideal", "injected"))
@@ -182,12 +169,8 @@ def test_what_has_no_default_has_to_be_said(config: Path) -> None:
         read_recipe(config.with_name("none.yaml"), {}, VerifierRecipe)
 
 
-@pytest.mark.parametrize(
-    ("effective", "device", "devices", "passes"), [(64, 4, 4, 4), (64, 64, 1, 1), (6, 1, 3, 2)]
-)
-def test_the_effective_batch_is_kept(
-    effective: int, device: int, devices: int, passes: int
-) -> None:
+@pytest.mark.parametrize(("effective", "device", "devices", "passes"), [(64, 4, 4, 4), (64, 64, 1, 1), (6, 1, 3, 2)])
+def test_the_effective_batch_is_kept(effective: int, device: int, devices: int, passes: int) -> None:
     assert _batches(effective, device).accumulation(devices) == passes
 
 
@@ -195,9 +178,7 @@ def test_the_effective_batch_is_kept(
     ("effective", "device", "devices", "mend"),
     [(64, 5, 1, "try device_batch 4"), (64, 32, 4, "try device_batch 16"), (2, 1, 4, "fewer dev")],
 )
-def test_an_effective_batch_that_cannot_be_is_an_error(
-    effective: int, device: int, devices: int, mend: str
-) -> None:
+def test_an_effective_batch_that_cannot_be_is_an_error(effective: int, device: int, devices: int, mend: str) -> None:
     with pytest.raises(UserError, match=mend):
         _batches(effective, device).accumulation(devices)
 
@@ -210,8 +191,4 @@ def test_every_key_says_what_it_is() -> None:
 
 
 def _batches(effective: int, device: int) -> VerifierRecipe:
-    return read_recipe(
-        None,
-        {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)},
-        VerifierRecipe,
-    )
+    return read_recipe(None, {**GIVEN, "effective_batch": str(effective), "device_batch": str(device)}, VerifierRecipe)

@@ -18,9 +18,7 @@ SETS = {"songs": range(4), "more": range(4, 6), "leaked": range(3, 5)}
 
 
 def open_songs(dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
-    rows: list[Row] = [
-        {"id": f"{dataset}/{n}", "prompt": [], "completion": []} for n in SETS[dataset]
-    ]
+    rows: list[Row] = [{"id": f"{dataset}/{n}", "prompt": [], "completion": []} for n in SETS[dataset]]
     return Source(dataset, None, {}), rows[: filters.rows]
 
 
@@ -38,11 +36,7 @@ def test_a_kind_is_one_object() -> None:
     source, rows, (joined,) = train_rows(replace(RECIPE, plus=("more",)), SONGS)
     assert source.name == "songs"
     assert [row["id"] for row in rows] == [*(f"songs/{n}" for n in range(4)), "more/4", "more/5"]
-    assert (joined.source.name, len(joined.ids), joined.sha256) == (
-        "more",
-        2,
-        fingerprint(rows[4:]),
-    )
+    assert (joined.source.name, len(joined.ids), joined.sha256) == ("more", 2, fingerprint(rows[4:]))
     assert len(train_rows(replace(RECIPE, filters=Filters(rows=3)), SONGS)[1]) == 3
 
 

@@ -18,12 +18,7 @@ DATA: Any = SimpleNamespace(sha256="d" * 64)
 def test_a_run_that_was_begun_before_goes_on() -> None:
     known = identity_of(RECIPE, WEIGHTS, DATA)
     assert "max_grad_norm" not in known
-    assert known["filters"] == {
-        "drop_category": None,
-        "feedback": "full",
-        "origins": [],
-        "rows": None,
-    }
+    assert known["filters"] == {"drop_category": None, "feedback": "full", "origins": [], "rows": None}
     tighter = identity_of(replace(RECIPE, max_grad_norm=0.3), WEIGHTS, DATA)
     assert tighter == {**known, "max_grad_norm": 0.3}
 

@@ -93,9 +93,7 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
 
 def fingerprint(rows: Iterable[Row]) -> str:
     """SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
-    return identity(
-        [[row["id"], list(row["prompt"]), list(row["completion"]), *_label(row)] for row in rows]
-    )
+    return identity([[row["id"], list(row["prompt"]), list(row["completion"]), *_label(row)] for row in rows])
 
 
 def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:

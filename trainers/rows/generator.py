@@ -119,9 +119,7 @@ def _feedback(row: Row, one: _Asked, prompt_set: PromptSet) -> Feedback:
     if prompt_set.verdict_order != EVIDENCE_FIRST:
         return said
     previous = [parse_step(step) for step in row["previous_steps"]]
-    return with_evidence(
-        said, one.question, one.passages, previous, parse_step(row["current_step"])
-    )
+    return with_evidence(said, one.question, one.passages, previous, parse_step(row["current_step"]))
 
 
 def _row(
@@ -135,14 +133,10 @@ def _row(
     """A row as the loop would ask it; ``row`` is the rejected step, ``said`` what was said."""
     rejected = [(row["current_step"], said)] if row is not None and said is not None else []
     steps: list[Step] = [parse_step(step) for step in previous]
-    id_ = identity(
-        [one.question, [page.text for page in one.passages], *previous, right, *rejected]
-    )[:32]
+    id_ = identity([one.question, [page.text for page in one.passages], *previous, right, *rejected])[:32]
     # Without a verifier nobody gives guidance: both ways have to be known.
     advice = one.advice.get(previous) if int(id_[0], 16) % 2 else None
-    request = generator_request(
-        one.question, one.passages, steps, advice, rejected, prompt_set=prompt_set
-    )
+    request = generator_request(one.question, one.passages, steps, advice, rejected, prompt_set=prompt_set)
     return {
         "id": id_,
         "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],

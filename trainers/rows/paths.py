@@ -32,9 +32,7 @@ BY_TEMPLATE = "_by_template"
 RECORD = "statistics/paths.json"
 
 
-def open_rows(
-    dataset: str, split: str, filters: PathFilters, config: str
-) -> tuple[Source, list[Row]]:
+def open_rows(dataset: str, split: str, filters: PathFilters, config: str) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave.
 
     Those of KTO have a ``label``, too. They come in the order of their ids' hashes, so that the

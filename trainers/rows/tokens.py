@@ -35,9 +35,7 @@ class Example:
         return [IGNORED] * self.prompt + list(self.tokens[self.prompt :])
 
 
-def tokenize(
-    rows: Iterable[Row], chat: Chat, check: Callable[[str], None]
-) -> tuple[list[Example], dict[str, str]]:
+def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> tuple[list[Example], dict[str, str]]:
     """The rows as tokens, and for those that can't be trained on the reason, by id.
 
     ``check`` is their kind's: it raises ``BadRow`` for a completion that must not be learnt.
@@ -53,11 +51,7 @@ def tokenize(
 
 def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
     """Rows of more than ``limit`` tokens, with the reason: they would lose their completion."""
-    return {
-        one.id: f"has {len(one.tokens)} tokens, more than {limit}"
-        for one in examples
-        if len(one.tokens) > limit
-    }
+    return {one.id: f"has {len(one.tokens)} tokens, more than {limit}" for one in examples if len(one.tokens) > limit}
 
 
 def check_masks(
@@ -71,9 +65,7 @@ def check_masks(
     either could cut, pad or mask.
     """
     if len(trained) != len(examples):
-        raise UserError(
-            f"the trainer holds {len(trained)} rows of {len(examples)}: it dropped some"
-        )
+        raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}: it dropped some")
     for row, example in zip(trained, examples, strict=True):
         if list(row["input_ids"]) != list(example.tokens) or row["labels"] != example.labels:
             raise UserError(f"row {example.id}: the trainer changed its tokens or its mask")
@@ -87,9 +79,7 @@ def check_masks(
             raise UserError(f"row {examples[number].id}: a batch learns other tokens than its own")
 
 
-def order(
-    lengths: Sequence[int], epochs: float, step: int, seed: int, by_length: bool
-) -> list[int]:
+def order(lengths: Sequence[int], epochs: float, step: int, seed: int, by_length: bool) -> list[int]:
     """Row numbers in the order they are trained on, ``step`` of them making one optimizer step.
 
     Every whole epoch holds each row once. With ``by_length`` the rows of a step are sorted, so that
@@ -133,9 +123,7 @@ def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
     """The last turn's tokens as a model would say them after the prompt, its end included."""
     before, whole = chat.rendered(turns[:-1]), chat.rendered(turns, complete=True)
     if not whole.startswith(before):
-        raise BadRow(
-            "is rendered so that its prompt is no prefix of the whole, by the chat template"
-        )
+        raise BadRow("is rendered so that its prompt is no prefix of the whole, by the chat template")
     said = whole[len(before) :].rstrip()  # what stands after the turn's end is never generated
     ids: list[int] = chat.tokenizer.encode(said, add_special_tokens=False)
     ends = set(chat.tokenizer.all_special_ids)
@@ -143,9 +131,6 @@ def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
         raise BadRow("has a completion whose turn the chat template does not end")
     if ends & set(ids[:-1]):
         raise BadRow("has a control token inside its completion")
-    if (
-        chat.tokenizer.decode(ids[:-1]).strip()
-        != spelled_out(turns[-1].content, chat.control).strip()
-    ):
+    if chat.tokenizer.decode(ids[:-1]).strip() != spelled_out(turns[-1].content, chat.control).strip():
         raise BadRow("has a completion that the chat template or the tokenizer changes")
     return ids

@@ -46,11 +46,7 @@ _CLASSES = ("error_type", "origin", *_LATER)
 
 
 def open_rows(
-    dataset: str,
-    split: str,
-    filters: Filters,
-    incomplete_evidence: bool = False,
-    prompt_set: PromptSet = PAPER,
+    dataset: str, split: str, filters: Filters, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER
 ) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
 
@@ -150,9 +146,7 @@ def _questions(dataset: str, split: str, incomplete_evidence: bool) -> dict[str,
     return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
 
 
-def _labels(
-    dataset: str, source: Source, place: str, split: str, incomplete_evidence: bool
-) -> list[Row]:
+def _labels(dataset: str, source: Source, place: str, split: str, incomplete_evidence: bool) -> list[Row]:
     """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words."""
     files = source.about.get("files")  # of the configs but the first, a set may have no rows
     first, *more = ASKED_OF[incomplete_evidence]
@@ -183,9 +177,7 @@ def _context(row: Row) -> str:
     return str(row["context"])
 
 
-def verifier(
-    incomplete_evidence: bool, dropped: Category | None = None, prompt_set: PromptSet = PAPER
-) -> Kind:
+def verifier(incomplete_evidence: bool, dropped: Category | None = None, prompt_set: PromptSet = PAPER) -> Kind:
     """The kind of row of a setting: of eleven labels, or of twelve; none of a ``dropped`` category.
 
     ``dropped`` is what the filters leave out of the prompt, ``prompt_set`` what the set's are.

@@ -49,9 +49,7 @@ class Teacher(Protocol):
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Triples that gold passage number ``passage`` (from 1) states."""
 
-    async def glean(
-        self, question: Question, passage: int, known: tuple[Triple, ...]
-    ) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Triples that ``known`` overlooked; empty ends the gleaning."""
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:

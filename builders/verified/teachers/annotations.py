@@ -59,9 +59,7 @@ class AnnotationsTeacher:
         self._loose.update(triple for triple, loose in found if loose)
         return tuple(triple for triple, _ in found)
 
-    async def glean(
-        self, question: Question, passage: int, known: tuple[Triple, ...]
-    ) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Nothing: a second look at the same annotations finds no more."""
         return ()
 

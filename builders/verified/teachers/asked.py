@@ -38,13 +38,10 @@ def doubt(question: Question) -> Doubt | None:
 # ----------------------------------------------------------------------------- the answer's sort
 
 _WHEN = re.compile(r"\s*(?:in |since |until )?when (?:did|was|were|is|does|will|has)\b", re.I)
-_A_TIME = re.compile(
-    r"\d{3}|\d0s\b|centur|decade|spring|summer|autumn|winter|\w+day\b|today|present|now\b", re.I
-)
+_A_TIME = re.compile(r"\d{3}|\d0s\b|centur|decade|spring|summer|autumn|winter|\w+day\b|today|present|now\b", re.I)
 _HOW_MANY = re.compile(r"\bhow (?:many|much|old|tall)\b", re.IGNORECASE)
 _AMOUNT = re.compile(
-    r"\w+ty\b|hundred|thousand|million|dozen|once|twice|first|second|third|several|many|half|\bno\b",
-    re.IGNORECASE,
+    r"\w+ty\b|hundred|thousand|million|dozen|once|twice|first|second|third|several|many|half|\bno\b", re.IGNORECASE
 )
 _WHO = re.compile(r"\s*who\b(?!.*\bor\b)", re.IGNORECASE)
 
@@ -53,9 +50,7 @@ def _another_sort(question: Question) -> Iterator[Doubt]:
     """A time asked for and none given, or a number; names of what happened then may be times."""
     asked, answer = question.question, question.answer
     told = f"the answer “{answer}” gives"
-    if _WHEN.match(asked) and not (
-        dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)
-    ):
+    if _WHEN.match(asked) and not (dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)):
         yield Doubt("wrong_answer", f"The question asks when; {told} no date.", 0.6)
     how = _HOW_MANY.search(asked)
     if how and as_number(answer) is None and not _AMOUNT.search(answer):

@@ -55,10 +55,7 @@ def known_teacher(
 
 def _known_lists(spec: str, where: str, folder: Path | None) -> PublishedTeachers:
     if folder is None:
-        raise UserError(
-            f"{where} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a "
-            "model"
-        )
+        raise UserError(f"{where} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a model")
     files = spec.partition(":")[2].split(",")
     if not all(files):
         raise UserError(f"{where} {spec!r}: name the lists, as {PUBLISHED}:FILE[,FILE]")

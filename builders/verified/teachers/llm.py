@@ -154,9 +154,7 @@ class LLMTeacher:
         reply = await self._ask(extraction_request(question, passage))
         return self._read(reply, question.passages[passage - 1], passage, ())
 
-    async def glean(
-        self, question: Question, passage: int, known: tuple[Triple, ...]
-    ) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Triples that were overlooked, asked in the same conversation."""
         reply = await self._ask(gleaning_request(question, passage, known))
         return self._read(reply, question.passages[passage - 1], passage, known)
@@ -208,9 +206,7 @@ class LLMTeacher:
             self.replies["unreadable"] += 1
             raise TeacherError(f"its reply on {what} can't be read: {error}") from None
 
-    def _read(
-        self, reply: Completion, gold: Passage, number: int, known: tuple[Triple, ...]
-    ) -> tuple[Triple, ...]:
+    def _read(self, reply: Completion, gold: Passage, number: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Triples of a reply that the passage names and that are not known, with their place."""
         with self._counting(f"passage {number}"):
             found = read_triples(reply.text)
@@ -225,13 +221,10 @@ class LLMTeacher:
             new.pop(_bare(triple), None)
         places = range(len(gold.sentences))
         return tuple(
-            replace(t, passage=number, sentence=t.sentence if t.sentence in places else None)
-            for t in new.values()
+            replace(t, passage=number, sentence=t.sentence if t.sentence in places else None) for t in new.values()
         )
 
-    def _joined(
-        self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]
-    ) -> dict[str, str]:
+    def _joined(self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]) -> dict[str, str]:
         same: dict[str, str] = {}
         for group in groups:
             known = [name for name in group if name in names]
@@ -254,10 +247,7 @@ def extraction_request(question: Question, passage: int) -> Request:
 
 def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
     """The conversation of the extraction, gone on with."""
-    listed = [
-        {k: v for k, v in asdict(triple).items() if k != "passage" and v is not None}
-        for triple in known
-    ]
+    listed = [{k: v for k, v in asdict(triple).items() if k != "passage" and v is not None} for triple in known]
     said = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
     told = extraction_request(question, passage).messages
     messages = (*told, Message("assistant", said), Message("user", GLEAN.ask()))
@@ -265,9 +255,7 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
     return Request(messages, *how, Scene(question, passage), read_triples)
 
 
-def resolution_request(
-    question: Question, names: Sequence[str], triples: Sequence[Triple]
-) -> Request:
+def resolution_request(question: Question, names: Sequence[str], triples: Sequence[Triple]) -> Request:
     """Which of the names mean one entity, each with facts that it stands in, `CONTEXT` at most."""
     messages = RESOLVE.messages(names=list(zip(names, in_context(names, triples), strict=True)))
     how = (RESOLVE.sampling, RESOLVE.schema, RESOLVE.role)
@@ -315,9 +303,7 @@ def _is_mentioned(triple: Triple, text: str) -> bool:
     ends = (triple.head, triple.tail)
     words = set(text.split())
     return all(
-        as_date(end)
-        or not words.isdisjoint(clean(end).split())
-        or nation_pattern(clean(end)).search(text)
+        as_date(end) or not words.isdisjoint(clean(end).split()) or nation_pattern(clean(end)).search(text)
         for end in ends
     )
 

@@ -122,9 +122,6 @@ class PublishedTeacher(AnnotationsTeacher):
 
 
 _THEIRS: dict[bool, tuple[NoiseType, str]] = {
-    True: (
-        "unspecified",
-        "Unverifiable by the SAFE authors' published list, without a reason",
-    ),
+    True: ("unspecified", "Unverifiable by the SAFE authors' published list, without a reason"),
     False: ("none", "Sound, as the SAFE authors' published list does not name it"),
 }

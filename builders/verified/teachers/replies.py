@@ -117,9 +117,7 @@ def _step(value: Any) -> int | Triple:
     return triple
 
 
-def _listed(
-    text: str, key: str, is_piece: Callable[[Any], bool]
-) -> tuple[list[Any], Literal["clean", "salvaged"]]:
+def _listed(text: str, key: str, is_piece: Callable[[Any], bool]) -> tuple[list[Any], Literal["clean", "salvaged"]]:
     """The list that was asked for, under its key or bare; else the pieces that stand in a reply."""
     reply = read_reply(text)
     whole = reply.values[0] if reply.is_clean else None

@@ -30,9 +30,7 @@ _COMPARED_DATES = (
 )
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had|consists?|contains?)\b")
 _SHORT_WORD = 3
-_CLAUSE = re.compile(
-    r"""[.,;:()"“”–—]|\b(?:that|which|who|whom|whose|where|when|while|because|although)\b"""
-)
+_CLAUSE = re.compile(r"""[.,;:()"“”–—]|\b(?:that|which|who|whom|whose|where|when|while|because|although)\b""")
 _PLAIN_WORD = re.compile(r"[^\W\d_A-Z][^\W\d_A-Z'’-]*")
 _LONGEST_RELATION = 5
 _LONGEST_CLAUSE = 200
@@ -97,9 +95,7 @@ def led_to(sentence: str, name: str) -> str:
     return " ".join(dropwhile(_SAYS_NOTHING.__contains__, words)) or NAMES
 
 
-def _named_in_part(
-    passage: Passage, text: Text, number: int, titles: list[str]
-) -> Iterator[Triple]:
+def _named_in_part(passage: Passage, text: Text, number: int, titles: list[str]) -> Iterator[Triple]:
     """Titles that the passage does not give in full, but by a name within them ("Hotspur")."""
     lacking = [title for title in titles if first_mention(text, title) is None]
     named = {word for name in names_in(passage) for word in name.split()} if lacking else set()

@@ -82,12 +82,7 @@ class SafeMultihopTaskset(vf.Taskset[SafeMultihopTask, SafeMultihopConfig]):
         from datasets import load_dataset
 
         config = self.config
-        rows = load_dataset(
-            config.source,
-            f"{config.benchmark}_labeled",
-            split=config.split,
-            revision=config.revision,
-        )
+        rows = load_dataset(config.source, f"{config.benchmark}_labeled", split=config.split, revision=config.revision)
         for row in rows:
             known = {name: row[name] for name in COLUMNS}
             checker = checker_of(known) if row["noise_type"] == SOUND else None

@@ -29,9 +29,7 @@ def edits(told: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
     return Levenshtein.distance(numbered(told), numbered(gold))
 
 
-def nearest(
-    told: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]
-) -> tuple[int, float] | None:
+def nearest(told: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]) -> tuple[int, float] | None:
     """Edits to the nearest gold path, and those over the longer of both (0-1); None without any.
 
     >>> nearest("abc", ["xyz", "ab"]), nearest("", [""]), nearest("a", [])
@@ -58,9 +56,5 @@ def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
 
 def to_gold(grounds: Grounds, steps: Iterable[StepVerdict]) -> tuple[int, float] | None:
     """Edits from what steps tell to the nearest gold path, as `nearest`; branches in any order."""
-    golds = (
-        order
-        for path in grounds.paths
-        for order in (orders(path) if grounds.is_branched else (path,))
-    )
+    golds = (order for path in grounds.paths for order in (orders(path) if grounds.is_branched else (path,)))
     return nearest(told_by(steps), ([fact_of(t) for t in gold] for gold in golds))

@@ -32,9 +32,7 @@ _HALF = 0.5
 """Share of a free relation's content words that say it."""
 
 
-def stand_of_free(
-    said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]
-) -> Stand:
+def stand_of_free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
     """The same for a relation in words of its own, or a question."""
     asks = clean(triple.relation)
     tails = tuple(span for span in tails if said.clean[slice(*span)] not in asks)
@@ -76,9 +74,7 @@ def _names_strangers(said: Said, asks: str, tails: Sequence[Span]) -> bool:
     )  # fmt: skip
 
 
-def _by_sense(
-    said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]
-) -> Stand:
+def _by_sense(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
     """The same where a step has other words than a free relation: by what both mean.
 
     Words of which no sense is known are no other relation: such a step states the triple.
@@ -102,9 +98,7 @@ def _by_sense(
     return "states" if by_name and tails else "near"
 
 
-def _turns(
-    said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]
-) -> bool:
+def _turns(said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]) -> bool:
     """Whether a step joins the ends by a sense of a free relation the other way round."""
     if is_free(triple):
         return _asked_turned(said, triple, heads, tails)

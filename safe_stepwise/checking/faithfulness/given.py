@@ -18,11 +18,7 @@ from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.codec import passage_of
 
-RULES: Mapping[str, tuple[Rule, ...]] = {
-    "both": ("house", "paper"),
-    "house": ("house",),
-    "paper": ("paper",),
-}
+RULES: Mapping[str, tuple[Rule, ...]] = {"both": ("house", "paper"), "house": ("house",), "paper": ("paper",)}
 Outcome = Literal["faithful", "unfaithful", "unjudgeable", "unstructured"]
 OUTCOMES: tuple[Outcome, ...] = ("faithful", "unfaithful", "unjudgeable", "unstructured")
 
@@ -71,9 +67,7 @@ def chains_given(
         raise UserError("columns of several lengths: give as many of each as there are questions")
     asked = [_question(*row) for row in zip(questions, evidence, references, shown, strict=True)]
     chains = [chain_of(told, answer) for told, answer in zip(steps, answers, strict=True)]
-    right = [
-        bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, asked, strict=True)
-    ]
+    right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, asked, strict=True)]
     grounds = [grounds_of(question) for question in asked]
     return {
         "exact_match": sum(right) / len(right),
@@ -124,9 +118,7 @@ def _question(
         question=text,
         answer=answer,
         aliases=tuple(aliases),
-        passages=tuple(
-            page if isinstance(page, Passage) else passage_of(page) for page in passages
-        ),
+        passages=tuple(page if isinstance(page, Passage) else passage_of(page) for page in passages),
         evidence=tuple(Triple(head, relation, tail) for head, relation, tail in evidence),
     )
 

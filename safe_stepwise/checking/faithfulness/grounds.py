@@ -87,9 +87,7 @@ def _unlike(gold: Iterable[Triple], more: Iterable[Triple]) -> tuple[Triple, ...
     return tuple(found.values())
 
 
-def _starts(
-    question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool
-) -> tuple[str, ...]:
+def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
     """What of the paths the question names; where it names nothing or they branch, their roots.
 
     The answer is none, but where it is one of the sides that a question chooses from: a root.
@@ -131,8 +129,7 @@ def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]
     if found := tuple(end for end in ends if entity_key(end) in keys):
         return found  # most often, and soon told where a graph has many answers
     alikes = (
-        tuple(end for end in ends if any(alike(end, answer) for answer in answers))
-        for alike in (is_same, is_alike)
+        tuple(end for end in ends if any(alike(end, answer) for answer in answers)) for alike in (is_same, is_alike)
     )
     return next(filter(None, alikes), ())
 

@@ -10,22 +10,9 @@ from dataclasses import dataclass, field
 
 from rapidfuzz.fuzz import ratio
 
-from safe_stepwise.checking.faithfulness.chains import (
-    Chain,
-    ChainVerdict,
-    Fault,
-    Grounds,
-    Path,
-    StepVerdict,
-)
+from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
 from safe_stepwise.checking.faithfulness.free import stand_of_free
-from safe_stepwise.checking.faithfulness.misstating import (
-    Support,
-    is_told_otherwise,
-    misstated,
-    novelties,
-    same,
-)
+from safe_stepwise.checking.faithfulness.misstating import Support, is_told_otherwise, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.quoting import Quotations
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.faithfulness.stating import stand_of_known
@@ -133,11 +120,7 @@ def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
 
 
 def _held(
-    path: Path,
-    saids: Sequence[Said],
-    concluding: frozenset[int],
-    support: Support,
-    quotations: Quotations,
+    path: Path, saids: Sequence[Said], concluding: frozenset[int], support: Support, quotations: Quotations
 ) -> _Judged:
     stands = [[_stand(said, triple, support, quotations) for triple in path] for said in saids]
     for place in concluding:
@@ -183,11 +166,7 @@ def stand(said: Said, triple: Triple) -> Stand:
 
 
 def _concluded(
-    said: Said,
-    path: Path,
-    stands: Sequence[Sequence[Stand]],
-    place: int,
-    concluding: frozenset[int],
+    said: Said, path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
 ) -> list[Stand]:
     """What a conclusion does with a path: it joins no ends, and hints at no fact.
 
@@ -221,9 +200,7 @@ def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support
     return ""
 
 
-def _doubt_novelties(
-    grounds: Grounds, saids: Sequence[Said], judged: _Judged, support: Support
-) -> None:
+def _doubt_novelties(grounds: Grounds, saids: Sequence[Said], judged: _Judged, support: Support) -> None:
     """Mark steps that state nothing needed and name what the question's text does not have."""
     for place, said in enumerate(saids):
         if judged.stated[place] or judged.faults[place]:
@@ -263,8 +240,7 @@ def _opening(path: Path, known: set[str]) -> set[str]:
 
 def _verdict(judged: _Judged, right: bool) -> ChainVerdict:
     steps = tuple(
-        StepVerdict(tuple(stated), fault)
-        for stated, fault in zip(judged.stated, judged.faults, strict=True)
+        StepVerdict(tuple(stated), fault) for stated, fault in zip(judged.stated, judged.faults, strict=True)
     )
     first = next((n for n, f in enumerate(judged.faults, 1) if f in _DEFINITE), None)
     missing = tuple(judged.missing)

@@ -91,9 +91,7 @@ def _between(said: Said, cues: Sequence[SenseCue], first: Span, second: Span) ->
     return []
 
 
-def _before(
-    said: Said, cues: Sequence[SenseCue], first: Span, second: Span, low: int
-) -> list[SenseCue]:
+def _before(said: Said, cues: Sequence[SenseCue], first: Span, second: Span, low: int) -> list[SenseCue]:
     """The cue that leads up to two spans: "the director of Dune Rain is Ana Vorr"."""
     before = [cue for cue in cues if cue.end <= first[0]]
     near = [
@@ -110,9 +108,7 @@ def _before(
     return []
 
 
-def _behind(
-    said: Said, cues: Sequence[SenseCue], first: Span, second: Span, high: int
-) -> list[SenseCue]:
+def _behind(said: Said, cues: Sequence[SenseCue], first: Span, second: Span, high: int) -> list[SenseCue]:
     """The cue that follows on two spans: "Oru is where Ana Vorr was born"."""
     relative = _ends(said.clean[first[1] : second[0]].strip(" ,")) in _RELATIVES
     near = [
@@ -175,9 +171,7 @@ def _names_between(said: Said, low: int, high: int) -> bool:
     return any(low <= a and b <= high for (a, b), _ in said.values) or high - low > 3 * _NEAR
 
 
-def direction(
-    said: Said, cue: SenseCue, head: Span, tail: Span, *, text_is_said: bool = False
-) -> int:
+def direction(said: Said, cue: SenseCue, head: Span, tail: Span, *, text_is_said: bool = False) -> int:
     """1 where a cue makes the head its head, -1 where its tail, 0 where it does not tell."""
     if cue.form == "both" or text_is_said:
         return 0

@@ -31,10 +31,7 @@ def judge_chain(
     """
     if rule == "paper":
         found = paper.judge(
-            grounds,
-            chain,
-            retrieval=retrieval or words,
-            sigma=paper.SIGMA if sigma is None else sigma,
+            grounds, chain, retrieval=retrieval or words, sigma=paper.SIGMA if sigma is None else sigma
         )
     elif rule == "house":
         found = house.judge(grounds, chain)

@@ -27,9 +27,7 @@ def same(one: str, other: str) -> bool:
     a, b = as_date(one), as_date(other)
     if a and b:
         return a.agrees(b)
-    return (is_nation(clean(one)) or is_nation(clean(other))) and same_nation(
-        clean(one), clean(other)
-    )
+    return (is_nation(clean(one)) or is_nation(clean(other))) and same_nation(clean(one), clean(other))
 
 
 _TOLD_BY_KIND = frozenset(("nation", "text", "place"))
@@ -83,8 +81,7 @@ class Support:
         """Whether the graph has another value of what has but one."""
         meaning = meaning_of(triple.relation)
         return bool(meaning and meaning.single) and any(
-            known.relation == triple.relation and same(known.head, triple.head)
-            for known in self.grounds.triples
+            known.relation == triple.relation and same(known.head, triple.head) for known in self.grounds.triples
         )
 
     def _is_told(self, triple: Triple) -> bool:
@@ -142,9 +139,7 @@ class Support:
         return (Passage("", (g.question, *g.answers, *graph)), *g.passages)
 
 
-def misstated(
-    said: Said, triple: Triple, how: Stand, path: Path, told: bool, support: Support
-) -> Fault:
+def misstated(said: Said, triple: Triple, how: Stand, path: Path, told: bool, support: Support) -> Fault:
     """What is wrong with what a step says in the place of a fact that it does not state.
 
     ``told``: whether some other step states it; then only what the path has nowhere counts.
@@ -195,8 +190,7 @@ def is_told_otherwise(said: Said, triple: Triple, support: Support) -> bool:
     if meaning is None or not meaning.single or said.reading.denies:
         return False
     return any(
-        claim.head == triple.head and support.bears_out(claim)
-        for claim in _claims(said, triple, True, support)
+        claim.head == triple.head and support.bears_out(claim) for claim in _claims(said, triple, True, support)
     )
 
 

@@ -28,15 +28,7 @@ from itertools import pairwise
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
-from safe_stepwise.checking.faithfulness.chains import (
-    Chain,
-    ChainVerdict,
-    Fault,
-    Grounds,
-    Path,
-    StepVerdict,
-    Verdict,
-)
+from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict, Verdict
 from safe_stepwise.checking.faithfulness.grounds import ends_like, onward
 from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalised, words
@@ -52,12 +44,7 @@ _TOP = 10
 
 
 def judge(
-    grounds: Grounds,
-    chain: Chain,
-    *,
-    retrieval: Retrieval = words,
-    sigma: float = SIGMA,
-    raw: bool = False,
+    grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma: float = SIGMA, raw: bool = False
 ) -> ChainVerdict:
     """What a chain comes to by Algorithms 1 and 2, without edits, which `judge_chain` adds.
 
@@ -120,9 +107,7 @@ def _presence(name: str, said: str) -> float:
     return compared(name, said) / 100
 
 
-def _out_of_order(
-    grounds: Grounds, answer: str, steps: Sequence[StepVerdict]
-) -> tuple[int | None, Fault]:
+def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -> tuple[int | None, Fault]:
     """Which step (from 0) breaks the path, None if none, and the path's fault."""
     told: dict[tuple[str, str, str], int] = {}
     for number, step in enumerate(steps):
@@ -135,11 +120,7 @@ def _out_of_order(
     else:
         goals = ends_like(path, grounds.answers) or ends_like(path, [answer])
         place = _astray(path, goals)
-        if (
-            place is None
-            and not goals
-            and any(ends_like(p, grounds.answers) for p in grounds.paths)
-        ):
+        if place is None and not goals and any(ends_like(p, grounds.answers) for p in grounds.paths):
             return None, "missing"
     return (None, "") if place is None else (numbers[place], "order")
 
@@ -161,9 +142,7 @@ def _astray(path: Path, goals: Sequence[str]) -> int | None:
     # Where the walk may stand, and whether it has come to a goal.
     states = {(end, end in goals) for end in (first.head, first.tail)}
     for place, triple in enumerate(path[1:], 1):
-        states = {
-            (end, came or end in goals) for name, came in states for end in onward(triple, name)
-        }
+        states = {(end, came or end in goals) for name, came in states for end in onward(triple, name)}
         if not states:
             return place
     if not goals or any(came for _, came in states):

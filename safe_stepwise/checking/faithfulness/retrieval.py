@@ -60,11 +60,7 @@ def embeddings(texts: Sequence[str], candidates: Sequence[str]) -> list[list[flo
     return [[min(1.0, max(0.0, float(cosine))) for cosine in row] for row in rows]
 
 
-RETRIEVALS: Mapping[str, Retrieval] = {
-    "words": words,
-    "trigrams": trigrams,
-    "embeddings": embeddings,
-}
+RETRIEVALS: Mapping[str, Retrieval] = {"words": words, "trigrams": trigrams, "embeddings": embeddings}
 """By the name that a command line gives."""
 
 
@@ -88,9 +84,7 @@ def _cosines(parts: Parts, texts: Sequence[str], candidates: Sequence[str]) -> l
 
 
 @lru_cache(maxsize=512)
-def _index(
-    parts: Parts, candidates: tuple[str, ...]
-) -> tuple[tuple[int, ...], Mapping[str, Sequence[int]]]:
+def _index(parts: Parts, candidates: tuple[str, ...]) -> tuple[tuple[int, ...], Mapping[str, Sequence[int]]]:
     """How many parts each candidate has, and which candidates have a part."""
     found: dict[str, list[int]] = defaultdict(list)
     held = [parts(candidate) for candidate in candidates]
@@ -100,9 +94,7 @@ def _index(
     return tuple(map(len, held)), dict(found)
 
 
-def _row(
-    said: Iterable[str], sizes: Sequence[int], places: Mapping[str, Sequence[int]]
-) -> list[float]:
+def _row(said: Iterable[str], sizes: Sequence[int], places: Mapping[str, Sequence[int]]) -> list[float]:
     said = frozenset(said)
     shared: dict[int, int] = defaultdict(int)
     for part in said:

@@ -23,11 +23,7 @@ def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
         "distance": _short(verdict.distance),
         "missing": [_plain(triple) for triple in verdict.missing],
         "steps": [
-            {
-                "triples": [_plain(triple) for triple in step.triples],
-                "fault": step.fault,
-                "score": _short(step.score),
-            }
+            {"triples": [_plain(triple) for triple in step.triples], "fault": step.fault, "score": _short(step.score)}
             for step in verdict.steps
         ],
     }

@@ -24,9 +24,7 @@ _EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
 _LONGEST_PRONOUN = 5
 STOP_WORDS = word_list("stop_words")
 PERSONS = "|".join(sorted(word_list("sort_person")))
-THINGS = "|".join(
-    word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name))
-)
+THINGS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name)))
 SORTS = f"{PERSONS}|{THINGS}"
 _PRONOUN = re.compile(
     r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them"
@@ -43,9 +41,7 @@ _EXPLETIVE = re.compile(
     r"|reported|mentioned|follows)(?: in the text)? that "
 )
 _COMMON_NOUNS = word_list("common_nouns")
-_OPENERS = (
-    word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
-)
+_OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
 _STEM = 5
 _MOST_READ = 4000
 """Characters of a step, or of a question, that are read: people's steps have under 500."""
@@ -248,16 +244,12 @@ def _by_a_part(said: Said, name: str) -> Iterator[Span]:
         for start, end in word_spans(said.clean, part, 0, len(said.clean)):
             before = [w for w in said.clean[:start].split()[-1:] if w not in _OPENERS]
             after = said.clean[end:].split()[:1]
-            beside = [
-                w for w in (*before, *after) if w in said.capitals and w not in ("'s", *words)
-            ]
+            beside = [w for w in (*before, *after) if w in said.capitals and w not in ("'s", *words)]
             if not any(len(w) > 1 and not sense_cues(w) for w in beside):
                 yield start, end
 
 
-def verbatim(
-    said: Said, relation: str, heads: Sequence[Span], tails: Sequence[Span]
-) -> Stand | None:
+def verbatim(said: Said, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stand | None:
     """Whether a step gives a relation by its very name: "the … of Oru is Vel", "Oru's … is Vel"."""
     name, text = clean(relation.replace("_", " ")), said.clean
 
@@ -289,9 +281,7 @@ def pronouns_for(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
     return tuple(span for span in said.pronouns if not barred.match(said.clean[slice(*span)]))
 
 
-def stand_ins(
-    said: Said, tails: Sequence[Span], meaning: Meaning | None = None
-) -> tuple[Span, ...]:
+def stand_ins(said: Said, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
     if said.pronouns:
         return pronouns_for(said, meaning)

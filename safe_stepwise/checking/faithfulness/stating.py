@@ -3,23 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from safe_stepwise.checking.faithfulness.joining import (
-    LED,
-    STOP,
-    direction,
-    governing,
-    has_own_subject,
-    past_list,
-)
-from safe_stepwise.checking.faithfulness.said import (
-    STOP_WORDS,
-    Said,
-    Stand,
-    pairs,
-    pronouns_for,
-    stand_ins,
-    verbatim,
-)
+from safe_stepwise.checking.faithfulness.joining import LED, STOP, direction, governing, has_own_subject, past_list
+from safe_stepwise.checking.faithfulness.said import STOP_WORDS, Said, Stand, pairs, pronouns_for, stand_ins, verbatim
 from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import is_nation
 from safe_stepwise.language.senses import Meaning, SenseCue
@@ -61,9 +46,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     if (
         meaning.kind == "nation"
         and not _is_subject(said, head, tail)
-        and _is_adjective(
-            said, joint if head == first else head, joint if tail == first else tail, cues
-        )
+        and _is_adjective(said, joint if head == first else head, joint if tail == first else tail, cues)
     ):
         return "states"
     if meaning.kind == "date":
@@ -86,9 +69,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
 
 
 _TELLS_NOTHING = frozenset(("other_kin",))
-_OF_DATES = frozenset(
-    "birth birth_date death death_date lived burial release inception spouse award".split()
-)
+_OF_DATES = frozenset("birth birth_date death death_date lived burial release inception spouse award".split())
 _IN_A_YEAR = re.compile(
     r" [(,] (?:an? )?$|(?: [),])? (?:is|was|,) (?:an?|the) (?:[a-z-]+ )*$"
     r"|.*(?:film|movie|song|album|single|book|novel|comedy|drama|work|record)\w* (?:from|of|in) $"
@@ -146,9 +127,7 @@ def _is_subject(said: Said, head: Span, tail: Span) -> bool:
 def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        led = any(
-            cue.end <= head[0] and said.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues
-        )
+        led = any(cue.end <= head[0] and said.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues)
         has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
         if has and not _NATIONALITY.match(said.clean[tail[1] :]):
             return False

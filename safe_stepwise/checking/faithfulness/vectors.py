@@ -32,8 +32,7 @@ def check() -> None:
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise UserError(
-            f"retrieval by embeddings needs {missing[0]}: {install('embeddings')}, or choose "
-            "retrieval by words"
+            f"retrieval by embeddings needs {missing[0]}: {install('embeddings')}, or choose retrieval by words"
         )
 
 
@@ -48,11 +47,7 @@ def vector(text: str) -> NDArray[np.float32]:
     # Half of a surrogate pair is no text to the tokenizer.
     tokens = tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8"))
     ids = np.array([tokens.ids], dtype=np.int64)
-    fed = {
-        "input_ids": ids,
-        "attention_mask": np.ones_like(ids),
-        "token_type_ids": np.zeros_like(ids),
-    }
+    fed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     mean = session.run(None, fed)[0][0].mean(axis=0)
     found: NDArray[np.float32] = mean / max(float(np.linalg.norm(mean)), 1e-12)
     return found

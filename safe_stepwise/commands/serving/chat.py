@@ -34,12 +34,7 @@ class Reply:
 
     def whole(self, message: Mapping[str, Any], usage: Usage, finish: str = "stop") -> bytes:
         """The body of a reply that comes in one piece."""
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", **message},
-            "logprobs": None,
-            "finish_reason": finish,
-        }
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "logprobs": None, "finish_reason": finish}
         told = self._head("chat.completion") | {"choices": [choice], "usage": counted(usage)}
         return json.dumps(told).encode()
 

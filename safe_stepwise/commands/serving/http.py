@@ -89,11 +89,7 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
     Who is gone is no longer answered: a client that leaves ends what is done for it.
     """
     runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=_silent(),
-        handler_cancellation=True,
-        shutdown_timeout=_LEAVE_S,
+        app, access_log=None, logger=_silent(), handler_cancellation=True, shutdown_timeout=_LEAVE_S
     )
     await runner.setup()
     try:

@@ -47,10 +47,7 @@ class StandIn:
 
     def application(self, most_bytes: int) -> web.Application:
         """The application; each request is answered by itself."""
-        routes = [
-            web.get("/v1/models", self._models),
-            web.post("/v1/chat/completions", self._complete),
-        ]
+        routes = [web.get("/v1/models", self._models), web.post("/v1/chat/completions", self._complete)]
         return application(routes, most_bytes)
 
     async def _models(self, _: web.Request) -> web.Response:

@@ -18,14 +18,7 @@ from aiohttp import web
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused, Reply
-from safe_stepwise.commands.serving.http import (
-    answer_json,
-    application,
-    begin_stream,
-    body_of,
-    fault,
-    log_line,
-)
+from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of, fault, log_line
 from safe_stepwise.commands.telling import lines_of_attempt, tokens
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
@@ -121,20 +114,13 @@ class VerifiedLoop:
                     await self._stream(stream, body, question, reply, line)
                     return stream
                 told: list[str] = []
-                trajectory = await self._ended(
-                    question, lambda tried: told.extend(lines_of_attempt(tried)), line
-                )
+                trajectory = await self._ended(question, lambda tried: told.extend(lines_of_attempt(tried)), line)
                 message = {"content": content_of(trajectory), "reasoning_content": "\n".join(told)}
                 reply.marks = marks | {"verification": verification(trajectory)}
                 return answer_json(reply.whole(message, _spent(trajectory)))
 
     async def _stream(
-        self,
-        stream: web.StreamResponse,
-        body: Mapping[str, Any],
-        question: Question,
-        reply: Reply,
-        line: list[str],
+        self, stream: web.StreamResponse, body: Mapping[str, Any], question: Question, reply: Reply, line: list[str]
     ) -> None:
         """Each try as it ends, then the answer, or the error: the head of the reply is sent."""
         await stream.write(reply.chunk({"role": "assistant", "content": ""}))
@@ -266,9 +252,7 @@ def content_of(trajectory: Trajectory) -> str:
     '[not verified: no answer was reached]'
     """
     why = doubts(trajectory)
-    return "\n\n".join(
-        filter(None, [trajectory.answer, MARK.format("; ".join(why)) if why else ""])
-    )
+    return "\n\n".join(filter(None, [trajectory.answer, MARK.format("; ".join(why)) if why else ""]))
 
 
 def verification(trajectory: Trajectory) -> dict[str, Any]:

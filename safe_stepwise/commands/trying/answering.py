@@ -99,9 +99,7 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-async def _answered(
-    question: Question, settings: Chosen, said: asyncio.Queue[Attempt | None]
-) -> dict[str, Any]:
+async def _answered(question: Question, settings: Chosen, said: asyncio.Queue[Attempt | None]) -> dict[str, Any]:
     try:
         async with (
             asyncio.timeout(SECONDS),

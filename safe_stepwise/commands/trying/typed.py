@@ -7,12 +7,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage, Question, Triple, identity
 
-LIMITS: Mapping[str, int] = {
-    "question": 500,
-    "passages": 20_000,
-    "facts": 4_000,
-    "answer": 200,
-}
+LIMITS: Mapping[str, int] = {"question": 500, "passages": 20_000, "facts": 4_000, "answer": 200}
 """Characters of each field."""
 MOST_PASSAGES, MOST_FACTS = 20, 12
 TITLE = "# "
@@ -44,8 +39,7 @@ def typed_question(question: str, passages: str, facts: str = "", answer: str = 
     for number, fact in enumerate(known, 1):
         if not any(_names(page, fact) for page in pages):
             raise UserError(
-                f"fact {number}: no passage names both “{fact.head}” and “{fact.tail}”; a fact has "
-                "to stand in one"
+                f"fact {number}: no passage names both “{fact.head}” and “{fact.tail}”; a fact has to stand in one"
             )
     told = " ".join(texts["answer"].split()) or (known[-1].tail if known else "")
     ends = {end.casefold() for fact in known for end in (fact.head, fact.tail)}
@@ -85,9 +79,7 @@ def _limited(name: str, text: Any) -> str:
 def _facts(text: str) -> Iterator[Triple]:
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) == 1 or len(lines) > MOST_FACTS:
-        raise UserError(
-            f"facts: {len(lines)}; give none, or from 2 (one is no hop) to {MOST_FACTS}"
-        )
+        raise UserError(f"facts: {len(lines)}; give none, or from 2 (one is no hop) to {MOST_FACTS}")
     for number, line in enumerate(lines, 1):
         parts = [" ".join(part.split()) for part in line.split("|")]
         if len(parts) != 3 or not all(parts):

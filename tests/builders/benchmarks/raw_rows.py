@@ -23,10 +23,7 @@ def columnar(row: Row) -> Row:
     """A HotpotQA-like row in the Hub's shape: ``id``, and one list a column."""
     hub = {key: value for key, value in row.items() if key != "_id"}
     hub["id"] = row["_id"]
-    for name, columns in (
-        ("supporting_facts", ("title", "sent_id")),
-        ("context", ("title", "sentences")),
-    ):
+    for name, columns in (("supporting_facts", ("title", "sent_id")), ("context", ("title", "sentences"))):
         hub[name] = {c: [item[i] for item in row[name]] for i, c in enumerate(columns)}
     return hub
 

@@ -35,9 +35,7 @@ class Dripping(io.BytesIO):
 
 
 @given(st.lists(VALUES, max_size=5), st.integers(1, 7), st.sampled_from([None, 1]), st.booleans())
-def test_the_elements_are_those_of_json(
-    values: list[Any], at_once: int, indent: int | None, is_ascii: bool
-) -> None:
+def test_the_elements_are_those_of_json(values: list[Any], at_once: int, indent: int | None, is_ascii: bool) -> None:
     file = Dripping(json.dumps(values, indent=indent, ensure_ascii=is_ascii).encode() + b" \n")
     file.at_once = at_once
     assert [json.loads(text) for text in elements(file, 10_000)] == values

@@ -81,18 +81,12 @@ def test_a_fact_means_the_first_passage_of_its_title_that_has_the_sentence() -> 
         (changed(supporting_facts=[["Vel", 2]]), "sentence 2 of 'Vel', whose sentences are 0 to 1"),
         (changed(supporting_facts=[["Vel", -1]]), "sentence -1 of 'Vel'"),
         (changed(supporting_facts=[["Vel", True]]), "sentence is true or false, expected a whole"),
-        (
-            changed(paragraphs=[]),
-            "looks like a musique row, not a hotpotqa one: try --benchmark musique",
-        ),
+        (changed(paragraphs=[]), "looks like a musique row, not a hotpotqa one: try --benchmark musique"),
         (
             changed(evidences=[]),
             "looks like a 2wikimultihopqa row, not a hotpotqa one: try --benchmark 2wikimultihopqa",
         ),
-        (
-            changed(truth="none"),
-            "looks like a synthetic row, not a hotpotqa one: try --benchmark synthetic",
-        ),
+        (changed(truth="none"), "looks like a synthetic row, not a hotpotqa one: try --benchmark synthetic"),
     ],
 )
 def test_refuses_a_bad_row_with_the_reason(row: Row, reason: str) -> None:

@@ -22,28 +22,13 @@ ROW: Row = {
     "answer_aliases": ["Republic of Marn"],
     "answerable": True,
     "question_decomposition": [
-        {
-            "id": 11,
-            "question": "Ana Brell >> place of birth",
-            "answer": "Oru",
-            "paragraph_support_idx": 9,
-        },
+        {"id": 11, "question": "Ana Brell >> place of birth", "answer": "Oru", "paragraph_support_idx": 9},
         {"id": 12, "question": "#1 >> country", "answer": "Marn", "paragraph_support_idx": 4},
     ],
     "paragraphs": [
-        {
-            "idx": 4,
-            "title": "Oru",
-            "paragraph_text": "Oru is a town. It lies in Marn.",
-            "is_supporting": True,
-        },
+        {"idx": 4, "title": "Oru", "paragraph_text": "Oru is a town. It lies in Marn.", "is_supporting": True},
         {"idx": 5, "title": "Oru", "paragraph_text": "Oru is a novel.", "is_supporting": False},
-        {
-            "idx": 9,
-            "title": "Ana Brell",
-            "paragraph_text": "Ana Brell was born in Oru.",
-            "is_supporting": True,
-        },
+        {"idx": 9, "title": "Ana Brell", "paragraph_text": "Ana Brell was born in Oru.", "is_supporting": True},
     ],
 }
 
@@ -61,9 +46,7 @@ def with_first(field: str, **values: Any) -> Row:
 
 def as_columns(row: Row) -> Row:
     nested = ("paragraphs", "question_decomposition")
-    columns = {
-        name: {key: [item[key] for item in row[name]] for key in row[name][0]} for name in nested
-    }
+    columns = {name: {key: [item[key] for item in row[name]] for key in row[name][0]} for name in nested}
     return {**row, **columns}
 
 
@@ -82,10 +65,7 @@ def test_reads_a_row() -> None:
             Passage("Oru", ("Oru is a novel.",), False),
             Passage("Ana Brell", ("Ana Brell was born in Oru.",), True),
         ),
-        decomposition=(
-            Hop("Ana Brell >> place of birth", "Oru", 3),
-            Hop("#1 >> country", "Marn", 1),
-        ),
+        decomposition=(Hop("Ana Brell >> place of birth", "Oru", 3), Hop("#1 >> country", "Marn", 1)),
     )
 
 
@@ -116,10 +96,7 @@ def test_hub_shapes_give_the_same_question() -> None:
         (with_first("question_decomposition", paragraph_support_idx=None), "idx is null"),
         (changed(question_decomposition=[]), "no hops"),
         (changed(answer_aliases="Marn"), "answer_aliases is a string, expected a list"),
-        (
-            {"_id": "5f", "level": "hard"},
-            "this looks like a hotpotqa row, not a musique one: try --benchmark",
-        ),
+        ({"_id": "5f", "level": "hard"}, "this looks like a hotpotqa row, not a musique one: try --benchmark"),
         ({"_id": "5f", "evidences": []}, "this looks like a 2wikimultihopqa row"),
         ({"id": "x"}, "no answer"),
         ({"id": "x", "answer": "y"}, "missing field 'paragraphs'"),

@@ -39,10 +39,7 @@ def row(number: int) -> dict[str, Any]:
         "toy": f"Were {born[0][0]} and {born[1][0]} born in the same town?",
         "gold": "yes" if number % 2 == 0 else "no",
         "hops": [[name, "place of birth", town] for name, town in born],
-        "pages": {
-            **{name: f"{name} was a novelist who was born in {town}." for name, town in born},
-            **OTHERS,
-        },
+        "pages": {**{name: f"{name} was a novelist who was born in {town}." for name, town in born}, **OTHERS},
         "needed": [name for name, _ in born],
     }
 
@@ -67,9 +64,7 @@ def test_a_benchmark_of_one_file_goes_all_the_way(
 ) -> None:
     verified = tmp_path / "verified"
     build(known, verified, "validation")
-    labels = load_dataset(
-        str(verified / NOISE_LABELS), "toy", split="validation", cache_dir=str(tmp_path / "cache")
-    )
+    labels = load_dataset(str(verified / NOISE_LABELS), "toy", split="validation", cache_dir=str(tmp_path / "cache"))
     assert labels.num_rows == 24
     assert not any(labels["unverifiable"])
     for dataset in (VERIFIED, NOISE_LABELS):
@@ -83,9 +78,7 @@ def test_a_benchmark_of_one_file_goes_all_the_way(
     cache = ["--cache", str(tmp_path / "replies.sqlite")]
     methods = ["--method", "no_verification", "--method", "safe"]
     asked = ["--generator", mock, "--verifier", "symbolic", "--judge", "symbolic"]
-    evaluate_stepwise.main(
-        ["--questions", str(verified), *methods, *asked, "--output", str(output), *cache]
-    )
+    evaluate_stepwise.main(["--questions", str(verified), *methods, *asked, "--output", str(output), *cache])
     unverified = json.loads((output / RESULTS).read_bytes())["runs"][0]["benchmarks"]
     # Half are to be answered yes, of which MuSiQue's rule sees one word in three, HotpotQA's none.
     assert unverified["toy"]["f1"] == pytest.approx(0.25)
@@ -99,15 +92,7 @@ def test_a_benchmark_of_one_file_goes_all_the_way(
 def test_steps_are_made_of_it(known: Path, tmp_path: Path) -> None:
     build(known, tmp_path, "train")
     build_verifier_steps.main(
-        [
-            "--verified",
-            str(tmp_path),
-            "--output",
-            str(tmp_path),
-            "--rows=40",
-            "--benchmark=toy",
-            *HERE,
-        ]
+        ["--verified", str(tmp_path), "--output", str(tmp_path), "--rows=40", "--benchmark=toy", *HERE]
     )
     assert "| toy |" in (tmp_path / VERIFIER_STEPS / "README.md").read_text(encoding="utf-8")
 

@@ -43,9 +43,7 @@ def save(tmp_path: Path) -> Callable[[str, bytes], str]:
 
 
 def raw_rows(source: str, size: int = 2, limit: int | None = None) -> list[sources.RawRow]:
-    return [
-        row for chunk in sources.chunks(source, "dev", size=size, limit=limit) for row in chunk.rows
-    ]
+    return [row for chunk in sources.chunks(source, "dev", size=size, limit=limit) for row in chunk.rows]
 
 
 def read(source: str, limit: int | None = None) -> list[Row]:
@@ -74,9 +72,7 @@ def assert_one_line(error: pytest.ExceptionInfo[Exception]) -> None:
         ("x.jsonl", gzip.compress(LINES, mtime=0)),
     ],
 )
-def test_reads_every_kind_of_json_file(
-    save: Callable[[str, bytes], str], name: str, content: bytes
-) -> None:
+def test_reads_every_kind_of_json_file(save: Callable[[str, bytes], str], name: str, content: bytes) -> None:
     rows = read(save(name, content))
     assert rows == ROWS
     assert isinstance(rows[1]["score"], float)
@@ -92,11 +88,7 @@ def test_reads_parquet(tmp_path: Path) -> None:
 def test_locations_and_starts(save: Callable[[str, bytes], str]) -> None:
     lines = save("x.jsonl", b"\n" + LINES)
     assert [row.location for row in raw_rows(lines)] == ["x.jsonl:2", "x.jsonl:3", "x.jsonl:4"]
-    assert [row.location for row in raw_rows(save("x.json", ARRAY))] == [
-        "x.json[0]",
-        "x.json[1]",
-        "x.json[2]",
-    ]
+    assert [row.location for row in raw_rows(save("x.json", ARRAY))] == ["x.json[0]", "x.json[1]", "x.json[2]"]
     found = list(sources.chunks(lines, "train", size=2, limit=None))
     assert [(chunk.start, len(chunk.rows)) for chunk in found] == [(0, 2), (2, 1)]
     assert pickle.loads(pickle.dumps(found)) == found
@@ -127,9 +119,7 @@ def test_limit_reads_no_further(save: Callable[[str, bytes], str]) -> None:
         ("x.parquet", b"PAR1 and then nothing of the kind", "damaged or cut short"),
     ],
 )
-def test_a_bad_file_is_one_line(
-    save: Callable[[str, bytes], str], name: str, content: bytes, reason: str
-) -> None:
+def test_a_bad_file_is_one_line(save: Callable[[str, bytes], str], name: str, content: bytes, reason: str) -> None:
     with pytest.raises(UserError, match=reason) as error:
         read(save(name, content))
     assert name in str(error.value)
@@ -146,9 +136,7 @@ def test_a_bad_file_is_one_line(
         (b'{"id": ' + b"[" * 200_000, "bad JSON: "),
     ],
 )
-def test_a_bad_line_spoils_only_its_row(
-    save: Callable[[str, bytes], str], line: bytes, reason: str
-) -> None:
+def test_a_bad_line_spoils_only_its_row(save: Callable[[str, bytes], str], line: bytes, reason: str) -> None:
     rows = raw_rows(save("x.jsonl", b'{"id": "a"}\n' + line + b'\n{"id": "c"}\n'))
     assert [row.location for row in rows] == ["x.jsonl:1", "x.jsonl:2", "x.jsonl:3"]
     with pytest.raises(RowError, match=reason) as error:
@@ -157,9 +145,7 @@ def test_a_bad_line_spoils_only_its_row(
     assert sources.decode(rows[2]) == {"id": "c"}
 
 
-def test_an_element_that_is_no_object_spoils_only_its_row(
-    save: Callable[[str, bytes], str],
-) -> None:
+def test_an_element_that_is_no_object_spoils_only_its_row(save: Callable[[str, bytes], str]) -> None:
     rows = raw_rows(save("x.json", b'[{"id": "a"}, "{}", 7, {"id": "c"}]'))
     for row in rows[1:3]:
         with pytest.raises(RowError, match="not a JSON object"):
@@ -168,9 +154,7 @@ def test_an_element_that_is_no_object_spoils_only_its_row(
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.parquet"])
-def test_a_file_cut_anywhere_is_refused(
-    save: Callable[[str, bytes], str], tmp_path: Path, name: str
-) -> None:
+def test_a_file_cut_anywhere_is_refused(save: Callable[[str, bytes], str], tmp_path: Path, name: str) -> None:
     datasets.Dataset.from_list(ROWS).to_parquet(tmp_path / "whole.parquet")
     whole = {
         "x.json": ARRAY,
@@ -197,9 +181,7 @@ def test_lines_cut_anywhere_lose_no_row_in_silence(save: Callable[[str, bytes], 
 
 
 @given(st.binary(max_size=40), st.sampled_from(["x.json", "x.jsonl", "x.parquet"]))
-def test_any_bytes_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
-) -> None:
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str) -> None:
     path = tmp_path_factory.getbasetemp() / name
     for start in (b"", b"[", b"{", b"\x1f\x8b", b"PAR1", b'[{"a": '):
         path.write_bytes(start + content)
@@ -223,9 +205,7 @@ def test_memory_does_not_grow_with_the_file(save: Callable[[str, bytes], str], n
 
 
 @pytest.mark.parametrize("benchmark", [hotpotqa, twowiki, musique])
-def test_real_rows_are_the_same_from_every_kind_of_file(
-    real_data: Path, tmp_path: Path, benchmark: Any
-) -> None:
+def test_real_rows_are_the_same_from_every_kind_of_file(real_data: Path, tmp_path: Path, benchmark: Any) -> None:
     original = real_data / f"{benchmark.NAME}_train.jsonl"
     rows = read(str(original))
     assert len(rows) == sum(1 for _ in original.open("rb"))
@@ -280,12 +260,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return {"train": rows.take(1), "dev": rows}
 
     tag = SimpleNamespace(name="v1", ref="refs/tags/v1")
-    monkeypatch.setattr(
-        huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha=SHA)
-    )
-    monkeypatch.setattr(
-        huggingface_hub.HfApi, "list_repo_refs", lambda *_, **__: SimpleNamespace(tags=[tag])
-    )
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha=SHA))
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_refs", lambda *_, **__: SimpleNamespace(tags=[tag]))
     monkeypatch.setattr(datasets, "load_dataset", load)
     return asked
 
@@ -319,17 +295,14 @@ def test_a_folder_that_hides_the_dataset(
         read("some/set@v1")
 
 
-def test_a_hub_that_breaks_off_is_one_line(
-    hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_that_breaks_off_is_one_line(hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Any:
         yield ROWS[0]
         raise ConnectionError("line dropped\nwith details")
 
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: {"dev": broken()})
     with pytest.raises(
-        UserError,
-        match=r"some/set@v1: can't be read from the Hub \(is there a network\?\): line dropped$",
+        UserError, match=r"some/set@v1: can't be read from the Hub \(is there a network\?\): line dropped$"
     ):
         read("some/set@v1")
 
@@ -343,9 +316,7 @@ def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
         assert_one_line(error)
 
 
-def test_a_hub_that_hangs_is_given_up(
-    hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_that_hangs_is_given_up(hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     """At the question for the commit, and in the middle of the rows."""
     ended = threading.Event()
     monkeypatch.setattr("builders.benchmarks.hub.SECONDS", 0.2)

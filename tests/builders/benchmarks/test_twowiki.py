@@ -61,8 +61,7 @@ def test_reads_evidence_as_triples_without_a_passage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "hops"),
-    [("compositional", 2), ("comparison", 2), ("inference", 2), ("bridge_comparison", 4)],
+    ("kind", "hops"), [("compositional", 2), ("comparison", 2), ("inference", 2), ("bridge_comparison", 4)]
 )
 def test_hops_follow_the_type(kind: str, hops: int) -> None:
     question = twowiki.parse(changed(type=kind), "train")
@@ -96,10 +95,7 @@ def test_all_hub_shapes_are_one_question() -> None:
             {"_id": "5f", "level": "hard", "context": []},
             "a hotpotqa row, not a 2wikimultihopqa one: try --benchmark hotpotqa",
         ),
-        (
-            {"id": "2hop__1_2", "paragraphs": []},
-            "a musique row, not a 2wikimultihopqa one: try --benchmark musique",
-        ),
+        ({"id": "2hop__1_2", "paragraphs": []}, "a musique row, not a 2wikimultihopqa one: try --benchmark musique"),
     ],
 )
 def test_refuses_a_bad_row_with_the_reason(row: Row, reason: str) -> None:

@@ -42,8 +42,6 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
         answer=fields.filled_text(fields.require(row, "gold"), "gold"),
         kind="comparison" if row["gold"] in ("yes", "no") else "chain",
         hops=2,
-        passages=tuple(
-            Passage(title, (text,), title in row["needed"]) for title, text in pages.items()
-        ),
+        passages=tuple(Passage(title, (text,), title in row["needed"]) for title, text in pages.items()),
         evidence=tuple(Triple(*hop) for hop in fields.items(row.get("hops"), "hops")),
     )

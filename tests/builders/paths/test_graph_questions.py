@@ -67,17 +67,13 @@ def test_a_path_that_another_may_stand_for_is_left_out() -> None:
     assert not found, "to direct and to write are one in this graph's only question"
     assert refused == ["no relation path, or several, give the answers of its template"]
     found, refused = outcome(asked(who, "Oru", 1, "Ana"), asked(who, "Vel", 1, "Ana"))
-    assert [one.path for one in found] == [
-        (Triple(name, "directed_by", "Ana"),) for name in ("Oru", "Vel")
-    ]
+    assert [one.path for one in found] == [(Triple(name, "directed_by", "Ana"),) for name in ("Oru", "Vel")]
     assert not refused
 
 
 def test_what_its_path_does_not_answer_is_left_out() -> None:
     what = "what did [{}] direct"
-    found, refused = outcome(
-        asked(what, "Ana", 1, "Oru", "Vel"), asked(what, "Ors", 1, "Marn", "Oru")
-    )
+    found, refused = outcome(asked(what, "Ana", 1, "Oru", "Vel"), asked(what, "Ors", 1, "Marn", "Oru"))
     assert [one.id for one in found] == ["what did [Ana] direct"]
     assert found[0].question == "what did Ana direct"
     assert refused == ["its template's relation path does not give its answers"]

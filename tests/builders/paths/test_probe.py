@@ -75,9 +75,7 @@ def test_every_negative_of_real_rows_is_refuted(real: Path, real_data: Path) -> 
     assert len(text) > 600
 
 
-def test_every_negative_of_metaqa_is_refuted(
-    real: Path, real_data: Path, film_questions: Path
-) -> None:
+def test_every_negative_of_metaqa_is_refuted(real: Path, real_data: Path, film_questions: Path) -> None:
     raw = gzip.decompress((real_data / "metaqa_kb.txt.gz").read_bytes()).decode()
     facts = {tuple(line.split("|")) for line in raw.splitlines()}
     asked = {row["id"]: row for row in map(json.loads, lines(film_questions))}
@@ -153,9 +151,7 @@ def test_what_is_refused_is_counted(built: Path) -> None:
         (["--version", "v9.9.9"], "is version v0.1.0"),
     ],
 )
-def test_mistakes_are_one_line(
-    synthetic: Path, tmp_path: Path, options: list[str], said: str
-) -> None:
+def test_mistakes_are_one_line(synthetic: Path, tmp_path: Path, options: list[str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         build_path_probe.main(["--verified", str(synthetic), "--output", str(tmp_path), *options])
 

@@ -28,9 +28,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_where_hops_are_told_gold_paths_do_not_depend_on_what_is_put(
-    tmp_path: Path, searched: list[str]
-) -> None:
+def test_where_hops_are_told_gold_paths_do_not_depend_on_what_is_put(tmp_path: Path, searched: list[str]) -> None:
     kb, asked = films.written(tmp_path, 40)
     rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")
     read = rows.read()
@@ -43,9 +41,7 @@ def test_where_hops_are_told_gold_paths_do_not_depend_on_what_is_put(
     assert len(searched) == 2 * len(read)
 
 
-def test_where_they_are_not_only_what_is_put_is_searched(
-    tmp_path: Path, searched: list[str]
-) -> None:
+def test_where_they_are_not_only_what_is_put_is_searched(tmp_path: Path, searched: list[str]) -> None:
     rows = [
         {"id": f"w{n}", "question": f"who made film {n}", "answer": [f"Ana {n}"],
          "q_entity": [f"Film {n}"], "a_entity": [f"Ana {n}"],
@@ -79,9 +75,7 @@ def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("large", [1, 1 << 40])
-def test_a_graph_that_is_none_is_named(
-    large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_that_is_none_is_named(large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relation_inputs, "LARGE", large)
     kb, asked = films.written(tmp_path, 1)
     kb.write_text("Oru|by|Ana\na|b\n")

@@ -67,9 +67,7 @@ def test_as_many_of_a_hard_kind_as_said_drawn_by_the_key() -> None:
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(0, 5))
-def test_neighbours_are_of_different_questions_where_that_can_be(
-    sizes: list[int], seed: int
-) -> None:
+def test_neighbours_are_of_different_questions_where_that_can_be(sizes: list[int], seed: int) -> None:
     rows = [{"question_id": f"q{q}", "n": n} for q, size in enumerate(sizes) for n in range(size)]
     found = dealt(rows, seed, itemgetter("question_id"))
     assert sorted(map(repr, found)) == sorted(map(repr, rows))
@@ -81,9 +79,7 @@ def test_neighbours_are_of_different_questions_where_that_can_be(
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 50), max_size=40), st.integers(0, 3))
-def test_templates_held_out_take_no_more_than_their_share_of_each_hop(
-    sizes: dict[str, int], seed: int
-) -> None:
+def test_templates_held_out_take_no_more_than_their_share_of_each_hop(sizes: dict[str, int], seed: int) -> None:
     hops = {name: len(name) for name in sizes}
     out = held_out(sizes, hops, 0.25, seed)
     for number in set(hops.values()):

@@ -108,9 +108,7 @@ def test_real_questions_are_answered_by_their_gold_paths_and_weak_labels_have_th
         right = {q.id: gold[masked(q.question, q.topics)] for q in of}
         shortest = {q.id: [c.path for c in found[q.id] if c.shortest] for q in of}
         best = {q.id: settled([c.path for c in found[q.id] if c.tied], popular) for q in of}
-        assert sum(right[i] in p for i, p in shortest.items()) / len(of) >= (
-            0.93 if hops == 3 else 0.99
-        )
+        assert sum(right[i] in p for i, p in shortest.items()) / len(of) >= (0.93 if hops == 3 else 0.99)
         assert sum(map(len, shortest.values())) / len(of) <= most
         hits = sum(right[i] in p for i, p in best.items())
         assert hits / len(of) >= 0.99

@@ -94,9 +94,7 @@ def changed(accepted: Path, folder: Path, **changes: Any) -> Path:
     return file
 
 
-def test_steps_that_cite_other_passages_are_counted(
-    verified: Path, accepted: Path, tmp_path: Path
-) -> None:
+def test_steps_that_cite_other_passages_are_counted(verified: Path, accepted: Path, tmp_path: Path) -> None:
     file = changed(accepted, tmp_path, passages_sha256="0" * 64)
     found = refined(verified, file, tmp_path / "out")
     assert found["tries"] == {"of other passages (another --seed)": len(lines_of(accepted))}
@@ -114,8 +112,7 @@ def test_only_training_questions_will_do(verified: Path, accepted: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
-    [("{}\n", "line 1: is no accepted step"), ("\n[1]\n", "line 2"), ("", "holds no step")],
+    ("text", "told"), [("{}\n", "line 1: is no accepted step"), ("\n[1]\n", "line 2"), ("", "holds no step")]
 )
 def test_a_file_of_something_else_is_one_line(tmp_path: Path, text: str, told: str) -> None:
     (file := tmp_path / "steps.jsonl").write_text(text)
@@ -135,9 +132,7 @@ def test_a_file_of_something_else_is_one_line(tmp_path: Path, text: str, told: s
         ({}, "give --generator and --verifier, or --accepted"),
     ],
 )
-def test_either_the_loop_runs_or_its_steps_are_given(
-    tmp_path: Path, given: Mapping[str, str], told: str
-) -> None:
+def test_either_the_loop_runs_or_its_steps_are_given(tmp_path: Path, given: Mapping[str, str], told: str) -> None:
     options = {"--verified": str(tmp_path), "--teacher": "annotations", "--rows": "1",
                "--output": str(tmp_path / "out"), **given}  # fmt: skip
     with pytest.raises(UserError, match=told):

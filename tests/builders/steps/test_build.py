@@ -138,9 +138,7 @@ def test_prompts_are_the_loops_and_completions_parse(made: StepsBuild) -> None:
             assert (feedback.diagnosis, feedback.guidance) == (row["diagnosis"], row["guidance"])
 
 
-def test_rows_of_all_twelve_labels_are_rendered_as_the_loop_with_a_search_asks(
-    made: StepsBuild,
-) -> None:
+def test_rows_of_all_twelve_labels_are_rendered_as_the_loop_with_a_search_asks(made: StepsBuild) -> None:
     pairs = load(made, "missing_evidence_prompt_completion")
     said: set[str] = set()
     for split in ("train", "test"):
@@ -155,12 +153,8 @@ def test_rows_of_all_twelve_labels_are_rendered_as_the_loop_with_a_search_asks(
             row = rows[pair["id"]]
             passages = [Passage(p["title"], (p["text"],)) for p in row["passages"]]
             previous = [parse_step(text) for text in row["previous_steps"]]
-            asked = verifier_request(
-                row["question"], passages, previous, parse_step(row["current_step"]), True
-            )
-            assert pair["prompt"] == [
-                {"role": m.role, "content": m.content} for m in asked.messages
-            ]
+            asked = verifier_request(row["question"], passages, previous, parse_step(row["current_step"]), True)
+            assert pair["prompt"] == [{"role": m.role, "content": m.content} for m in asked.messages]
             feedback = parse_feedback(pair["completion"][0]["content"], incomplete_evidence=True)
             assert labels(True)[row["error_type"]] == feedback.error_type
             assert feedback.query == row["query"]
@@ -172,9 +166,7 @@ def test_rows_of_all_twelve_labels_are_rendered_as_the_loop_with_a_search_asks(
     assert said == set(labels(True))
     found = record(made)
     assert found["missing_evidence_prompt_sha256"] == prompt_digest(incomplete_evidence=True)
-    assert found["files"]["missing_evidence_prompt_completion"]["train"]["rows"] == len(
-        pairs["train"]
-    )
+    assert found["files"]["missing_evidence_prompt_completion"]["train"]["rows"] == len(pairs["train"])
     longest = max(
         sum(len(t["content"].encode()) + 16 for t in (*p["prompt"], *p["completion"]))
         for part in pairs.values()
@@ -214,9 +206,7 @@ def questions_of(verified: Path) -> dict[str, Any]:
     return found
 
 
-def test_nothing_leaks_into_test_nor_from_the_evaluation_sample(
-    made: StepsBuild, verified: Path
-) -> None:
+def test_nothing_leaks_into_test_nor_from_the_evaluation_sample(made: StepsBuild, verified: Path) -> None:
     documents = {id_: leakage.document(q) for id_, q in questions_of(verified).items()}
     opened = load(made)
     train, test = set(opened["train"]["question_id"]), set(opened["test"]["question_id"])
@@ -287,9 +277,7 @@ def test_steps_of_test_that_stand_in_train_are_taken_out(made: StepsBuild, tmp_p
     assert found["rows"] + found["overlap"]["steps"] == 400
     assert found["splits"]["test"]["rows"] == len(types)
     assert load(plan, "prompt_completion")["test"].num_rows == len(types)
-    train = {
-        " ".join(parse_step(t).text.casefold().split()) for t in opened["train"]["current_step"]
-    }
+    train = {" ".join(parse_step(t).text.casefold().split()) for t in opened["train"]["current_step"]}
     for text in opened["test"]["current_step"]:
         step = parse_step(text)
         same = " ".join(step.text.casefold().split()) in train
@@ -427,9 +415,7 @@ def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
     row = next(r for r in pq.read_table(file).to_pylist() if not r["noise_type"])
     question, label = step_chunks.prepared(row, "synthetic", "train", 0)
     rows = PlausibleMaker().make(question, label).rows
-    twin = replace(
-        rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic")
-    )
+    twin = replace(rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic"))
     kept, refused = step_chunks._checked([*rows, twin])
     assert {row.id for row in kept} == {row.id for row in rows[1:]}
     assert {one.reason for one in refused} == {"two labels for one step: Correct, Off-topic"}
@@ -458,10 +444,7 @@ def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"composition": Composition(1_000_000)},
-            r"1,000,000 rows are wanted, but only [\d,]+ could",
-        ),
+        ({"composition": Composition(1_000_000)}, r"1,000,000 rows are wanted, but only [\d,]+ could"),
         ({"composition": Composition(900, 900)}, r"900 questions are wanted, but only \d+"),
         ({"benchmarks": ("musique",)}, "holds no musique, only synthetic"),
         ({"version": "v9.0.0"}, r"is version v0\.1\.0, but this build is v9\.0\.0; add --version"),
@@ -469,9 +452,7 @@ def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: 
         ({"test_share": 0.0}, "a share lies between 0 and 1"),
     ],
 )
-def test_mistakes_are_user_errors(
-    made: StepsBuild, tmp_path: Path, changes: dict[str, Any], expected: str
-) -> None:
+def test_mistakes_are_user_errors(made: StepsBuild, tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
     plan = replace(made, output=tmp_path, **changes)
     with pytest.raises(UserError, match=expected):
         build(plan, PlausibleMaker(), card.files)
@@ -480,11 +461,7 @@ def test_mistakes_are_user_errors(
 
 def test_folders_that_are_no_verified_set(made: StepsBuild, verified: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no safe-verified-multihop in it"):
-        build(
-            replace(made, verified=tmp_path / "no", output=tmp_path / "o"),
-            PlausibleMaker(),
-            card.files,
-        )
+        build(replace(made, verified=tmp_path / "no", output=tmp_path / "o"), PlausibleMaker(), card.files)
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", str(verified), str(copy)], check=True)
     (file,) = (copy / VERIFIED / "data" / "synthetic_labeled").glob("train-*.parquet")
@@ -498,9 +475,7 @@ def test_folders_that_are_no_verified_set(made: StepsBuild, verified: Path, tmp_
         build(plan, PlausibleMaker(), card.files)
 
 
-def test_labels_of_other_code_are_only_a_warning(
-    made: StepsBuild, verified: Path, tmp_path: Path
-) -> None:
+def test_labels_of_other_code_are_only_a_warning(made: StepsBuild, verified: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", str(verified), str(copy)], check=True)
     file = copy / VERIFIED / "statistics" / "synthetic-train.json"

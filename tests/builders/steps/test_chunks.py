@@ -70,9 +70,7 @@ class FlakyMaker(PlausibleMaker):
         return found
 
 
-def test_a_chunk_in_which_a_request_failed_is_made_again(
-    chunk: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_chunk_in_which_a_request_failed_is_made_again(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
     maker = FlakyMaker(failures=["HTTP 500", "HTTP 503"])
     job = StepChunk("synthetic", "train", tuple(chunk), maker, 0, tmp_path)
     first, second, third, fourth = (process(job) for _ in range(4))
@@ -87,9 +85,7 @@ def test_a_chunk_in_which_a_request_failed_is_made_again(
 # Rows of refinement
 
 
-def test_refined_rows_join_those_of_their_question(
-    chunk: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_refined_rows_join_those_of_their_question(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
     row = refined(question_of(chunk[0]))
     plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
     assert plain.path != joined.path
@@ -132,16 +128,12 @@ def test_refined_rows_that_do_not_fit_are_refused(
     assert (more.position, more.reason, more.text) == (1, reason, row.step.text)
 
 
-def test_passages_drawn_with_another_seed_are_refused(
-    chunk: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_passages_drawn_with_another_seed_are_refused(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
     joined = made(chunk, tmp_path, [refined(question_of(row, seed=1)) for row in chunk])
     assert sum(one.reason == OTHER_PASSAGES for one in joined.summary.refused) == len(chunk)
 
 
-def test_a_refined_row_takes_the_place_of_the_same_made_one(
-    chunk: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_refined_row_takes_the_place_of_the_same_made_one(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
     """It is as good, and that a verifier erred on it is worth knowing."""
     plain = made(chunk, tmp_path, [])
     ideal = next(c for c in plain.summary.candidates if c.origin == "ideal")

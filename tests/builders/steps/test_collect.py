@@ -55,9 +55,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What refinement with a verifier that errs in 3 of 10 steps found."""
     output = tmp_path_factory.mktemp("refined")
-    generator, verifier = (
-        Client(open_engine(f"symbolic:error_rate=0.3,seed={seed}")) for seed in (1, 2)
-    )
+    generator, verifier = (Client(open_engine(f"symbolic:error_rate=0.3,seed={seed}")) for seed in (1, 2))
     refine(Refinement(verified, output, rows=60), generator, verifier, None)
     return output / REFINED
 
@@ -91,9 +89,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 # Refinement
 
 
-def test_as_many_refined_rows_come_out_as_are_wanted(
-    verified: Path, mined: Path, tmp_path: Path
-) -> None:
+def test_as_many_refined_rows_come_out_as_are_wanted(verified: Path, mined: Path, tmp_path: Path) -> None:
     wanted = Composition(300, 80, refined=40)
     statistics, found = built(verified, tmp_path, wanted, refined=mined)
     known = {row.id: row for row in read_refined(mined)}
@@ -105,10 +101,7 @@ def test_as_many_refined_rows_come_out_as_are_wanted(
     for row in refined:
         was = known[row["id"]]
         assert row["label"] == was.feedback.error_type
-        assert (row["diagnosis"], row["guidance"]) == (
-            was.feedback.diagnosis,
-            was.feedback.guidance,
-        )
+        assert (row["diagnosis"], row["guidance"]) == (was.feedback.diagnosis, was.feedback.guidance)
         assert row["question_id"] == was.question.id
         titles = [passage["title"] for passage in row["passages"]]
         assert titles == [passage.title for passage in was.question.passages]
@@ -136,9 +129,7 @@ def test_what_refinement_falls_short_of_is_said_and_others_stand_in(
     assert len(found) == 300
 
 
-def test_without_a_number_all_of_them_come_out_in_the_same_bytes(
-    verified: Path, mined: Path, tmp_path: Path
-) -> None:
+def test_without_a_number_all_of_them_come_out_in_the_same_bytes(verified: Path, mined: Path, tmp_path: Path) -> None:
     wanted = Composition(300, refined=None)
     _, found = built(verified, tmp_path / "one", wanted, refined=mined)
     assert sum(row["origin"] == "refined" for row in found) > 50
@@ -149,9 +140,7 @@ def test_without_a_number_all_of_them_come_out_in_the_same_bytes(
     assert plain.benchmarks["synthetic"]["refined"] == 0
 
 
-def test_rows_of_other_passages_or_questions_are_refused(
-    verified: Path, mined: Path, tmp_path: Path
-) -> None:
+def test_rows_of_other_passages_or_questions_are_refused(verified: Path, mined: Path, tmp_path: Path) -> None:
     first, *rest = read_refined(mined)
     stranger = replace(first, question=replace(first.question, id="elsewhere"))
     other = replace(first, question=replace(first.question, benchmark="musique"))
@@ -167,17 +156,14 @@ def test_rows_of_other_passages_or_questions_are_refused(
     assert reasons(tmp_path / "two")[OTHER_PASSAGES] >= 50
     few = [row for row in found if row["origin"] == "refined"]
     assert len(few) < 5
-    _, found = built(
-        verified, tmp_path / "three", Composition(20, refined=5), refined=mined, pool=5
-    )
+    _, found = built(verified, tmp_path / "three", Composition(20, refined=5), refined=mined, pool=5)
     assert reasons(tmp_path / "three")[NOT_IN_POOL] > 40
 
 
 def test_no_refined_row_of_the_evaluation_sample_comes_in(verified: Path, tmp_path: Path) -> None:
     sample = next((verified / "safe-verified-multihop/data/synthetic_eval").glob("*.parquet"))
     asked = [
-        codec.question_of(row, benchmark="synthetic", split="validation")
-        for row in pq.read_table(sample).to_pylist()
+        codec.question_of(row, benchmark="synthetic", split="validation") for row in pq.read_table(sample).to_pylist()
     ]
     step, said = Step(1, "Oru.", "Attribution"), Feedback("Off-topic", "Why.", "Then.")
     leaks = [StepRow(question, (), step, said, "refined", "someone") for question in asked]
@@ -237,10 +223,7 @@ def test_a_maker_is_checked_first_and_closed_last(verified: Path, tmp_path: Path
 
 
 def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
-    verified: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bars, "AFTER_S", 0.05)
     plan = StepsBuild(verified, tmp_path, Composition(100))
@@ -266,16 +249,11 @@ def asked_of(verified: Path) -> tuple[Pair, ...]:
     )
 
 
-def test_only_what_failed_is_asked_again(
-    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_failed_is_asked_again(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ended short, its work kept: some chunks hold refusals that are still owed."""
     truth = Truth(asked_of(verified))
     plan = StepsBuild(verified, tmp_path / "out", Composition(100_000), workers=2)
-    with (
-        MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server,
-        monkeypatch.context() as impatient,
-    ):
+    with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server, monkeypatch.context() as impatient:
         impatient.setattr(client, "TRIES", 1)
         maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "one.sqlite", open_engine))
         with pytest.raises(UserError, match="rows are wanted, but only"):
@@ -289,11 +267,7 @@ def test_only_what_failed_is_asked_again(
     assert not any(REQUEST_FAILED in found for found in statistics.refused.values())
     with MockServer(truth, port=server.port):
         clean = replace(plan, output=tmp_path / "clean")
-        build(
-            clean,
-            ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)),
-            card.files,
-        )
+        build(clean, ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)), card.files)
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 

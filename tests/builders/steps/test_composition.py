@@ -17,9 +17,7 @@ TYPES = [entry.name for entry in ERROR_TYPES]
 PAPER = {"2wikimultihopqa": (5476, 2292), "hotpotqa": (3063, 1330), "musique": (2976, 1438)}
 
 
-def pool(
-    benchmark: str, questions: int, seed: int = 1, chance: float = 0.3, refined: float = 0.0
-) -> list[Candidate]:
+def pool(benchmark: str, questions: int, seed: int = 1, chance: float = 0.3, refined: float = 0.0) -> list[Candidate]:
     rng = random.Random(seed)
     made = []
     for n in range(questions):
@@ -94,9 +92,7 @@ def test_the_order_of_the_candidates_changes_nothing() -> None:
 def test_rows_and_questions_are_exact_whatever_the_pool(data: st.DataObject) -> None:
     questions = data.draw(st.integers(1, 12))
     candidates = [
-        Candidate(
-            f"{q}-{n}", benchmark, f"q{q}", "Correct" if c == "ideal" else type_, n % 5 + 1, c
-        )
+        Candidate(f"{q}-{n}", benchmark, f"q{q}", "Correct" if c == "ideal" else type_, n % 5 + 1, c)
         for q in range(questions)
         for benchmark in [data.draw(st.sampled_from(["a", "b"]))]
         for n in range(data.draw(st.integers(1, 6)))
@@ -107,10 +103,7 @@ def test_rows_and_questions_are_exact_whatever_the_pool(data: st.DataObject) -> 
     wanted = data.draw(st.none() | st.integers(1, min(rows, questions)))
     ideal = data.draw(st.floats(0, 1))
     most = data.draw(st.integers(1, 7))
-    rows_of = {
-        key: min(n, most)
-        for key, n in Counter((c.benchmark, c.question) for c in candidates).items()
-    }
+    rows_of = {key: min(n, most) for key, n in Counter((c.benchmark, c.question) for c in candidates).items()}
     try:
         composition = Composition(rows, wanted, ideal, rows_per_question=most)
         chosen = choose(candidates, composition, seed=0)
@@ -156,10 +149,7 @@ def test_refined_rows_without_a_number_are_all_that_there_are() -> None:
 def test_a_rare_type_is_fully_used() -> None:
     """Questions that have it are drawn first."""
     common = [c for c in pool("a", 300) if c.error_type != "Logical Fallacy"]
-    rare = [
-        Candidate(f"r{n}", "a", f"a-{n}", "Logical Fallacy", 1, "injected")
-        for n in range(0, 300, 30)
-    ]
+    rare = [Candidate(f"r{n}", "a", f"a-{n}", "Logical Fallacy", 1, "injected") for n in range(0, 300, 30)]
     chosen = choose([*common, *rare], Composition(120, 60, ideal=0.1), seed=0)
     assert {c.id for c in rare} <= chosen.ids
 
@@ -201,9 +191,7 @@ def test_a_cap_that_bites_is_said() -> None:
              for q in range(10) for n in range(9)]  # fmt: skip
     chosen = choose([*rich, *plain], Composition(20, ideal=0.1, rows_per_question=2), seed=0)
     assert len(chosen.ids) == 20
-    assert chosen.shortfalls == {
-        "a": dict.fromkeys((t for t in TYPES if t != "Logical Fallacy"), 1)
-    }
+    assert chosen.shortfalls == {"a": dict.fromkeys((t for t in TYPES if t != "Logical Fallacy"), 1)}
     assert sum(c.id in chosen.ids for c in rich) == 8
 
 

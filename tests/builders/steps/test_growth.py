@@ -23,10 +23,7 @@ PAGES = (
     Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True),
     Passage("Ors Velt", ("Ors Velt was born in Oru.",), True),
 )
-PATH = (
-    Triple("Dune Rain", "director", "Ors Velt", 1),
-    Triple("Ors Velt", "place of birth", "Oru", 2),
-)
+PATH = (Triple("Dune Rain", "director", "Ors Velt", 1), Triple("Ors Velt", "place of birth", "Oru", 2))
 CHAIN = Question("q", "b", "train", "Where was its director born?", "Oru", passages=PAGES)
 PLAN = make_plan(CHAIN, PATH, PATH)
 FIRST = Step(1, "According to Passage 1, Dune Rain was directed by Ors Velt.", "Attribution")

@@ -7,16 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps import leakage
-from builders.steps.leakage import (
-    BOILERPLATE,
-    Document,
-    Index,
-    copied,
-    document,
-    groups,
-    held_out,
-    near,
-)
+from builders.steps.leakage import BOILERPLATE, Document, Index, copied, document, groups, held_out, near
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
@@ -113,9 +104,7 @@ def test_many_questions_are_grouped_by_few_comparisons(monkeypatch) -> None:  # 
     compared = []
     real = leakage.near
     monkeypatch.setattr(leakage, "near", lambda a, b: compared.append(1) or real(a, b))
-    made = {
-        str(n): document(question(str(n), words(n), words(n // 3 + 10_000))) for n in range(6000)
-    }
+    made = {str(n): document(question(str(n), words(n), words(n // 3 + 10_000))) for n in range(6000)}
     assert len(groups(made)) == 2000
     assert len(compared) < 10 * 6000
 

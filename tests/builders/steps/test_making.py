@@ -206,9 +206,7 @@ def test_an_unchanged_step_is_refused_with_its_reason() -> None:
 
 def test_what_the_checker_denies_is_refused_with_what_it_says() -> None:
     found = refused({"Off-topic": {"elsewhere": ["Next, we should see about it."]}})
-    assert {r.reason for r in found if r.error_type == "Off-topic"} == {
-        "the checker finds Inefficiency"
-    }
+    assert {r.reason for r in found if r.error_type == "Off-topic"} == {"the checker finds Inefficiency"}
 
 
 def test_a_trajectory_with_an_error_is_not_kept() -> None:

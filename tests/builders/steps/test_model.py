@@ -19,14 +19,7 @@ from hypothesis import strategies as st
 from builders.steps.making import AnnotationsMaker
 from builders.steps.model import ModelMaker as Maker
 from builders.steps.model import injection_request, known_maker, trajectory_request
-from builders.steps.replies import (
-    StepRefused,
-    as_step,
-    as_trajectory,
-    check_remarks,
-    read_injection,
-    read_trajectory,
-)
+from builders.steps.replies import StepRefused, as_step, as_trajectory, check_remarks, read_injection, read_trajectory
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
 from builders.steps.trajectories import trusted
@@ -139,9 +132,7 @@ def test_missing_evidence_is_as_the_other_teacher_makes_it(made: Callable[..., A
 
     def missing(made: list[Made]) -> list[StepRow]:
         rows = [row for m in made for row in m.rows]
-        return [
-            replace(row, teacher="") for row in rows if row.feedback.error_type == MISSING_EVIDENCE
-        ]
+        return [replace(row, teacher="") for row in rows if row.feedback.error_type == MISSING_EVIDENCE]
 
     assert missing(found) == missing(others)
     assert missing(found)
@@ -197,10 +188,7 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
         assert make(replace(maker, unverifiable=False)).rows == ()  # there is no plan to check by
     ideal = [row for row in found.rows if row.origin == "ideal"]
     assert [row.feedback.error_type for row in ideal] == [CORRECT, CORRECT]
-    assert [row.feedback.guidance for row in ideal] == [
-        "Submit what follows from that.",
-        "All is done.",
-    ]
+    assert [row.feedback.guidance for row in ideal] == ["Submit what follows from that.", "All is done."]
     injected_rows = [row for row in found.rows if row.origin == "injected"]
     assert len(injected_rows) >= 3
     types = {row.feedback.error_type for row in injected_rows}
@@ -338,9 +326,7 @@ def _two_inline(asked: Asked) -> str:
         (lambda a: " " * 100_000 + "x", {"the reply is unreadable"}),
     ],
 )  # fmt: skip
-def test_bad_injections_are_counted(
-    made: Callable[..., Any], reply: Reply, clauses: set[str]
-) -> None:
+def test_bad_injections_are_counted(made: Callable[..., Any], reply: Reply, clauses: set[str]) -> None:
     asked_of = pairs()[:4]
     found, _ = made(Truth(asked_of, injected=reply), asked_of)
     counted = reasons(found)
@@ -362,9 +348,7 @@ def test_another_error_than_the_one_asked_for_is_refused(made: Callable[..., Any
     assert not injected(found)
     clauses = set(reasons(found))
     assert "the checker finds Wrong Conclusion" in clauses
-    assert all(
-        clause.startswith(("the checker finds ", "the checker abstains")) for clause in clauses
-    )
+    assert all(clause.startswith(("the checker finds ", "the checker abstains")) for clause in clauses)
 
 
 @pytest.mark.parametrize(
@@ -386,9 +370,7 @@ def test_another_error_than_the_one_asked_for_is_refused(made: Callable[..., Any
         ({"guidance": "Read Passage 0 again."}, "the guidance cites what is not there"),
     ],
 )  # fmt: skip
-def test_remarks_that_no_verifier_should_learn(
-    made: Callable[..., Any], changes: dict[str, Any], clause: str
-) -> None:
+def test_remarks_that_no_verifier_should_learn(made: Callable[..., Any], changes: dict[str, Any], clause: str) -> None:
     asked_of = pairs()[:6]
     truth = Truth(asked_of)
     good, _ = made(truth, asked_of)
@@ -444,9 +426,7 @@ def test_a_plan_knows_a_later_result_by_any_passages_title(made: Callable[..., A
     relations = ["director", "place of birth", "country"]
     path = tuple(
         Triple(head, relation, tail, n, 0)
-        for n, (head, relation, tail) in enumerate(
-            zip(names, relations, names[1:], strict=False), 1
-        )
+        for n, (head, relation, tail) in enumerate(zip(names, relations, names[1:], strict=False), 1)
     )
     question = Question(
         "q", "musique", "train", "In which country was the director of Dune Rain born?", "Kelvia",
@@ -554,9 +534,7 @@ def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]
         assert found == plain
 
 
-def test_of_steps_without_remarks_errors_are_made_and_no_ideal_rows(
-    made: Callable[..., Any],
-) -> None:
+def test_of_steps_without_remarks_errors_are_made_and_no_ideal_rows(made: Callable[..., Any]) -> None:
     asked_of = pairs()[:3]
     truth = Truth(asked_of)
     plain, _ = made(truth, asked_of)
@@ -686,10 +664,7 @@ def test_a_model_that_obeys_them_gives_no_row(made: Callable[..., Any]) -> None:
     assert not any(m.rows for m in found)
     # Where a gold passage says the same words, the reply is taken for a quotation of them.
     why = reasons(found)
-    assert set(why) <= {
-        "the checker finds Wrong Conclusion in a Final Answer step",
-        "the reply is unreadable",
-    }
+    assert set(why) <= {"the checker finds Wrong Conclusion in a Final Answer step", "the reply is unreadable"}
     assert why.total() == 4
     found, _ = made(Truth(asked_of, injected=lambda a: obedient), asked_of)
     assert not injected(found)
@@ -705,9 +680,7 @@ JSON_LIKE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=40),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["step", "steps", "text", "plan", "diagnosis", "guidance"]), inner
-        )
+        | st.dictionaries(st.sampled_from(["step", "steps", "text", "plan", "diagnosis", "guidance"]), inner)
     ),
     max_leaves=12,
 )
@@ -725,9 +698,7 @@ def test_any_reply_is_read_or_refused(text: str) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(
-    st.text(min_size=1, max_size=120), st.sampled_from(["Attribution", "Logical", "Final Answer"])
-)
+@given(st.text(min_size=1, max_size=120), st.sampled_from(["Attribution", "Logical", "Final Answer"]))
 def test_the_checker_stands_any_step(text: str, kind: str) -> None:
     question, label = pairs()[0]
     checker = Checker(question, label.reasoning_path, label.knowledge_graph)
@@ -741,9 +712,7 @@ def test_the_checker_stands_any_step(text: str, kind: str) -> None:
 # ------------------------------------------------------------------------------ replies cut off
 
 
-def test_a_teacher_that_thinks_too_long_is_asked_again_and_owed(
-    made: Callable[..., Any],
-) -> None:
+def test_a_teacher_that_thinks_too_long_is_asked_again_and_owed(made: Callable[..., Any]) -> None:
     asked_of, truth = pairs()[:12], Truth(pairs())
     limits: Counter[int] = Counter()
 

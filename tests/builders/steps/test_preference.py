@@ -31,8 +31,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"--teacher annotations --output {folder} --workers 1".split()
     )
     build_verifier_steps.main(
-        f"--verified {folder} --teacher annotations --rows 200 --output {folder} --workers 1 "
-        "--prompts compact".split()
+        f"--verified {folder} --teacher annotations --rows 200 --output {folder} --workers 1 --prompts compact".split()
     )
     return folder / "safe-verifier-steps"
 
@@ -45,9 +44,7 @@ def asked_for(row: dict[str, Any]) -> list[dict[str, str]]:
     """What the loop sends a generator for the step of a row."""
     passages = [Passage(p["title"], (p["text"],)) for p in row["passages"]]
     previous = [*map(parse_step, row["previous_steps"])]
-    told = generator_request(
-        row["question"], passages, previous, prompt_set=PromptSet("compact")
-    ).messages
+    told = generator_request(row["question"], passages, previous, prompt_set=PromptSet("compact")).messages
     return [{"role": turn.role, "content": turn.content} for turn in told]
 
 
@@ -97,9 +94,7 @@ def test_the_record_and_the_card_count_them(steps: Path) -> None:
     pairs, told = opened(steps, "preference"), opened(steps, "kto")
     assert record["generator_prompt_sha256"] == prompt_digest(PromptSet("compact"))
     for split, found in record["preference"].items():
-        assert (
-            found["pairs"] == pairs[split].num_rows == record["files"]["preference"][split]["rows"]
-        )
+        assert found["pairs"] == pairs[split].num_rows == record["files"]["preference"][split]["rows"]
         assert found["desirable"] == sum(told[split]["label"])
         assert found["desirable"] + found["undesirable"] == told[split].num_rows
         assert found["pairs"] + found["unpaired"] == found["undesirable"]
@@ -120,10 +115,7 @@ def row(text: str, label: str, *previous: str, page: str = "Oru lies on the Vel.
 def test_what_is_right_is_known_of_the_same_place_alone() -> None:
     wrong = row("It lies on the Dol.", "Contradictory")
     right = right_steps([wrong, row("It is wide.", CORRECT, "It lies on the Vel.")])
-    assert sorted(right.values()) == [
-        "Step 1: It lies on the Vel. (Attribution)",
-        "Step 2: It is wide. (Attribution)",
-    ]
+    assert sorted(right.values()) == ["Step 1: It lies on the Vel. (Attribution)", "Step 2: It is wide. (Attribution)"]
     mined = replace(row("It is old.", CORRECT, "It lies on the Dol."), origin="refined")
     assert [*right_steps([mined]).values()] == ["Step 2: It is old. (Attribution)"]
     elsewhere = row("It lies on the Dol.", "Contradictory", page="Oru lies on the Dol.")

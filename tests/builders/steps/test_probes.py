@@ -106,9 +106,5 @@ def test_one_label_is_no_task() -> None:
 
 
 def test_aims_are_those_of_the_design() -> None:
-    assert [(kind.aim, kind.balanced) for kind in KINDS] == [
-        (0.5, False),
-        (0.62, False),
-        (0.4, True),
-    ]
+    assert [(kind.aim, kind.balanced) for kind in KINDS] == [(0.5, False), (0.62, False), (0.4, True)]
     assert FOLDS == 5

@@ -78,12 +78,7 @@ def test_compact_rows_are_briefly_worded(early: Path, verified: Path) -> None:
     for folder in (early, paper):
         rows = [row for split in ("train", "test") for row in rows_of(folder, "steps", split)]
         steps = [row["current_step"] for row in rows if "####" not in row["current_step"]]
-        sizes.append(
-            (
-                sum(map(len, steps)) / len(steps),
-                sum(len(row["guidance"]) for row in rows) / len(rows),
-            )
-        )
+        sizes.append((sum(map(len, steps)) / len(steps), sum(len(row["guidance"]) for row in rows) / len(rows)))
         assert len({row["error_type"] for row in rows}) >= 9
     (step, guidance), (longer_step, longer_guidance) = sizes
     assert step < 0.75 * longer_step

@@ -11,9 +11,7 @@ from safe_stepwise.store.codec import label_row, question_row
 
 def row(gold: set[int], total: int = 20, title: str = "Oru") -> dict[str, Any]:
     """Passages that all share a title, as MuSiQue's may; ``gold`` counts from 1."""
-    passages = tuple(
-        Passage(title, (f"This is passage {n}.",), n in gold) for n in range(1, total + 1)
-    )
+    passages = tuple(Passage(title, (f"This is passage {n}.",), n in gold) for n in range(1, total + 1))
     path = tuple(Triple("a", f"in {n}", "b", n) for n in sorted(gold))
     graph = (*path, Triple("a", "nowhere", "b", None))
     hops = tuple(Hop("a >> in", "b", n) for n in sorted(gold))

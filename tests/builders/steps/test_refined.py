@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from builders.steps.refined import line_of, read_refined
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import (
-    Feedback,
-    Hop,
-    Passage,
-    Question,
-    Step,
-    SupportingFact,
-    Triple,
-)
+from safe_stepwise.records import Feedback, Hop, Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.taxonomy import labels
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -34,16 +26,12 @@ QUESTIONS = st.builds(
     aliases=st.lists(TEXT, max_size=2).map(tuple),
     kind=TEXT,
     hops=st.integers(0, 4),
-    passages=st.lists(
-        st.builds(Passage, TEXT, st.lists(TEXT, max_size=2).map(tuple), st.booleans()), max_size=2
-    ).map(tuple),
-    supporting_facts=st.lists(st.builds(SupportingFact, TEXT, st.integers(0, 9)), max_size=2).map(
+    passages=st.lists(st.builds(Passage, TEXT, st.lists(TEXT, max_size=2).map(tuple), st.booleans()), max_size=2).map(
         tuple
     ),
+    supporting_facts=st.lists(st.builds(SupportingFact, TEXT, st.integers(0, 9)), max_size=2).map(tuple),
     evidence=st.lists(st.builds(Triple, TEXT, TEXT, TEXT), max_size=2).map(tuple),
-    decomposition=st.lists(
-        st.builds(Hop, TEXT, TEXT, st.none() | st.integers(1, 9)), max_size=2
-    ).map(tuple),
+    decomposition=st.lists(st.builds(Hop, TEXT, TEXT, st.none() | st.integers(1, 9)), max_size=2).map(tuple),
 )
 
 

@@ -56,9 +56,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def mined(
-    verified: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, RefinementStatistics]:
+def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RefinementStatistics]:
     output = tmp_path_factory.mktemp("refined")
     return output, run(verified, output)
 
@@ -105,9 +103,7 @@ def test_the_mining_rate_is_what_was_put_in(mined: tuple[Path, RefinementStatist
     assert all(0 < c["mining_rate"] <= 1 for c in found.clusters)
 
 
-def test_rows_have_the_checkers_label(
-    mined: tuple[Path, RefinementStatistics], verified: Path
-) -> None:
+def test_rows_have_the_checkers_label(mined: tuple[Path, RefinementStatistics], verified: Path) -> None:
     by_question = {checker.question.id: checker for checker in checkers(verified)}
     found = read_refined(mined[0] / REFINED)
     assert len(found) == len({row.id for row in found}) == 60
@@ -136,9 +132,7 @@ def test_families_take_turns_and_patterns_within_them() -> None:
     step, verdict = Step(1, "x", "Logical"), Feedback("Correct", "", "")
     patterns = [Pattern("a", "b", "Logical", kind) for kind in ("x", "x", "x", "y", "z")]
     cases = [
-        Case(
-            question, (), replace(step, text=f"{n}"), verdict, pattern, "other"[: pattern[3] > "y"]
-        )
+        Case(question, (), replace(step, text=f"{n}"), verdict, pattern, "other"[: pattern[3] > "y"])
         for n, pattern in enumerate(patterns)
     ]
     assert [case.step.text for case in in_turn(cases)] == ["0", "4", "3", "1", "2"]
@@ -173,9 +167,7 @@ def test_a_question_that_fails_is_told_with_its_reason(verified: Path, tmp_path:
     assert "failed" not in mining(plan, replace(found, last_failure="", questions={"run": 3}))
 
 
-def test_nothing_like_the_evaluation_is_mined(
-    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_like_the_evaluation_is_mined(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same question under another id counts, too."""
     drawn = [checker.question for checker in checkers(verified)]
     copies = [replace(drawn[0], id="another"), drawn[1]]
@@ -189,9 +181,7 @@ def test_nothing_like_the_evaluation_is_mined(
 # ------------------------------------------------------------------------------ teachers, resuming
 
 
-def test_a_teacher_that_the_checker_does_not_bear_out_is_refused(
-    verified: Path, tmp_path: Path
-) -> None:
+def test_a_teacher_that_the_checker_does_not_bear_out_is_refused(verified: Path, tmp_path: Path) -> None:
     found = run(verified, tmp_path, teacher="symbolic:error_rate=0.4,seed=5", limit=60)
     refused = found.refused["teacher and checker differ"]
     assert refused > 10
@@ -238,9 +228,7 @@ def test_a_teacher_that_quotes_what_it_was_shown_is_refused(verified: Path, tmp_
 def undoubted(found: RefinementStatistics) -> dict[str, int]:
     """The refusals for what a teacher said, not for what it was never asked."""
     return {
-        reason: number
-        for reason, number in found.refused.items()
-        if not reason.startswith((IDEAL_STEP, NO_WITNESS))
+        reason: number for reason, number in found.refused.items() if not reason.startswith((IDEAL_STEP, NO_WITNESS))
     }
 
 
@@ -275,9 +263,7 @@ class Counted(MockEngine):
         return await self.inner.generate(requests)
 
 
-def test_a_killed_run_goes_on_from_the_cache_to_the_same_bytes(
-    verified: Path, tmp_path: Path
-) -> None:
+def test_a_killed_run_goes_on_from_the_cache_to_the_same_bytes(verified: Path, tmp_path: Path) -> None:
     def attempt(name: str, calls: list[int], last: int, cache: ResponseCache) -> bytes:
         plan = Refinement(verified, tmp_path / name, rows=10, limit=20, at_once=5)
         clients = [Client(Counted(spec, calls, last), cache) for spec in (GENERATOR, POOR)]
@@ -341,9 +327,7 @@ def test_the_command_prints_the_mining_rate(
         ({"verified": "/nowhere"}, "no safe-verified-multihop in it"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    verified: Path, tmp_path: Path, changes: dict[str, str], reason: str
-) -> None:
+def test_mistakes_are_told_in_one_line(verified: Path, tmp_path: Path, changes: dict[str, str], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         refine_verifier_steps.main(arguments(verified, tmp_path / "out", **changes))
 
@@ -357,9 +341,7 @@ def test_only_training_questions_will_do(tmp_path: Path) -> None:
         run(tmp_path, tmp_path / "out")
 
 
-def test_the_columns_of_a_line_are_those_of_the_verified_set(
-    mined: tuple[Path, RefinementStatistics],
-) -> None:
+def test_the_columns_of_a_line_are_those_of_the_verified_set(mined: tuple[Path, RefinementStatistics]) -> None:
     line = json.loads((mined[0] / REFINED).read_text().split("\n")[0])
     assert set(line["question"]) == set(features.question_features())
 

@@ -22,10 +22,7 @@ CHAIN = Question(
     "q", "musique", "train", "Where was the director of Dune Rain born?", "Oru",
     passages=(FILM, OTHER, MAN),
 )  # fmt: skip
-PATH = (
-    Triple("Dune Rain", "director", "Ors Velt", 1),
-    Triple("Ors Velt", "place of birth", "Oru", 3),
-)
+PATH = (Triple("Dune Rain", "director", "Ors Velt", 1), Triple("Ors Velt", "place of birth", "Oru", 3))
 
 
 def steps(*said: tuple[str, StepKind]) -> tuple[Step, ...]:
@@ -101,8 +98,7 @@ def test_a_plan_tells_what_only_a_later_step_finds() -> None:
 def test_values_of_coming_steps_are_secrets_their_subjects_are_not() -> None:
     question = replace(CHAIN, answer="Kelvia", passages=(FILM, MAN, OTHER))
     coming = steps(
-        ("According to Passage 2, Ors Velt was born in Oru.", "Attribution"),
-        ("####ANSWER: Kelvia", "Final Answer"),
+        ("According to Passage 2, Ors Velt was born in Oru.", "Attribution"), ("####ANSWER: Kelvia", "Final Answer")
     )
     assert not foretells(question, (), coming, "Next, read about Ors Velt.")
     assert foretells(question, (), coming, "Next, find that it was Oru.")

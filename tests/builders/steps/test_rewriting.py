@@ -17,16 +17,7 @@ from hypothesis import strategies as st
 
 from builders.steps.questions import open_verified
 from builders.steps.replies import StepRefused, Written
-from builders.steps.rewriting import (
-    ELSEWHERE,
-    REAL,
-    SAME,
-    Rewriter,
-    checkers_of,
-    kept,
-    places,
-    rewriting_request,
-)
+from builders.steps.rewriting import ELSEWHERE, REAL, SAME, Rewriter, checkers_of, kept, places, rewriting_request
 from builders.steps.rows import StepRow
 from builders.steps.statistics import Rewording
 from builders.verified.teachers.llm import LLMTeachers
@@ -47,10 +38,7 @@ CHAIN = Question(
     "q", "musique", "train", "Where was the director of Dune Rain born?", "Oru",
     passages=(FILM, OTHER, MAN),
 )  # fmt: skip
-PATH = (
-    Triple("Dune Rain", "director", "Ors Velt", 1),
-    Triple("Ors Velt", "place of birth", "Oru", 3),
-)
+PATH = (Triple("Dune Rain", "director", "Ors Velt", 1), Triple("Ors Velt", "place of birth", "Oru", 3))
 CHECKER = Checker(CHAIN, PATH, PATH)
 SOUND = Step(1, "According to Passage 1, Dune Rain was directed by Ors Velt.", "Attribution")
 WRONG = Step(1, "According to Passage 1, Dune Rain was directed by Ana Vorr.", "Attribution")
@@ -60,23 +48,17 @@ ANSWER = "Submit it as ####ANSWER: <answer>, once Step 1 is right."
 
 def row(step: Step, label: str, diagnosis: str, guidance: str) -> StepRow:
     said = Feedback(label, diagnosis, guidance)
-    return StepRow(
-        CHAIN, (), step, said, "ideal" if label == "Correct" else "injected", "annotations"
-    )
+    return StepRow(CHAIN, (), step, said, "ideal" if label == "Correct" else "injected", "annotations")
 
 
 RIGHT = row(SOUND, "Correct", "Passage 1 states this of Ors Velt.", "Find where Ors Velt was born.")
-FALSE = row(
-    WRONG, "Contradictory", "Passage 1 names Ors Velt, not Ana Vorr.", "Read Passage 1 again."
-)
+FALSE = row(WRONG, "Contradictory", "Passage 1 names Ors Velt, not Ana Vorr.", "Read Passage 1 again.")
 
 
 def after(one: StepRow, step: str = "", diagnosis: str = "", guidance: str = "") -> StepRow | str:
     """The row after a rewording; what is not given is as it was."""
     said = Written(
-        step or format_step(one.step),
-        diagnosis or one.feedback.diagnosis,
-        guidance or one.feedback.guidance,
+        step or format_step(one.step), diagnosis or one.feedback.diagnosis, guidance or one.feedback.guidance
     )
     try:
         return kept(one, CHECKER, said, "t")
@@ -200,9 +182,7 @@ def test_rows_come_back_in_their_order_and_are_counted(reword: Callable[..., Any
 
 
 def test_two_rows_never_become_one(reword: Callable[..., Any]) -> None:
-    other = replace(
-        RIGHT, step=replace(SOUND, text="Passage 1 states that Ors Velt directed Dune Rain.")
-    )
+    other = replace(RIGHT, step=replace(SOUND, text="Passage 1 states that Ors Velt directed Dune Rain."))
     one = format_step(SOUND)
 
     def alike(body: Mapping[str, Any]) -> str:
@@ -297,16 +277,13 @@ def test_chosen_rows_are_reworded_and_all_is_said(
 ) -> None:
     plain = tmp_path / "plain"
     build_verifier_steps.main(
-        f"--verified {verified} --teacher annotations --rows 60 --output {plain} "
-        "--workers 1".split()
+        f"--verified {verified} --teacher annotations --rows 60 --output {plain} --workers 1".split()
     )
     with MockServer(faithful) as server:
         out = tmp_path / "out"
         build_verifier_steps.main(arguments(verified, out, server.spec))
         requests = server.asked.total()
-    record = json.loads(
-        (out / "safe-verifier-steps" / "statistics" / "verifier_steps.json").read_text()
-    )
+    record = json.loads((out / "safe-verifier-steps" / "statistics" / "verifier_steps.json").read_text())
     told, made = record["rewording"], steps_of(out)
     teachers = Counter(row["teacher"] for row in made)
     assert len(made) == told["rows"] == 60
@@ -342,10 +319,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(verified: Path, tmp_path: Path) 
 
 
 def test_what_failed_is_asked_again_by_the_same_command(
-    verified: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     with MockServer(faithful, fault_rate=0.3, faults=("500",)) as server:
@@ -373,13 +347,9 @@ def test_what_failed_is_asked_again_by_the_same_command(
          "no server answers there"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_in_one_line(
-    verified: Path, tmp_path: Path, options: str, reason: str
-) -> None:
+def test_mistakes_are_told_in_one_line(verified: Path, tmp_path: Path, options: str, reason: str) -> None:
     with pytest.raises(UserError, match=reason) as raised:
-        build_verifier_steps.main(
-            f"--verified {verified} --rows 9 --output {tmp_path} {options}".split()
-        )
+        build_verifier_steps.main(f"--verified {verified} --rows 9 --output {tmp_path} {options}".split())
     assert "\n" not in str(raised.value)
 
 

@@ -9,14 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders.steps.rows import StepRow
-from builders.steps.skeletons import (
-    MASK,
-    Variety,
-    common_diagnoses,
-    skeleton,
-    unseen,
-    varieties,
-)
+from builders.steps.skeletons import MASK, Variety, common_diagnoses, skeleton, unseen, varieties
 from safe_stepwise.records import Feedback, Question, Step, StepKind
 from tests.growth import too_slow
 
@@ -81,9 +74,7 @@ def test_what_is_masked(text: str, expected: str) -> None:
     assert skeleton(text) == expected
 
 
-def row(
-    text: str, diagnosis: str = "So.", type_: str = "Correct", kind: StepKind = "Logical"
-) -> StepRow:
+def row(text: str, diagnosis: str = "So.", type_: str = "Correct", kind: StepKind = "Logical") -> StepRow:
     question = Question("q", "b", "train", "Who?", "Oru")
     said = Feedback(type_, diagnosis, "Go on.")
     return StepRow(question, (), Step(1, text, kind), said, "ideal", "hand")

@@ -45,9 +45,7 @@ def family(said: str, label: str, text: str, kind: StepKind, plan: Plan = CHAIN)
         (UNREAD, "Wrong Conclusion", "Final Answer", "no verdict"),
     ],
 )
-def test_a_pair_of_labels_has_its_weakness(
-    said: str, label: str, kind: StepKind, expected: str
-) -> None:
+def test_a_pair_of_labels_has_its_weakness(said: str, label: str, kind: StepKind, expected: str) -> None:
     assert family(said, label, "Oru is a town.", kind) == expected
 
 

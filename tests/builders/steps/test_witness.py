@@ -17,19 +17,14 @@ from safe_stepwise.records import Passage, Question, Step, StepKind, SupportingF
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.taxonomy import labels
 
-FILM = Passage(
-    "Dune Rain", ("Dune Rain is a film of 1931 directed by Ors Velt.", "It has 12 songs."), True
-)
+FILM = Passage("Dune Rain", ("Dune Rain is a film of 1931 directed by Ors Velt.", "It has 12 songs."), True)
 MAN = Passage("Ors Velt", ("Ors Velt was born in Oru on 3 May 1901.", "He kept 40 bees."), True)
 OTHER = Passage("Ana Vorr", ("Ana Vorr was born in Marn.",))
 CHAIN = Question(
     "q", "musique", "train", "Where was the director of Dune Rain born?", "Oru",
     passages=(FILM, OTHER, MAN),
 )  # fmt: skip
-PATH = (
-    Triple("Dune Rain", "director", "Ors Velt", 1),
-    Triple("Ors Velt", "place of birth", "Oru", 3),
-)
+PATH = (Triple("Dune Rain", "director", "Ors Velt", 1), Triple("Ors Velt", "place of birth", "Oru", 3))
 PLAN = make_plan(CHAIN, PATH, PATH)
 
 ONE = "According to Passage 1, Dune Rain was directed by Ors Velt."
@@ -41,18 +36,12 @@ TOLD = Question(
     passages=(FILM, OTHER, MAN),
     supporting_facts=(SupportingFact("Dune Rain", 0), SupportingFact("Ors Velt", 0)),
 )  # fmt: skip
-TOLD_PATH = (
-    Triple("Dune Rain", "names", "Ors Velt", 1, 0),
-    Triple("Ors Velt", "names", "3 May 1901", 3, 0),
-)
+TOLD_PATH = (Triple("Dune Rain", "names", "Ors Velt", 1, 0), Triple("Ors Velt", "names", "3 May 1901", 3, 0))
 TOLD_PLAN = make_plan(TOLD, TOLD_PATH, TOLD_PATH)
 
 
 def found(
-    text: str,
-    *before: str,
-    kind: StepKind = "Attribution",
-    of: tuple[Question, Plan] = (CHAIN, PLAN),
+    text: str, *before: str, kind: StepKind = "Attribution", of: tuple[Question, Plan] = (CHAIN, PLAN)
 ) -> set[str]:
     """The labels that the witness bears out."""
     kinds: list[StepKind] = ["Logical" if "answer is" in one else "Attribution" for one in before]
@@ -93,9 +82,7 @@ def test_sound_steps_are_correct_and_nothing_else() -> None:
         ("Wrong Conclusion", "####ANSWER: Oru", (ONE,), "Final Answer"),
     ],
 )  # fmt: skip
-def test_each_error_has_its_rule(
-    label: str, text: str, before: tuple[str, ...], kind: StepKind
-) -> None:
+def test_each_error_has_its_rule(label: str, text: str, before: tuple[str, ...], kind: StepKind) -> None:
     said = found(text, *before, kind=kind)
     assert label in said
     assert "Correct" not in said
@@ -120,20 +107,13 @@ def test_what_a_comparison_could_answer_is_never_inefficiency() -> None:
         Passage("Dune Rain", ("Dune Rain is a film of 1931.",), True),
         Passage("Red Ford", ("Red Ford is a film of 1940.",), True),
     )
-    path = (
-        Triple("Dune Rain", "publication date", "1931", 1),
-        Triple("Red Ford", "publication date", "1940", 2),
-    )
+    path = (Triple("Dune Rain", "publication date", "1931", 1), Triple("Red Ford", "publication date", "1940", 2))
     question = Question(
         "c", "2wikimultihopqa", "train", "Which film came out first, Dune Rain or Red Ford?",
         "Dune Rain", kind="comparison", passages=pages, evidence=path,
     )  # fmt: skip
     plan = make_plan(question, path, path)
-    for text in (
-        "It is Dune Rain.",
-        "It is Red Ford.",
-        "Red Ford it must be, by all that is said.",
-    ):
+    for text in ("It is Dune Rain.", "It is Red Ford.", "Red Ford it must be, by all that is said."):
         assert "Inefficiency" not in found(text, kind="Logical", of=(question, plan))
 
 

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from builders.paths import metaqa
 from builders.paths.weak import explore
-from builders.synthetic.films import (
-    Films,
-    film_questions,
-    film_triples,
-    templates,
-    write_films,
-)
+from builders.synthetic.films import Films, film_questions, film_triples, templates, write_films
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.graphs.triples import NamedTriple, read_triples
@@ -47,10 +41,7 @@ def test_answers_are_what_the_path_leads_to(world: Films) -> None:
     assert len({each.question for each in asked}) == len(asked) == world.questions
     for each in asked:
         assert set(each.answers) == walked(triples, each.topic, each.path) != set()
-        assert (
-            masked(each.question, [each.topic]).replace("[topic]", "{x}")
-            in (templates()[each.path])
-        )
+        assert masked(each.question, [each.topic]).replace("[topic]", "{x}") in (templates()[each.path])
 
 
 @settings(max_examples=25)

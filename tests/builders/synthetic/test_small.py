@@ -15,9 +15,7 @@ from safe_stepwise.records import NoiseType, Question
 
 
 @cache
-def made(
-    split: str, noise: float = 0.0, passages: int = 5
-) -> tuple[tuple[Question, NoiseType], ...]:
+def made(split: str, noise: float = 0.0, passages: int = 5) -> tuple[tuple[Question, NoiseType], ...]:
     return tuple(generate(SmallSpec(400, 3, noise, "plain", passages), split=split))
 
 
@@ -28,9 +26,7 @@ def test_rows_are_short(passages: int) -> None:
         assert all(len(page.sentences) == 1 for page in question.passages)
         assert question.hops in (2, 3)
         assert len({page.title for page in question.passages}) == passages
-    texts = [
-        page.text for question, _ in made("train", 0.3, passages) for page in question.passages
-    ]
+    texts = [page.text for question, _ in made("train", 0.3, passages) for page in question.passages]
     assert sum(map(len, texts)) / len(texts) < 45
 
 

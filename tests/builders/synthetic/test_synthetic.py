@@ -342,12 +342,8 @@ def test_external_knowledge_names_both_ends_without_the_relation() -> None:
 def test_confused_rows_hold_two_namesakes() -> None:
     for question in rows("entity_confusion"):
         text = gold_text(question)
-        names = [base(t.head) for t in question.evidence] + [
-            base(t.tail) for t in question.evidence
-        ]
-        spelled = {
-            name: set(re.findall(re.escape(name) + EPITHET_OR_PLACE, text)) for name in names
-        }
+        names = [base(t.head) for t in question.evidence] + [base(t.tail) for t in question.evidence]
+        spelled = {name: set(re.findall(re.escape(name) + EPITHET_OR_PLACE, text)) for name in names}
         two_spellings = any(len(found) > 1 for found in spelled.values())
         apart = remarks("apart hatnote", "apart remark")
         told = [s for _, p in question.gold for s in p.sentences if apart.fullmatch(s)]
@@ -373,9 +369,7 @@ def test_a_confused_relative_is_told_apart_by_trade_or_century() -> None:
     assert checked > 3
 
 
-EPITHET_OR_PLACE = (
-    r"( the Elder| the Younger| Sr\.| Jr\.|(?:, | \(| in )\S+ (?:Province|County|Region|District))?"
-)
+EPITHET_OR_PLACE = r"( the Elder| the Younger| Sr\.| Jr\.|(?:, | \(| in )\S+ (?:Province|County|Region|District))?"
 
 
 def test_wrong_answers_contradict_the_text() -> None:
@@ -430,9 +424,7 @@ def test_namesake_films_lead_to_different_answers() -> None:
 def test_people_meet_their_contemporaries_only() -> None:
     met = [
         abs(start_year(person) - start_year(other))
-        for person in make_world(
-            Random("contemporaries"), partial(write_article, [writer("plain")])
-        ).by_kind["person"]
+        for person in make_world(Random("contemporaries"), partial(write_article, [writer("plain")])).by_kind["person"]
         for other in person.facts["_near"]
         if isinstance(other, Entity) and other.kind == "person"
     ]

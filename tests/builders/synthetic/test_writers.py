@@ -107,9 +107,7 @@ def only(kind: str, facts: list[str]) -> dict[str, Any]:
          "opening town: no wording does without a fact"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_amiss_is_refused_in_one_line(
-    tmp_path: Path, file: object, reason: str
-) -> None:
+def test_a_file_that_is_amiss_is_refused_in_one_line(tmp_path: Path, file: object, reason: str) -> None:
     path = tmp_path / "new.yaml"
     path.write_text(yaml.safe_dump(file), encoding="utf-8")
     with pytest.raises(UserError) as refused:

@@ -87,11 +87,7 @@ def hotpot_plan(plan: Build, rows: list[Any], **changes: Any) -> Build:
 def test_every_config_opens_and_agrees(plan: Build) -> None:
     made = build(plan, CARDS)
     folder = str(plan.output / VERIFIED)
-    assert set(get_dataset_config_names(folder)) == {
-        "synthetic",
-        "synthetic_labeled",
-        "synthetic_eval",
-    }
+    assert set(get_dataset_config_names(folder)) == {"synthetic", "synthetic_labeled", "synthetic_eval"}
     rows = load(plan, VERIFIED, "synthetic")["validation"]
     labeled = load(plan, VERIFIED, "synthetic_labeled")["validation"]
     sample = load(plan, VERIFIED, "synthetic_eval")["test"]
@@ -107,8 +103,7 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
     assert labels["question_sha256"] == hashes
     for row, question in zip(labeled, questions, strict=True):
         assert codec.question_of(row, benchmark="synthetic", split="validation") == replace(
-            question,
-            evidence=tuple(replace(t, passage=None, sentence=None) for t in question.evidence),
+            question, evidence=tuple(replace(t, passage=None, sentence=None) for t in question.evidence)
         )
     type_ = labeled.features["noise_type"].int2str
     types = [type_(number) for number in labeled["noise_type"]]
@@ -127,10 +122,7 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
 
 def test_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     """Sets of strings are ordered anew in each process; none may decide what is written."""
-    pages = [
-        [f"Town {n}", [f"Town {n} lies in Marn near Oru.", " Po Vel and Ana Vorr met in Lo."]]
-        for n in range(8)
-    ]
+    pages = [[f"Town {n}", [f"Town {n} lies in Marn near Oru.", " Po Vel and Ana Vorr met in Lo."]] for n in range(8)]
     rows = [
         row | {"context": [*row["context"], *pages],
                "supporting_facts": [*row["supporting_facts"], *([t, 0] for t, _ in pages)]}
@@ -167,9 +159,7 @@ def test_a_long_split_has_several_files(plan: Build, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parquet, "ROWS_PER_FILE", 21)
     build(plan, CARDS)
     folder = plan.output / NOISE_LABELS / "data" / "synthetic"
-    assert sorted(file.name for file in folder.iterdir()) == [
-        f"validation-0000{n}-of-00003.parquet" for n in range(3)
-    ]
+    assert sorted(file.name for file in folder.iterdir()) == [f"validation-0000{n}-of-00003.parquet" for n in range(3)]
     assert load(plan, NOISE_LABELS, "synthetic")["validation"].num_rows == 60
 
 
@@ -238,10 +228,7 @@ def sample_row(id_: str, passages: int, gold: int) -> dict[str, Any]:
     numbers = range(1, passages + 1)
     return {
         "id": id_,
-        "passages": [
-            {"title": f"P{n}", "sentences": [f"S{n}"], "is_gold": n > passages - gold}
-            for n in numbers
-        ],
+        "passages": [{"title": f"P{n}", "sentences": [f"S{n}"], "is_gold": n > passages - gold} for n in numbers],
         "decomposition": [{"question": "q", "answer": "a", "passage": n} for n in numbers],
     }
 
@@ -306,10 +293,7 @@ def test_builds_of_splits_and_benchmarks_accumulate(plan: Build) -> None:
     data = {name: content for name, content in kept.items() if "README" not in name}
     assert data.items() <= now.items()
     labels = load(plan, NOISE_LABELS, "synthetic")
-    assert {split: rows.num_rows for split, rows in labels.items()} == {
-        "train": 60,
-        "validation": 60,
-    }
+    assert {split: rows.num_rows for split, rows in labels.items()} == {"train": 60, "validation": 60}
     assert load(plan, NOISE_LABELS, "hotpotqa")["train"].num_rows == 3
     card = (plan.output / VERIFIED / "README.md").read_text(encoding="utf-8")
     assert "| hotpotqa | train | 3 |" in card
@@ -526,9 +510,7 @@ REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA", "../shared/data"))
 def test_every_real_row_is_found_by_its_id(plan: Build, benchmark: str, split: str) -> None:
     file = REAL_DATA / f"{benchmark}_{split}.jsonl"
     split = {"dev": "validation"}.get(split, split)
-    real = Build(
-        benchmark, str(file), split, plan.output, AnnotationsTeacher, keep_rejects=True, workers=1
-    )
+    real = Build(benchmark, str(file), split, plan.output, AnnotationsTeacher, keep_rejects=True, workers=1)
     made = build(real, CARDS)
     given = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     ids = [row.get("_id") or row["id"] for row in given]

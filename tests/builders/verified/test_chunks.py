@@ -29,9 +29,7 @@ class SilentTeacher(AnnotationsTeacher):
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         return ()
 
-    async def glean(
-        self, question: Question, passage: int, known: tuple[Triple, ...]
-    ) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         return ()
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
@@ -150,17 +148,12 @@ def test_a_fault_names_the_row_and_leaves_no_shard(job: Chunk) -> None:
     assert list(job.folder.iterdir()) == []
 
 
-def run(
-    jobs: Iterable[Chunk], workers: int
-) -> Generator[tuple[Chunk, Shard[Verified]], None, None]:
+def run(jobs: Iterable[Chunk], workers: int) -> Generator[tuple[Chunk, Shard[Verified]], None, None]:
     return in_order(process, jobs, workers=workers, own_processes=True)
 
 
 def synthetic_jobs(job: Chunk) -> list[Chunk]:
-    return [
-        replace(job, benchmark="synthetic", start=start, rows=Synthetic(SPEC, 10))
-        for start in range(0, 60, 10)
-    ]
+    return [replace(job, benchmark="synthetic", start=start, rows=Synthetic(SPEC, 10)) for start in range(0, 60, 10)]
 
 
 def test_results_come_in_order_for_any_number_of_workers(job: Chunk, tmp_path: Path) -> None:

@@ -46,9 +46,7 @@ def test_a_verified_folder_gives_its_sample(verified: Path) -> None:
     found = read(str(verified))
     (file,) = (verified / "safe-verified-multihop" / "data" / "synthetic_eval").iterdir()
     rows = pq.read_table(file).to_pylist()
-    expected = tuple(
-        codec.question_of(row, benchmark="synthetic", split="validation") for row in rows
-    )
+    expected = tuple(codec.question_of(row, benchmark="synthetic", split="validation") for row in rows)
     assert found.questions == expected
     assert len(expected) == 20
     inner = read(str(verified / "safe-verified-multihop"), ["synthetic"], limit=5)
@@ -176,8 +174,7 @@ def test_without_a_drawn_gold_passage(tmp_path: Path) -> None:
     pages = (Passage("A", ("a",), True), Passage("B", ("b",)), Passage("C", ("c",), True))
     asked = replace(asked, passages=(*pages, Passage("D", ("d",))))
     left = Counter(
-        "".join(page.title for page in without_drawn_gold(replace(asked, id=str(n))).passages)
-        for n in range(100)
+        "".join(page.title for page in without_drawn_gold(replace(asked, id=str(n))).passages) for n in range(100)
     )
     assert set(left) == {"ABD", "BCD"}
     assert min(left.values()) > 30

@@ -6,15 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified import features
-from safe_stepwise.records import (
-    NOISE_TYPES,
-    Hop,
-    Label,
-    Passage,
-    Question,
-    SupportingFact,
-    Triple,
-)
+from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, SupportingFact, Triple
 from safe_stepwise.store.codec import label_of, label_row, question_of, question_row
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -65,9 +57,7 @@ def test_label_row_reads_back_by_name() -> None:
     assert columns["noise_type"].int2str(row["noise_type"]) == "wrong_answer"
     assert row["unverifiable"] is True
     assert label_of(row).confidence == 0.85
-    assert row["reasoning_path"] == [
-        {"head": "Oru", "relation": "country", "tail": "Marn", "passage": 2}
-    ]
+    assert row["reasoning_path"] == [{"head": "Oru", "relation": "country", "tail": "Marn", "passage": 2}]
     assert row["knowledge_graph"][1]["passage"] is None
     assert row["knowledge_graph"][0]["sentence"] == 0
 

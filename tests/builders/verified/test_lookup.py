@@ -42,9 +42,7 @@ def shown(question: Question, number: int, page: Passage) -> Question:
     return replace(question, passages=(*pages[:number], page, *pages[number + 1 :]), evidence=())
 
 
-def test_a_value_that_a_passage_was_given_is_the_annotations_too(
-    verified: Path, question: Question
-) -> None:
+def test_a_value_that_a_passage_was_given_is_the_annotations_too(verified: Path, question: Question) -> None:
     value = question.evidence[-1].tail
     numbers = [n for n, p in enumerate(question.passages) if p.is_gold and value in p.text]
     page = question.passages[numbers[0]]
@@ -55,9 +53,7 @@ def test_a_value_that_a_passage_was_given_is_the_annotations_too(
     assert found.evidence[0] == question.evidence[0]
 
 
-def test_a_passage_whose_last_sentence_is_empty_is_the_same_in_a_row(
-    tmp_path: Path, question: Question
-) -> None:
+def test_a_passage_whose_last_sentence_is_empty_is_the_same_in_a_row(tmp_path: Path, question: Question) -> None:
     """As a row of HotpotQA may have it; the row's text then ends in a space."""
     pages = tuple(replace(p, sentences=(*p.sentences, "")) for p in question.passages)
     file = tmp_path / "rows.jsonl"
@@ -78,9 +74,7 @@ def test_a_passage_whose_last_sentence_is_empty_is_the_same_in_a_row(
     assert other.evidence[-1].tail == "Another One"
 
 
-def test_a_passage_of_another_question_stands_where_it_is_shown(
-    verified: Path, question: Question
-) -> None:
+def test_a_passage_of_another_question_stands_where_it_is_shown(verified: Path, question: Question) -> None:
     (found,) = annotated([shown(question, 0, Passage("Of another", ("It is so.",)))], verified)
     assert found.passages[0].title == "Of another"
     assert found.passages[1:] == question.passages[1:]

@@ -33,9 +33,7 @@ def index(*texts: str) -> Index:
 # Reading
 
 
-@given(
-    st.lists(LINES, min_size=1), st.sampled_from(["\n", "\r\n", "\n\n", "\n \t\n"]), st.booleans()
-)
+@given(st.lists(LINES, min_size=1), st.sampled_from(["\n", "\r\n", "\n\n", "\n \t\n"]), st.booleans())
 def test_bare_lines_are_read_as_they_stand(texts: list[str], end: str, marked: bool) -> None:
     """U+2028 and the like end no line, blanks at the ends stay."""
     assume(not any(text.lstrip().startswith(JSON_LIKE) for text in texts))

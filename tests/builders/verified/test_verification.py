@@ -23,9 +23,7 @@ GOLD = (
     Passage("Ors Velt", ("He was born in Oru.",), True),
     Passage("Vel", ("It is a river.",)),
 )
-CHAIN = Question(
-    "q1", "synthetic", "train", "Where was the director of Dune Rain born?", "Oru", passages=GOLD
-)
+CHAIN = Question("q1", "synthetic", "train", "Where was the director of Dune Rain born?", "Oru", passages=GOLD)
 
 
 @dataclass
@@ -51,9 +49,7 @@ class Scripted:
         self._called(f"extract {passage}")
         return self.extracted.get(passage, ())
 
-    async def glean(
-        self, question: Question, passage: int, known: tuple[Triple, ...]
-    ) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         self._called(f"glean {passage} {len(known)}")
         return self.gleaned.pop(0) if self.gleaned else ()
 
@@ -381,9 +377,7 @@ def test_a_word_in_a_title_is_no_operation() -> None:
         Triple("The Last Rain", "publication date", "1960", 1, 0),
         Triple("Marel", "publication date", "1954", 2, 0),
     )
-    question = replace(
-        COMPARISON, question="Which was released first, The Last Rain or Marel?", answer="Marel"
-    )
+    question = replace(COMPARISON, question="Which was released first, The Last Rain or Marel?", answer="Marel")
     assert judge(says(*path), question).noise_type == "none"
     wrong = replace(question, answer="The Last Rain")
     assert judge(says(*path), wrong).noise_type == "wrong_answer"
@@ -395,10 +389,7 @@ def test_a_word_in_a_title_is_no_operation() -> None:
 NAMES = st.sampled_from(["A", "B", "C", "Oru", "1901", "The Oru", "A (town)", ""])
 TRIPLES = st.lists(
     st.builds(
-        partial(Triple, passage=1, sentence=0),
-        NAMES,
-        st.sampled_from(["director", "date of birth", "liked"]),
-        NAMES,
+        partial(Triple, passage=1, sentence=0), NAMES, st.sampled_from(["director", "date of birth", "liked"]), NAMES
     ),
     max_size=5,
 )
@@ -425,12 +416,7 @@ def test_nothing_unstated_passes(
 
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
-    [
-        ("Oru", "the ORU", True),
-        ("Oru", "town of Oru", True),
-        ("Oru", "Orum", False),
-        ("Ana Vorr", "Vorr Ana", False),
-    ],
+    [("Oru", "the ORU", True), ("Oru", "town of Oru", True), ("Oru", "Orum", False), ("Ana Vorr", "Vorr Ana", False)],
 )
 def test_similar_answers(one: str, other: str, expected: bool) -> None:
     assert similar(one, other) is similar(other, one) is expected

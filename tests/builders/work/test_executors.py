@@ -107,18 +107,14 @@ def test_same_bytes_with_ray(source: str, tmp_path: Path, request: pytest.Fixtur
     assert on(ours, "ray", 3, 2, tmp_path / "ray") == expected
 
 
-def test_nothing_is_started_when_nothing_is_owed(
-    plan: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_started_when_nothing_is_owed(plan: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     build(replace(plan, keep_work=True), CARDS)
     monkeypatch.setattr(executors, "wait_for", None)
     build(replace(plan, engine="datatrove-local", keep_work=True), CARDS)
     assert not (plan.work / "ranks").exists()
 
 
-def test_relative_paths_are_meant_from_here(
-    hotpot: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_paths_are_meant_from_here(hotpot: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = on(hotpot, "local", 1, 1, tmp_path / "local")
     monkeypatch.chdir(tmp_path)
     relative = replace(hotpot, source="hotpot.jsonl")
@@ -250,9 +246,7 @@ def test_a_damaged_source_is_found_before_any_work(plan: Build, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("engine", "module"), [("datatrove-local", "datatrove"), ("ray", "ray")])
-def test_a_missing_package_is_named(
-    plan: Build, monkeypatch: pytest.MonkeyPatch, engine: str, module: str
-) -> None:
+def test_a_missing_package_is_named(plan: Build, monkeypatch: pytest.MonkeyPatch, engine: str, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UserError, match=rf"needs {module}: pip install -e '\.\[distri"):
         build(replace(plan, engine=engine), CARDS)
@@ -397,9 +391,7 @@ def test_slurm_submits_waits_and_gathers(hotpot: Build, cluster: Path, tmp_path:
     assert contents(ours.output) == on(hotpot, "local", 1, 1, tmp_path / "clean")
 
 
-def test_what_a_slurm_job_left_is_told_then_submitted(
-    troubled: Build, cluster: Path, tmp_path: Path
-) -> None:
+def test_what_a_slurm_job_left_is_told_then_submitted(troubled: Build, cluster: Path, tmp_path: Path) -> None:
     ours = replace(troubled, engine="slurm", slurm=Slurm("debug"))
     (tmp_path / "trouble").write_text("fault")
     with pytest.raises(Submitted):
@@ -434,12 +426,7 @@ def test_what_a_slurm_job_left_is_told_then_submitted(
     ],
 )
 def test_slurm_without_what_it_needs(
-    plan: Build,
-    cluster: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    slurm: Slurm,
-    broken: str,
-    expected: str,
+    plan: Build, cluster: Path, monkeypatch: pytest.MonkeyPatch, slurm: Slurm, broken: str, expected: str
 ) -> None:
     monkeypatch.delenv("SBATCH_PARTITION", raising=False)
     subprocess.run(broken, shell=True, cwd=cluster, check=True)

@@ -45,7 +45,5 @@ def test_ctrl_c_while_workers_start_ends_in_order(tmp_path: Path, wait: float) -
 
 def workers(parent: int) -> list[psutil.Process]:
     return [
-        child
-        for child in psutil.Process(parent).children()
-        if any("spawn_main" in part for part in child.cmdline())
+        child for child in psutil.Process(parent).children() if any("spawn_main" in part for part in child.cmdline())
     ]

@@ -83,9 +83,7 @@ def test_what_is_no_line_raises_a_value_error_alone(line: str | bytes) -> None:
         ({"stratum": [*SOUND_ROW], "type": "right"}, r"type is not asked of this row"),
     ],
 )
-def test_a_value_that_is_none_names_file_and_line(
-    tmp_path: Path, changes: dict[str, Any], reason: str
-) -> None:
+def test_a_value_that_is_none_names_file_and_line(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     file = exported(tmp_path / "ann.jsonl", [said("q1"), said("q2", **changes)])
     match = rf"ann\.jsonl, line 2: is no judgement \({reason}.*\); export it from the page again"
     with pytest.raises(UserError, match=match):

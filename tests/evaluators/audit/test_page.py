@@ -60,9 +60,7 @@ def count(page: Any) -> str:
 # ------------------------------------------------------------------------------------ in a browser
 
 
-def test_keys_judge_and_the_export_is_what_score_reads(
-    visit: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_keys_judge_and_the_export_is_what_score_reads(visit: Callable[..., Any], tmp_path: Path) -> None:
     page = visit(written(tmp_path, THREE))
     assert count(page) == "row 1 of 3 · 0 judged"
     press(page, "2 5 6 9 m")
@@ -79,12 +77,7 @@ def test_keys_judge_and_the_export_is_what_score_reads(
     file = export(page, tmp_path)
     assert file.name == f"audit-labels-{THREE.sha256[:8]}-Ann-n.-1.jsonl"
     first, second = read([file])
-    assert first.answers == {
-        "label": "wrong",
-        "type": "wrong",
-        "explanation": "true",
-        "lacks_evidence": "no",
-    }
+    assert first.answers == {"label": "wrong", "type": "wrong", "explanation": "true", "lacks_evidence": "no"}
     assert (first.reviewer, first.note) == ("Ann n. 1", "5 n: 'Oru' ünd \U0001f600")
     assert (first.sample, first.sha256) == (THREE.sha256, THREE.rows[0].sha256)
     assert (second.key, second.stratum) == (("musique", "q2"), SOUND)
@@ -93,9 +86,7 @@ def test_keys_judge_and_the_export_is_what_score_reads(
     assert keys == [*said("q1")]
 
 
-def test_steps_have_questions_and_a_list_of_their_own(
-    visit: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_steps_have_questions_and_a_list_of_their_own(visit: Callable[..., Any], tmp_path: Path) -> None:
     page = visit(written(tmp_path, STEPS))
     page.locator("#reviewer").fill("bob")
     press(page, "Escape 2 5 8 i")
@@ -107,12 +98,7 @@ def test_steps_have_questions_and_a_list_of_their_own(
     press(page, "u")
     assert "Every row is judged" in page.locator("#said").inner_text()
     one, other = read([export(page, tmp_path)])
-    assert one.answers == {
-        "label": "wrong",
-        "diagnosis": "false",
-        "guidance": "reveals",
-        "instead": "Unsupported",
-    }
+    assert one.answers == {"label": "wrong", "diagnosis": "false", "guidance": "reveals", "instead": "Unsupported"}
     assert other.answers == {"label": "right", "diagnosis": "true", "guidance": "good"}
 
 
@@ -156,8 +142,7 @@ def test_progress_is_kept_where_the_browser_lets_it(browser: Any, tmp_path: Path
     assert again.locator("#reviewer").input_value() == "ann"
     refused = context.new_page()
     refused.add_init_script(
-        "Object.defineProperty(window, 'localStorage', "
-        "{ get() { throw new DOMException('no', 'SecurityError'); } });"
+        "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } });"
     )
     refused.goto(address)
     press(refused, "1 4 6 9")
@@ -166,9 +151,7 @@ def test_progress_is_kept_where_the_browser_lets_it(browser: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("made", [label_row, step_row])
-def test_hostile_text_is_shown_as_text(
-    visit: Callable[..., Any], tmp_path: Path, made: Callable[..., Any]
-) -> None:
+def test_hostile_text_is_shown_as_text(visit: Callable[..., Any], tmp_path: Path, made: Callable[..., Any]) -> None:
     page = visit(written(tmp_path, sample(made(HOSTILE, HOSTILE), made("__proto__", HOSTILE))))
     row = page.locator("#row")
     assert row.locator("script, img, svg, a").count() == 0
@@ -185,9 +168,7 @@ def test_hostile_text_is_shown_as_text(
     assert [judgement.id for judgement in found] == [HOSTILE, "__proto__"]
 
 
-def test_gold_passages_and_supporting_sentences_are_marked(
-    visit: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_gold_passages_and_supporting_sentences_are_marked(visit: Callable[..., Any], tmp_path: Path) -> None:
     page = visit(written(tmp_path, THREE))
     assert page.locator(".tag.gold").count() == 1
     assert page.locator("#passage-1").get_attribute("open") is not None

@@ -59,11 +59,7 @@ def test_strata_are_drawn_alike_as_far_as_they_go(built: Path, of: Any) -> None:
 
 @pytest.mark.parametrize("of", AUDITED)
 def test_a_draw_is_the_same_again_and_another_by_another_seed(built: Path, of: Any) -> None:
-    one, again, other = (
-        draw(built, of, 40, 1),
-        draw(built.parent, of, 40, 1),
-        draw(built, of, 40, 2),
-    )
+    one, again, other = (draw(built, of, 40, 1), draw(built.parent, of, 40, 1), draw(built, of, 40, 2))
     assert one == again
     assert one.sha256 != other.sha256
     assert {row.key for row in one.rows} != {row.key for row in other.rows}
@@ -153,8 +149,7 @@ def test_real_rows_are_drawn_and_shown(real_data: Path, tmp_path: Path) -> None:
 def test_what_is_said_of_a_sample_can_be_scored(built: Path) -> None:
     made = draw(built, "steps", 6, 1)
     lines = [
-        said(row.key[1], of="steps", benchmark=row.key[0], stratum=[*row.stratum], label="right")
-        for row in made.rows
+        said(row.key[1], of="steps", benchmark=row.key[0], stratum=[*row.stratum], label="right") for row in made.rows
     ]
     found = score([parse(json.dumps(line)) for line in lines])
     assert (found.rows, len(found.strata)) == (6, 6)

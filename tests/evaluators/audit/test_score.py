@@ -37,12 +37,7 @@ def test_rates_have_wilsons_interval(tmp_path: Path) -> None:
 
 def test_kappa_of_each_two_over_the_rows_that_both_judged(tmp_path: Path) -> None:
     """Cohen's: equal .7; by chance .5 x .6 + .5 x .4 = .5; kappa .4."""
-    table = [
-        ("right", "right", 4),
-        ("right", "wrong", 1),
-        ("wrong", "right", 2),
-        ("wrong", "wrong", 3),
-    ]
+    table = [("right", "right", 4), ("right", "wrong", 1), ("wrong", "right", 2), ("wrong", "wrong", 3)]
     pairs = [(a, b) for a, b, times in table for _ in range(times)]
     lines = [
         said(f"q{n}", reviewer, label=pair[reviewer == "bob"])
@@ -88,10 +83,7 @@ def test_noise_and_sound_rows_are_told_apart(tmp_path: Path) -> None:
     )
     assert found.false_alarms == Share.of(4, 1)
     assert found.missed == found.lacks_evidence == Share.of(2, 1)
-    assert [(g.names, g.rows) for g in found.strata] == [
-        (("musique", "none"), 2),
-        (("musique", "wrong_answer"), 4),
-    ]
+    assert [(g.names, g.rows) for g in found.strata] == [(("musique", "none"), 2), (("musique", "wrong_answer"), 4)]
     assert [g.names for g in found.parts["benchmark"]] == [("musique",)]
     text = told(found)
     assert "labelled noise: the label is wrong" in text

@@ -123,9 +123,7 @@ def test_any_names_have_a_form_and_may_mean_each_other(one: str, other: str) -> 
 
 def test_a_derivation_is_held_against_those_of_others() -> None:
     asked = Question("q", "hotpotqa", "train", "Where?", "Oru")
-    people = [
-        [("Oru", 0, ("Oru", "lies on", river))] for river in ("the Vel", "a river", "the Marn")
-    ]
+    people = [[("Oru", 0, ("Oru", "lies on", river))] for river in ("the Vel", "a river", "the Marn")]
     source = of_question(asked, derivations=people)
     assert source is not None
     for case in against_others([source, *FILMS]):

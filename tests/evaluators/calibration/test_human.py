@@ -68,9 +68,7 @@ def test_labels_must_be_of_these_chains(tmp_path: Path, rows: list[object], said
         (["", "Ana wed Ors."], 1, (2,)),
     ],
 )
-def test_the_step_that_only_answers_is_none(
-    steps: list[str], kept: int, numbers: tuple[int, ...]
-) -> None:
+def test_the_step_that_only_answers_is_none(steps: list[str], kept: int, numbers: tuple[int, ...]) -> None:
     chain = told(Written("c", "b", "q", steps, "Ors"))
     assert (len(chain.steps), chain.numbers) == (kept, numbers)
     assert not any(step[:1].isdigit() or step.startswith("Step") for step in chain.steps)
@@ -94,21 +92,15 @@ def test_scores_are_those_of_sklearn(rows: list[tuple[Label, str]]) -> None:
         mine = [found.precision or 0.0, found.recall or 0.0, found.f1 or 0.0]
         if rows:
             pairs = [*zip(*rows, strict=True)]
-            theirs = precision_recall_fscore_support(
-                *pairs, labels=[label], average="macro", zero_division=0
-            )
+            theirs = precision_recall_fscore_support(*pairs, labels=[label], average="macro", zero_division=0)
             assert mine == pytest.approx(theirs[:3], abs=1e-4)
 
 
 def test_results_hold_no_text(tmp_path: Path) -> None:
     chains = [Written(f"c{n}", "b", "q", ["A secret step."], "A secret") for n in range(4)]
-    one = {
-        c.id: Reading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)
-    }
+    one = {c.id: Reading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)}
     other = {**one, "c3": Reading("c3", "faithful")}
-    verdicts = [
-        Judged("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)
-    ]
+    verdicts = [Judged("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)]
     found = results(chains, (one, other), verdicts, "We wrote them.")
     assert (found["chains"], found["agreed"], found["kappa"]) == (4, 3, 0.5)
     rule = found["rules"]["house"]

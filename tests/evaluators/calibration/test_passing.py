@@ -38,9 +38,7 @@ def test_who_passes_all_is_half_right_and_who_knows_is_right() -> None:
 
 def test_what_cannot_be_judged_does_not_pass() -> None:
     unsure = ChainVerdict("house", "unjudgeable", True)
-    table = table_of(
-        Judge("house"), list(judged(Judge("house"), CASES, lambda *_: unsure)), "alone"
-    )
+    table = table_of(Judge("house"), list(judged(Judge("house"), CASES, lambda *_: unsure)), "alone")
     assert set(table.shares.values()) == {0.0}
     assert {row.unjudgeable for row in table.rows if row.cases} == {1.0}
     assert table.sigma is None

@@ -42,10 +42,7 @@ def against(one: Ablation) -> dict[str, str]:
 
 def test_without_a_name_the_first_of_each_method_is_the_reference() -> None:
     (found,) = ablations(runs(), [])
-    assert against(found) == {
-        "SAFE, + noise": "SAFE, verified",
-        "SAFE, diagnosis": "SAFE, verified",
-    }
+    assert against(found) == {"SAFE, + noise": "SAFE, verified", "SAFE, diagnosis": "SAFE, verified"}
     # The first of the runs, not of the alphabet; and tables keep that order.
     names = [found.comparison.names[row.system] for row in found.comparison.rows]
     assert names == ["No verification", "SAFE, verified", "SAFE, + noise", "SAFE, diagnosis"]
@@ -60,9 +57,7 @@ def test_without_a_name_the_first_of_each_method_is_the_reference() -> None:
 
 def test_a_reference_is_a_variant_or_a_method() -> None:
     by_name, by_method = ablations(runs(), ["diagnosis", NO])
-    assert against(by_name) == dict.fromkeys(
-        ["No verification", "SAFE, verified", "SAFE, + noise"], "SAFE, diagnosis"
-    )
+    assert against(by_name) == dict.fromkeys(["No verification", "SAFE, verified", "SAFE, + noise"], "SAFE, diagnosis")
     assert against(by_method) == dict.fromkeys(
         ["SAFE, verified", "SAFE, + noise", "SAFE, diagnosis"], "No verification"
     )

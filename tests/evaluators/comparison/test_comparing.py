@@ -112,9 +112,7 @@ def test_mcnemar_in_a_benchmark_and_flips_on_average() -> None:
         assert average.test == test
         assert difference(comparison, metric="f1").test == "sign_flip"
     other = difference(comparison, benchmark="hotpotqa")
-    assert average.estimate.value == pytest.approx(
-        (one.estimate.value + other.estimate.value) / 2, abs=1e-6
-    )
+    assert average.estimate.value == pytest.approx((one.estimate.value + other.estimate.value) / 2, abs=1e-6)
 
 
 def test_flips_of_two_alike_benchmarks_are_mcnemar_of_both() -> None:
@@ -164,9 +162,7 @@ def test_baselines_are_those_of_the_same_generator() -> None:
 
 
 def test_baselines_of_other_options_are_compared_question_by_question() -> None:
-    comparison = compare(
-        outcomes([1, 1]) + outcomes([0, 0], NO, max_steps=13) + outcomes([0, 1], NO, max_retries=1)
-    )
+    comparison = compare(outcomes([1, 1]) + outcomes([0, 0], NO, max_steps=13) + outcomes([0, 1], NO, max_retries=1))
     safe = row(comparison, SAFE).system
     better = comparison.better_baseline(safe, "f1")
     assert better
@@ -254,9 +250,7 @@ def test_a_total_is_the_mean_over_who_answers() -> None:
 
 
 def row_of(comparison: Comparison, answering: str, method: str) -> Row:
-    (found,) = [
-        r for r in comparison.rows if (r.system.answering, r.system.method) == (answering, method)
-    ]
+    (found,) = [r for r in comparison.rows if (r.system.answering, r.system.method) == (answering, method)]
     return found
 
 

@@ -60,9 +60,7 @@ def part(made: Report, title: str) -> list[list[str]]:
     text = made.files["methods.md"].decode()
     lines = text.split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
     rows = [line for line in lines if line.startswith("|")]
-    return [
-        [cell.strip() for cell in row.strip("|").split(" | ")] for row in rows if "---" not in row
-    ]
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows if "---" not in row]
 
 
 def test_methods_by_benchmark_and_what_tokens_bring_in(made: Report) -> None:
@@ -167,14 +165,10 @@ def test_hostile_names_are_text_in_every_part() -> None:
     found = [replace(o, players=dict.fromkeys(o.players, name)) for o in run()]
     first = found[3].trajectory
     strange = replace(first.attempts[0], state="<script>\ud800\0", next_state='"><svg onload=x>')
-    odd = replace(
-        found[3], method="odd", trajectory=replace(first, attempts=(strange, *first.attempts))
-    )
+    odd = replace(found[3], method="odd", trajectory=replace(first, attempts=(strange, *first.attempts)))
     made = report([*found, odd])
     root = ElementTree.fromstring(made.files["machines.svg"])
-    assert not {"script", "image", "a", "foreignObject"} & {
-        e.tag.removeprefix(SVG) for e in root.iter()
-    }
+    assert not {"script", "image", "a", "foreignObject"} & {e.tag.removeprefix(SVG) for e in root.iter()}
     assert not [n for e in root.iter() for n in e.attrib if n.startswith("on") or "href" in n]
     assert "<script>\ufffd\ufffd" in [e.text for e in root.iter(f"{SVG}text")]
     for line in made.files["methods.md"].decode(errors="replace").splitlines():
@@ -234,9 +228,7 @@ def test_questions_that_failed_make_nothing_cheaper() -> None:
     found = []
     for n in range(4):
         asked = question("musique", f"q{n}")
-        vote = priced(
-            outcome_of("cot", Script(cot=[RIGHT]), asked, samples=3), first, further, further
-        )
+        vote = priced(outcome_of("cot", Script(cot=[RIGHT]), asked, samples=3), first, further, further)
         machine = outcome_of("sg_fsm1", Script(), asked)
         machine = priced(machine, *[Usage(300, 100, 50)] * len(machine.trajectory.attempts))
         found += [broken(vote), broken(machine)] if n == 3 else [vote, machine]

@@ -62,11 +62,7 @@ def markdown_rows(text: str) -> list[list[str]]:
 def test_the_main_table_has_the_papers_layout(made: Report) -> None:
     header, _, no, self_, safe, delta, *_ = markdown_rows(made.text)
     places = ("hotpotqa", "musique", "average")
-    assert header == [
-        "generator",
-        "method",
-        *(f"{p} {m}" for p in places for m in ("EM", "F1", "Acc")),
-    ]
+    assert header == ["generator", "method", *(f"{p} {m}" for p in places for m in ("EM", "F1", "Acc"))]
     assert [r[1] for r in (no, self_, safe)] == ["No verification", "Self-verification", "SAFE"]
     assert delta[1] == "Δ SAFE over Self-verification"
     assert [row[-1].split(" ±")[0] for row in (no, self_, safe, delta)] == [
@@ -118,11 +114,7 @@ def test_cost_is_told_by_role_as_in_the_paper(made: Report) -> None:
 def test_errors_are_told_by_type_and_position(made: Report) -> None:
     types = [r for r in table(made, "error_types.csv") if r["method"] == SAFE]
     assert len(types) == 10
-    assert {
-        r["error_type"]: (r["category"], r["steps"], r["percent"])
-        for r in types
-        if r["steps"] != "0"
-    } == {
+    assert {r["error_type"]: (r["category"], r["steps"], r["percent"]) for r in types if r["steps"] != "0"} == {
         "Off-topic": ("Procedural", "2", "33.3"),
         "Redundancy": ("Procedural", "2", "33.3"),
         "Wrong Conclusion": ("Final Answer", "2", "33.3"),
@@ -152,9 +144,7 @@ def test_one_setting_is_no_sweep(made: Report) -> None:
 
 def test_without_a_verifier_there_are_no_errors_to_show() -> None:
     names = set(report(outcomes([1, 0], NO)).files)
-    tables = {
-        f"{name}.{kind}" for name in ("comparison", "cost", "methods") for kind in ("md", "csv")
-    }
+    tables = {f"{name}.{kind}" for name in ("comparison", "cost", "methods") for kind in ("md", "csv")}
     assert names == {*tables, "tests.csv", "comparison.png"}
 
 
@@ -178,9 +168,7 @@ def test_figures_say_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 
     titles: list[str] = []
     draw = Axes.set_title
-    monkeypatch.setattr(
-        Axes, "set_title", lambda self, text, **k: titles.append(text) or draw(self, text, **k)
-    )
+    monkeypatch.setattr(Axes, "set_title", lambda self, text, **k: titles.append(text) or draw(self, text, **k))
     report(sweep(simulated=True))
     # Scores, SAFE and self-verification twice, the sweep with its calls.
     assert len(titles) == 1 + 2 + 2 + 2
@@ -223,8 +211,7 @@ def test_tables_of_a_sweep_are_told_in_parts_that_a_page_holds(swept: Report, ma
     before, *_ = swept.text.split("##")
     heads = [rows for rows in markdown_rows(before) if rows[0] == "generator"]
     assert [head[2:] for head in heads] == [
-        [f"{place} {m}" for m in ("EM", "F1", "Acc")]
-        for place in ("hotpotqa", "musique", "average")
+        [f"{place} {m}" for m in ("EM", "F1", "Acc")] for place in ("hotpotqa", "musique", "average")
     ]
     tests = markdown_rows(swept.text.split("## Paired tests")[1])
     assert max(map(len, tests)) == 9
@@ -357,9 +344,7 @@ def test_generators_are_blocks_and_their_total_has_the_headline() -> None:
     made = report(generators("a", "b"))
     header, _, *rows = markdown_rows(made.text.split("##")[0])
     block = ["No verification", "Self-verification", "SAFE", "Δ SAFE over Self-verification"]
-    assert [row[:2] for row in rows] == [
-        [who, method] for who in ("a", "b", "Total average") for method in block
-    ]
+    assert [row[:2] for row in rows] == [[who, method] for who in ("a", "b", "Total average") for method in block]
     assert [row[-1].split(" ±")[0] for row in rows[-4:]] == ["25.0", "50.0", "75.0", "+25.0"]
     assert header[-1] == "average Acc"
     assert "Total average: the mean over all 2 that answer" in made.text
@@ -383,9 +368,7 @@ def test_what_ran_with_one_generator_alone_is_in_no_total() -> None:
     found = [*generators("a", "b"), *outcomes([1, 1], verifier="other", generator="a")]
     text = report(found).text
     assert "Not in it: a, SAFE with other." in text
-    assert (
-        len([row for row in markdown_rows(text.split("##")[0]) if row[0] == "Total average"]) == 4
-    )
+    assert len([row for row in markdown_rows(text.split("##")[0]) if row[0] == "Total average"]) == 4
 
 
 def test_published_rows_stand_beside_ours_and_are_never_tested() -> None:
@@ -476,9 +459,7 @@ def scouted(looks: int, scores: list[float]) -> list[Outcome]:
     ]
 
 
-def test_a_method_with_roles_options_and_ends_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_method_with_roles_options_and_ends_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(METHODS, "scouting", Scouting())
     made = write([*scouted(1, [1, 0, 0]), *scouted(2, [1, 1, 0]), *outcomes([0, 1, 0], NO)],
                  tmp_path)  # fmt: skip
@@ -520,9 +501,7 @@ def test_a_method_with_roles_options_and_ends_of_its_own(
     assert (third["players"]["scout"], third["options"]) == ("reader", {"looks": 2})
 
 
-def test_a_sweep_is_drawn_along_the_option_that_changes(
-    drawn: Drawn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_is_drawn_along_the_option_that_changes(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no such option is a level."""
     monkeypatch.setitem(METHODS, "scouting", Scouting())
     report([*scouted(1, [1, 0]), *scouted(2, [1, 1]), *outcomes([0, 1], NO)])
@@ -536,9 +515,7 @@ def test_a_sweep_is_drawn_along_the_option_that_changes(
     report(sweep())
     *_, (scores, calls) = drawn.values()
     assert labelled(calls) == [
-        f"{name}, K={k}"
-        for k in (7, 10)
-        for name in ("No verification", "Self-verification", "SAFE")
+        f"{name}, K={k}" for k in (7, 10) for name in ("No verification", "Self-verification", "SAFE")
     ]
     assert {len(line.get_ydata()) for line in scores.get_lines()} == {2}
     assert scores.get_xlabel() == "N"

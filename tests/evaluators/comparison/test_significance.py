@@ -106,9 +106,7 @@ def test_a_resample_without_a_measurement_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("draw", [stats.bootstrap_means, stats.flipped_means])
-def test_blocks_change_no_draw(
-    draw: Callable[..., stats.Matrix], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_change_no_draw(draw: Callable[..., stats.Matrix], monkeypatch: pytest.MonkeyPatch) -> None:
     values = rng(1).random((40, 2))
     whole = draw(values, rng(5), 64)
     assert len(whole) == 64

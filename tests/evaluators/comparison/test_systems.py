@@ -47,10 +47,7 @@ def test_to_lack_an_option_is_to_differ_from_who_has_it() -> None:
     assert list(names([other]).values()) == ["SAFE"]
     # Another method lacks it by nature, which parts it from nobody.
     assert met(system(NO), system(SAFE, feedback="full")) == [("SAFE", "No verification")]
-    assert list(names([system(NO), system(feedback="full")]).values()) == [
-        "No verification",
-        "SAFE",
-    ]
+    assert list(names([system(NO), system(feedback="full")]).values()) == ["No verification", "SAFE"]
     followed = [system(), system(tries_total=True), system(tries_total=True, last_rejected=True)]
     assert len(set(names(followed).values())) == len(followed)
     assert len(met(*followed)) == 2  # the first and the last are two options apart
@@ -106,9 +103,7 @@ def test_a_sweep_meets_at_equal_options_and_beside_itself() -> None:
 
 
 def test_whoever_never_ran_alike_meets_the_closest() -> None:
-    assert met(limited(NO, 13, 3), limited(SAFE, 10, 1)) == [
-        ("SAFE, K=10, N=1", "No verification, K=13, N=3")
-    ]
+    assert met(limited(NO, 13, 3), limited(SAFE, 10, 1)) == [("SAFE, K=10, N=1", "No verification, K=13, N=3")]
     assert met(limited(NO, 13, 3), limited(NO, 10, 3), limited(SAFE, 10, 1)) == [
         ("SAFE, K=10, N=1", "No verification, K=10, N=3"),
         ("SAFE, K=10, N=1", "No verification, K=13, N=3"),
@@ -164,10 +159,7 @@ def test_a_condition_is_no_sweep_and_pairs_like_an_option() -> None:
     assert all(a.conditions == b.conditions for a, b in across)
     # Neighbours alone: one of the two conditions is another, not both.
     within = {(a.conditions, b.conditions) for a, b in found if a.method == b.method}
-    assert within == {
-        ((("drop_gold", True),), ()),
-        ((("drop_gold", True),), (("corpus", "c"), ("drop_gold", True))),
-    }
+    assert within == {((("drop_gold", True),), ()), ((("drop_gold", True),), (("corpus", "c"), ("drop_gold", True)))}
 
 
 def test_a_name_that_was_given_says_all_that_differs() -> None:

@@ -26,14 +26,7 @@ from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.path_proposing import completion_of, masked
 from safe_stepwise.players.deliberating import ROLES
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
-from safe_stepwise.records import (
-    Attempt,
-    Candidate,
-    KGQuestion,
-    RelationPath,
-    Trajectory,
-    Usage,
-)
+from safe_stepwise.records import Attempt, Candidate, KGQuestion, RelationPath, Trajectory, Usage
 
 FILMS = [
     ("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Tesk", "by", "Edo"),
@@ -43,12 +36,8 @@ KNOWN = GraphKnowledge(MemoryGraph(FILMS))
 BY, IN, OTHERS = ("by",), ("in",), ("by", "~by")
 
 
-def asked(
-    words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru"
-) -> Asked:
-    question = KGQuestion(
-        words, "metaqa", "test", words.format(topic), (topic,), frozenset(answers.split()), (), hops
-    )
+def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> Asked:
+    question = KGQuestion(words, "metaqa", "test", words.format(topic), (topic,), frozenset(answers.split()), (), hops)
     paths = {topic: gold} if gold else {}
     return Asked(question, masked(question.question, question.topics), paths)
 
@@ -106,11 +95,7 @@ def test_nobody_learns_from_the_question_itself() -> None:
 def test_the_first_path_that_leads_somewhere_answers() -> None:
     one = asked("who made [{}]", "Ana", ("from",), ("by",), ("in",))
     found = trajectory(oracle(), one)
-    assert (found.method, found.stop_reason, answers_of(found)) == (
-        FIRST_PATH,
-        "answered",
-        ("Ana",),
-    )
+    assert (found.method, found.stop_reason, answers_of(found)) == (FIRST_PATH, "answered", ("Ana",))
     assert [attempt.accepted for attempt in found.attempts] == [False, True, True, True]
     nowhere = trajectory(oracle(), asked("who made [{}]", "Ana", ("from",)))
     assert (nowhere.stop_reason, answers_of(nowhere)) == ("no_paths", ())
@@ -167,10 +152,7 @@ class Halfway:
 
 def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
     question = KGQuestion("q", "metaqa", "test", "by both", ("Oru", "Vel"), frozenset({"Ana"}))
-    one, engine = (
-        Asked(question, "by both", {}),
-        Engine("e", Client(Halfway(), tries=1), 1, True, 0),
-    )
+    one, engine = (Asked(question, "by both", {}), Engine("e", Client(Halfway(), tries=1), 1, True, 0))
     found = trajectory(engine, one)
     assert (found.stop_reason, found.failure) == ("failed", "the server is down")
     assert [attempt.read["said"] for attempt in found.attempts] == ["path", "failed"]

@@ -46,24 +46,15 @@ def results(*runs: Mapping[str, Any], questions: int = 200) -> dict[str, Any]:
     names = ("method", "players", "options", "conditions")
     told = [{name: one[name] for name in names} for one in runs]
     ends = [{"value": r["average"]["exact_match"], "low": 0.2, "high": 0.8} for r in runs]
-    counts = {
-        "right": {"faithful": 50, "unfaithful": 30},
-        "wrong": {"faithful": 7, "unfaithful": 9},
-    }
+    counts = {"right": {"faithful": 50, "unfaithful": 30}, "wrong": {"faithful": 7, "unfaithful": 9}}
     return {
         "runs": list(runs),
         "settings": {"questions": {"synthetic": questions}, "seed": 1},
         "comparison": {
-            "systems": [
-                {**one, "average": {"exact_match": end}}
-                for one, end in zip(told, ends, strict=True)
-            ]
+            "systems": [{**one, "average": {"exact_match": end}} for one, end in zip(told, ends, strict=True)]
         },
         "faithfulness": {
-            "systems": [
-                {**one, "all": {"rules": {"house": {"answers": {"exact_match": counts}}}}}
-                for one in told
-            ]
+            "systems": [{**one, "all": {"rules": {"house": {"answers": {"exact_match": counts}}}}} for one in told]
         },
     }
 
@@ -91,11 +82,7 @@ def gains_of(*pairs: tuple[Arm, Arm, float, float]) -> Gains:
 
 
 def experiment(
-    own: Home,
-    gains: Mapping[str, Gains],
-    steps: Sequence[LabelledStep] = (),
-    probe: Said | None = None,
-    **more: Any,
+    own: Home, gains: Mapping[str, Gains], steps: Sequence[LabelledStep] = (), probe: Said | None = None, **more: Any
 ) -> Experiment:
     """All of it."""
     lock = {"version": "v0.1.0", "manifest": {"name": "m.yaml"}, "skipped": ["space"]}

@@ -6,16 +6,7 @@ import pytest
 
 from evaluators.experiment.arms import arms
 from evaluators.experiment.claims import claims
-from tests.evaluators.experiment.made import (
-    ADAPTER,
-    DRAWN,
-    experiment,
-    gains_of,
-    home,
-    results,
-    run,
-    step,
-)
+from tests.evaluators.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
 FOUND = results(run(0.4), run(0.6, ADAPTER), run(0.3, DRAWN))
 STEPS = [step(n, "Contradictory" if n % 2 else "Correct") for n in range(20)]

@@ -9,10 +9,7 @@ from safe_stepwise.records import Attempt, Feedback, Passage, Trajectory
 
 PASSAGES = (Passage("Vel", ("The Vel crosses Oru.",)), Passage("Oru", ("Oru is in\x1b[31m Marn.",)))
 ALONE, HELPED = ({"generator": "g"}, {"generator": "g", "verifier": "v"})
-PLAIN, LEARNED = (
-    System.of("no_verification", ALONE, {}),
-    System.of("safe", HELPED, {}),
-)
+PLAIN, LEARNED = (System.of("no_verification", ALONE, {}), System.of("safe", HELPED, {}))
 RIGHT = Feedback("Correct", "It is so.", "Go on.")
 WRONG = Feedback("Contradictory", "Oru, not Tesk.", "Read it again.")
 

@@ -12,30 +12,17 @@ from evaluators.experiment import figures
 from evaluators.experiment.arms import CHANCE, LEARNED, PLAIN, arms
 from evaluators.experiment.experiment import Experiment
 from evaluators.experiment.page import files, page, write
-from tests.evaluators.experiment.made import (
-    ADAPTER,
-    DRAWN,
-    experiment,
-    gains_of,
-    home,
-    results,
-    run,
-    step,
-)
+from tests.evaluators.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
 MAIN = results(run(0.4), run(0.6, ADAPTER), run(0.3, DRAWN))
-STEPS = [
-    step(n, ("Correct", "Contradictory", "Unsupported", "Off-topic")[n % 4]) for n in range(16)
-]
+STEPS = [step(n, ("Correct", "Contradictory", "Unsupported", "Off-topic")[n % 4]) for n in range(16)]
 TRUTH = {one.id: one.gold for one in STEPS}
 
 
 def told(**more: Any) -> Experiment:
     plain, learned, chance = arms(MAIN)
     gains = gains_of((learned, plain, 0.2, 0.001), (learned, chance, 0.3, 0.02))
-    return experiment(
-        **{"own": home(MAIN), "gains": {"": gains, **more.pop("gains", {})}, **more},
-    )
+    return experiment(**{"own": home(MAIN), "gains": {"": gains, **more.pop("gains", {})}, **more})
 
 
 def line(text: str, begins: str) -> str:
@@ -45,16 +32,10 @@ def line(text: str, begins: str) -> str:
 def test_every_arm_is_told_with_what_it_is_over_the_others() -> None:
     text = page(told(), {})
     row = line(text, f"| {LEARNED} | 60.0")
-    assert (
-        row == f"| {LEARNED} | 60.0 \\[20.0, 80.0\\] | 61.0 | 25.0 | 25.0 | 5.0 | 8.5 | 4.5 | 0 |"
-    )
+    assert row == f"| {LEARNED} | 60.0 \\[20.0, 80.0\\] | 61.0 | 25.0 | 25.0 | 5.0 | 8.5 | 4.5 | 0 |"
     assert line(text, f"| {PLAIN} | 40.0").split(" | ")[4:6] == ["–", "–"]  # nobody judged
-    assert line(text, f"| {LEARNED} | +20.0") == (
-        f"| {LEARNED} | +20.0 \\[+15.0, +25.0\\] | 0.002 | – | – |"
-    )
-    assert line(text, f"| {CHANCE} (simulated) | –").endswith(
-        "| -30.0 \\[-35.0, -25.0\\] | 0.040 |"
-    )
+    assert line(text, f"| {LEARNED} | +20.0") == (f"| {LEARNED} | +20.0 \\[+15.0, +25.0\\] | 0.002 | – | – |")
+    assert line(text, f"| {CHANCE} (simulated) | –").endswith("| -30.0 \\[-35.0, -25.0\\] | 0.040 |")
     assert f"`{DRAWN}`" in text
     assert "graph checker" not in text  # none was asked
     assert "Not made yet" not in text
@@ -127,9 +108,7 @@ def test_verifiers_are_compared_on_the_same_steps_alone() -> None:
     fewer = home(None, "blocks/data/fewer", {"s0": "Correct"})
     of = told(own=own, steps=STEPS, probe=TRUTH, blocks={"data": [blind, fewer]})
     text = page(of, {})
-    assert "| the release's own | data/blind | +1.000 [+1.000, +1.000] | +0.750 [" in text.replace(
-        "\\", ""
-    )
+    assert "| the release's own | data/blind | +1.000 [+1.000, +1.000] | +0.750 [" in text.replace("\\", "")
     assert "| data/blind | 1.000 | 0.000 | 0.000 | 0.000 |" in text  # recall, label by label
     assert (
         "Not compared, as they did not judge the same steps: the release's own and data/fewer; "

@@ -25,9 +25,7 @@ def test_triples_of_what_is_named_are_found(tmp_path: Path) -> None:
     for file in (plain, packed):
         graph = read_knowledge(file)
         assert graph.record["triples"] == 3
-        assert graph.about(["Who directed Low Tide (1931)?"]) == (
-            Triple("The Low Tide", "directed_by", "Kem Dall"),
-        )
+        assert graph.about(["Who directed Low Tide (1931)?"]) == (Triple("The Low Tide", "directed_by", "Kem Dall"),)
         assert graph.about(["Anatol of Dune"]) == ()
         assert len(graph.about(["KEM DALL", "dune rain"])) == 2
 
@@ -41,8 +39,7 @@ def test_of_an_entity_with_many_triples_those_between_what_is_named(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "told_of"),
-    [("a|b\n", "line 1: 'a|b' is no triple"), ("a|b|c\na||c\n", "line 2:"), ("\n", "no triple")],
+    ("text", "told_of"), [("a|b\n", "line 1: 'a|b' is no triple"), ("a|b|c\na||c\n", "line 2:"), ("\n", "no triple")]
 )
 def test_what_is_no_graph_is_one_line(tmp_path: Path, text: str, told_of: str) -> None:
     (file := tmp_path / "kb.txt").write_text(text)

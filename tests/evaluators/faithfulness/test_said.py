@@ -49,10 +49,7 @@ def test_a_long_explanation_is_whole() -> None:
 
 def test_a_machines_finds_are_steps_as_its_verifier_sees_them() -> None:
     asked = question().question
-    replies = (
-        {"simple": True, "subquestion": ""},
-        {"answer": "Oru", "passage": 2, "question": asked},
-    )
+    replies = ({"simple": True, "subquestion": ""}, {"answer": "Oru", "passage": 2, "question": asked})
     found = outcome_of("sg_fsm1", scripted(*map(json.dumps, replies)))
     (chain,) = response_of(found).chains
     assert chain.steps == (f"According to Passage 2, the answer to “{asked}” is Oru.",)
@@ -112,10 +109,6 @@ def test_a_reply_that_cannot_be_read_is_an_abstention() -> None:
 
 def test_sentences_are_bounded_and_unmarked() -> None:
     text = "- **1)** Oru lies on the Vel.\n\n> Step 2: Mr. A. Vorr was born in 1901.\n* (3) Thus."
-    assert [*sentences(text)] == [
-        "Oru lies on the Vel.",
-        "Mr. A. Vorr was born in 1901.",
-        "Thus.",
-    ]
+    assert [*sentences(text)] == ["Oru lies on the Vel.", "Mr. A. Vorr was born in 1901.", "Thus."]
     assert len([*sentences("A. " * LONGEST)]) < LONGEST
     assert [*sentences(BESIDE)] == [BESIDE]

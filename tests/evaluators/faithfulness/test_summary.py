@@ -121,10 +121,7 @@ def two(bad: int, good: int) -> list[Asked]:
 def test_pairs_are_tested_by_mcnemar(rule: str) -> None:
     lines = measure(two(9, 5))
     found = [one for one in paired(lines, RULES) if one["rule"] == rule]
-    assert [one["what"] for one in found if one["answer"] == "exact_match"] == [
-        "spurious",
-        "unearned",
-    ]
+    assert [one["what"] for one in found if one["answer"] == "exact_match"] == ["spurious", "unearned"]
     names = [one["method"] for one in systems(lines, RULES)]
     for one in found:
         assert [names[one["first"]], names[one["second"]]] == ["safe", "no_verification"]
@@ -148,9 +145,7 @@ def test_what_either_leaves_open_is_left_out_of_its_pair() -> None:
 def test_unearned_pairs_what_both_answered_rightly() -> None:
     asked = [*two(2, 1), told("q9", FIRST, SECOND),
              told("q9", BESIDE, answer="Kel", method="no_verification")]  # fmt: skip
-    found = {
-        one["what"]: one for one in paired(measure(asked), ("house",)) if one["answer"] != "judge"
-    }
+    found = {one["what"]: one for one in paired(measure(asked), ("house",)) if one["answer"] != "judge"}
     assert (found["unearned"]["pairs"], found["unearned"]["left_out"]) == (3, 1)
     assert (found["spurious"]["pairs"], found["spurious"]["second_only"]) == (4, 2)
     assert (found["unfaithful"]["pairs"], found["unfaithful"]["second_only"]) == (4, 3)

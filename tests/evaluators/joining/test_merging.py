@@ -33,8 +33,7 @@ def wrote(folder: Path, found: Sequence[Outcome], **settings: Any) -> Path:
     keys = [(o.benchmark, o.question_id) for o in found if system_of(o) == system_of(found[0])]
     under = {"drop_gold": True} if settings.get("drop_gold") else {}
     questions = [
-        asked.get(id_) or QuestionRecord(name, id_, f"What is {id_}?", ("x",), (PAGE,), under)
-        for name, id_ in keys
+        asked.get(id_) or QuestionRecord(name, id_, f"What is {id_}?", ("x",), (PAGE,), under) for name, id_ in keys
     ]
     folder.mkdir()
     (folder / TRAJECTORIES).write_text("".join(f"{o.to_json()}\n" for o in found))
@@ -49,8 +48,7 @@ def join(*texts: object) -> Joined:
 
 def told(found: Joined) -> list[str]:
     systems = dict.fromkeys(
-        (o.method, *o.players.values(), *(str(v) for v in o.conditions.values()))
-        for o in found.outcomes
+        (o.method, *o.players.values(), *(str(v) for v in o.conditions.values())) for o in found.outcomes
     )
     return [" ".join(parts) for parts in systems]
 
@@ -119,9 +117,7 @@ def test_questions_that_not_all_have_are_left_out_and_told(tmp_path: Path) -> No
         ({"passages": (PAGE, PAGE)}, "other passages"),
     ],
 )
-def test_other_questions_under_one_id_are_refused(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
+def test_other_questions_under_one_id_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     own = QuestionRecord("musique", "q1", "What is q1?", ("x",), (PAGE,))
     a = wrote(tmp_path / "a", outcomes([1, 1]))
     b = wrote(tmp_path / "b", outcomes([1, 1], NO), asked={"q1": replace(own, **change)})

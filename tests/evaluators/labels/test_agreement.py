@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.labels.agreement import (
-    agreement,
-    by_noise_type,
-    lacks_entities,
-    score_rows,
-)
+from evaluators.labels.agreement import agreement, by_noise_type, lacks_entities, score_rows
 from safe_stepwise.records import NOISE_TYPES, Hop, Passage, Question, Triple
 from safe_stepwise.store.agreement import SOUND, Score
 
@@ -31,13 +26,8 @@ def test_only_rows_that_both_label_count() -> None:
     assert agreement({}, found, "noise") == Score("noise", 0, 0, 0)
 
 
-@given(
-    st.dictionaries(st.integers(0, 9), st.booleans()),
-    st.dictionaries(st.integers(0, 9), st.booleans()),
-)
-def test_swapping_the_sides_swaps_precision_and_recall(
-    true: dict[int, bool], found: dict[int, bool]
-) -> None:
+@given(st.dictionaries(st.integers(0, 9), st.booleans()), st.dictionaries(st.integers(0, 9), st.booleans()))
+def test_swapping_the_sides_swaps_precision_and_recall(true: dict[int, bool], found: dict[int, bool]) -> None:
     one, other = agreement(true, found, "noise"), agreement(found, true, "noise")
     assert (one.precision, one.recall, one.f1) == (other.recall, other.precision, other.f1)
     assert 0 <= one.both <= min(one.true, one.found)
@@ -73,9 +63,7 @@ def test_labels_agree_with_themselves(labels: dict[int, str]) -> None:
 
 
 def test_rows_of_a_table() -> None:
-    assert score_rows(
-        [Score("noise", 1, 3, 2), Score("none", 0, 0, 2), Score("rest", 0, 0, 0)]
-    ) == [
+    assert score_rows([Score("noise", 1, 3, 2), Score("none", 0, 0, 2), Score("rest", 0, 0, 0)]) == [
         ("noise", 3, 2, "0.500", "0.333", "0.400"),
         ("none", 0, 2, "0.000", "-", "0.000"),
         ("rest", 0, 0, "-", "-", "-"),

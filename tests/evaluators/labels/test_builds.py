@@ -54,11 +54,7 @@ def test_figures_are_those_of_scikit_learn(
     judged = [key for key in shared if "unparsed" not in (one[key], other[key])]
     true = [noisy(other[key]) for key in judged]
     found = [noisy(one[key]) for key in judged]
-    assert (every.judged, every.noise_one, every.noise_other) == (
-        len(judged),
-        sum(found),
-        sum(true),
-    )
+    assert (every.judged, every.noise_one, every.noise_other) == (len(judged), sum(found), sum(true))
     if not judged:
         assert (every.agreement, every.kappa, every.precision, every.recall) == (None,) * 4
         return
@@ -74,9 +70,7 @@ def test_figures_are_those_of_scikit_learn(
     assert (every.f1 or 0.0) == pytest.approx(scores[2], abs=1e-4)
 
 
-def _count(
-    one: Mapping[object, str], other: Mapping[object, str], keys: list[object], a: str, b: str
-) -> int:
+def _count(one: Mapping[object, str], other: Mapping[object, str], keys: list[object], a: str, b: str) -> int:
     return sum((one[key], other[key]) == (a, b) for key in keys)
 
 

@@ -46,11 +46,7 @@ def test_nothing_to_measure_is_none() -> None:
 
 
 judged = st.builds(
-    Judged,
-    st.sampled_from("ab"),
-    st.sampled_from("pqr"),
-    st.sampled_from(CORRUPTIONS),
-    st.sampled_from(SAID),
+    Judged, st.sampled_from("ab"), st.sampled_from("pqr"), st.sampled_from(CORRUPTIONS), st.sampled_from(SAID)
 )
 
 

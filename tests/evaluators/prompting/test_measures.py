@@ -13,19 +13,8 @@ from evaluators.prompting.summary import summary
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.prompting import Prompting
 from tests.makers.prompting import outcome_of, question
-from tests.safe_stepwise.methods.machines import (
-    BAD,
-    SIMPLE,
-    Script,
-    compound,
-    find,
-    go_on,
-    stop,
-    verdict,
-)
-from tests.safe_stepwise.methods.machines import (
-    summary as summed_up,
-)
+from tests.safe_stepwise.methods.machines import BAD, SIMPLE, Script, compound, find, go_on, stop, verdict
+from tests.safe_stepwise.methods.machines import summary as summed_up
 
 RIGHT = {"answer": "Oru", "explain": "So it says."}
 FACTS = {
@@ -125,9 +114,7 @@ def test_the_first_stage_rests_on_its_finds_and_the_second_on_its_summary() -> N
     first = outcome_of("sg_fsm1", Script(search=searching()), evidence=True)
     assert first.measures["joint"]["f1"] == 1
     told = RIGHT | FACTS | {"supporting_facts": [[1, 1]], "answer": "Oru"}
-    second = outcome_of(
-        "sg_fsm2", Script(search=searching(), summarize=[json.dumps(told)]), evidence=True
-    )
+    second = outcome_of("sg_fsm2", Script(search=searching(), summarize=[json.dumps(told)]), evidence=True)
     assert second.measures["supporting_facts"] == {
         "exact_match": 0, "precision": 1, "recall": 1 / 2, "f1": pytest.approx(2 / 3),
     }  # fmt: skip
@@ -177,15 +164,12 @@ def test_sub_answers_count_against_the_benchmarks_own(benchmark: str) -> None:
 
 def test_finds_that_a_verdict_took_back_do_not_count() -> None:
     script = Script(
-        search=[find(3, "Kel"), find(), find(2, "Oru")],
-        verify=[verdict("Contradictory"), verdict("Correct")],
+        search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[verdict("Contradictory"), verdict("Correct")]
     )
     one = outcome_of("sg_fsm_safe", script)
     assert [f.answer for f in finds(one.trajectory.attempts)] == ["Ors Velt", "Oru"]
     assert one.measures["sub_answers"]["right"] == 2
-    unread = Script(
-        search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[BAD, verdict("Correct")]
-    )
+    unread = Script(search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[BAD, verdict("Correct")])
     kept = outcome_of("sg_fsm_safe", unread)
     assert [f.answer for f in finds(kept.trajectory.attempts)] == ["Ors Velt", "Oru"]
     enough = Script(
@@ -261,9 +245,7 @@ def test_a_wrong_answer_without_a_find_is_untold() -> None:
     cites_none = RIGHT | {"answer": "Kel", "supporting_facts": [], "evidences": []}
     one = outcome_of("direct", Script(direct=[json.dumps(cites_none)]), evidence=True)
     assert one.measures["failure"] == "untold"
-    cites = outcome_of(
-        "direct", Script(direct=[json.dumps(RIGHT | FACTS | {"answer": "Kel"})]), evidence=True
-    )
+    cites = outcome_of("direct", Script(direct=[json.dumps(RIGHT | FACTS | {"answer": "Kel"})]), evidence=True)
     assert cites.measures["failure"] == "lost"
 
 

@@ -149,9 +149,7 @@ def official(benchmark: str, folder: Path, name: str) -> dict[str, float]:
         parts["sp_"] = sets(facts, {(t, n) for t, n in row["supporting_facts"]})
         if "evidence" in said:
             named = {tuple(plain(p, False) for p in t) for t in said["evidence"][key]}
-            parts["evi_"] = sets(
-                named, {tuple(plain(p, False) for p in t) for t in row["evidences"]}
-            )
+            parts["evi_"] = sets(named, {tuple(plain(p, False) for p in t) for t in row["evidences"]})
         whole = (1.0, 1.0, 1.0)
         for part in parts.values():
             whole = tuple(a * b for a, b in zip(whole, part, strict=True))  # type: ignore[assignment]
@@ -265,10 +263,7 @@ def test_the_scores_are_neither_all_right_nor_all_wrong(run: Any) -> None:
         scored = official(benchmark, output / "predictions", name)
         assert all(0 < value < 1 for measure, value in scored.items() if measure.endswith("f1"))
     salvaged = json.loads((output / "results.json").read_text())["runs"][0]["all"]["prompting"]
-    assert (salvaged["strict"]["exact_match"], salvaged["salvaged"]["exact_match"]) == (
-        1 / 3,
-        2 / 3,
-    )
+    assert (salvaged["strict"]["exact_match"], salvaged["salvaged"]["exact_match"]) == (1 / 3, 2 / 3)
     assert salvaged["format"]["counts"] == {"first": 2, "revised": 0, "salvaged": 1, "never": 0}
 
 

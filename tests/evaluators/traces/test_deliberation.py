@@ -55,9 +55,7 @@ def hostile(request: Any) -> str:
     return {
         "constraints": json.dumps({"constraints": [said]}),
         "select_path": json.dumps({"reason": HOSTILE, "path": 1}),
-        "verify_path": json.dumps(
-            {"answer": [HOSTILE, f"{HOSTILE}2"], "sufficient": False, "reason": HOSTILE}
-        ),
+        "verify_path": json.dumps({"answer": [HOSTILE, f"{HOSTILE}2"], "sufficient": False, "reason": HOSTILE}),
     }[request.role]
 
 
@@ -85,8 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for asked, made in told
     ]
     records = [
-        QuestionRecord("metaqa", asked.id, asked.question, tuple(sorted(asked.answers)), ())
-        for asked, _ in told
+        QuestionRecord("metaqa", asked.id, asked.question, tuple(sorted(asked.answers)), ()) for asked, _ in told
     ]
     write_lines(found / TRAJECTORIES, (one.to_json() for one in lines))
     write_lines(found / QUESTIONS, (one.to_json() for one in records))
@@ -127,19 +124,10 @@ def test_paths_instances_constraints_and_verdicts_are_told(folder: Path) -> None
     told = [(one["unit"], one["step"], dict(one["reading"]["fields"])) for one in attempts]
     assert [fields for _, _, fields in told] == [
         {"Paths": "3", "Led nowhere": "Ana → year"},
-        {
-            "Constraint 1": "The answers are something that year leads to. (type, relation year)",
-        },
+        {"Constraint 1": "The answers are something that year leads to. (type, relation year)"},
         {"Chosen": "Ana → ~by", "Reason": "One of those planted."},
-        {
-            "Path": "Ana → ~by",
-            "Instances": "Ana →[~by]→ Oru\nAna →[~by]→ Vel",
-            "Leads to 2": "Oru\nVel",
-        },
-        {
-            "Answers": "Oru\nVel",
-            "Verdict": "does not suffice: It leads to something else than is asked.",
-        },
+        {"Path": "Ana → ~by", "Instances": "Ana →[~by]→ Oru\nAna →[~by]→ Vel", "Leads to 2": "Oru\nVel"},
+        {"Answers": "Oru\nVel", "Verdict": "does not suffice: It leads to something else than is asked."},
         {"Chosen": "Ana → ~by → year", "Reason": "By the annotation."},
         {
             "Path": "Ana → ~by → year",
@@ -152,9 +140,7 @@ def test_paths_instances_constraints_and_verdicts_are_told(folder: Path) -> None
     assert {unit for unit, _, _ in told} == {"Path"}
 
 
-@pytest.mark.parametrize(
-    "read", [None, 3, "x", [], {}, {"value": 3}, {"value": {"constraints": 3}}, {"left": 1}]
-)
+@pytest.mark.parametrize("read", [None, 3, "x", [], {}, {"value": 3}, {"value": {"constraints": 3}}, {"left": 1}])
 @pytest.mark.parametrize("state", ["pool", "constraints", "select", "instantiate", "verify", "q0"])
 def test_what_is_malformed_tells_nothing(state: str, read: Any) -> None:
     assert not fields_of(NAME, state, read)

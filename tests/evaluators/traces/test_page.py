@@ -21,14 +21,7 @@ from evaluators.traces.data import traces, worth
 from evaluators.traces.page import html, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
-from safe_stepwise.records import (
-    Attempt,
-    Feedback,
-    Passage,
-    Trajectory,
-    Usage,
-    canonical_json,
-)
+from safe_stepwise.records import Attempt, Feedback, Passage, Trajectory, Usage, canonical_json
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from scripts import evaluate_stepwise
@@ -78,9 +71,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     folder = root / "out"
     asked = [replace(q, benchmark=named(q.id)) for q in read_questions(folder)]
-    store(
-        folder, [replace(o, benchmark=named(o.question_id)) for o in read_outcomes(folder)], asked
-    )
+    store(folder, [replace(o, benchmark=named(o.question_id)) for o in read_outcomes(folder)], asked)
     return folder
 
 
@@ -214,14 +205,10 @@ def words(one: Outcome, asked: list[QuestionRecord]) -> str:
     return "\n".join(texts)
 
 
-def test_details_hold_all_that_was_recorded(
-    visit: Callable[..., Any], page_file: Path, evaluation: Path
-) -> None:
+def test_details_hold_all_that_was_recorded(visit: Callable[..., Any], page_file: Path, evaluation: Path) -> None:
     asked = {q.id: q for q in read_questions(evaluation)}
     one = next(
-        o
-        for o in read_outcomes(evaluation)
-        if o.method == "safe" and any(a.retrieved for a in o.trajectory.attempts)
+        o for o in read_outcomes(evaluation) if o.method == "safe" and any(a.retrieved for a in o.trajectory.attempts)
     )
     question, attempts = asked[one.question_id], one.trajectory.attempts
     page = visit(page_file, address(one))
@@ -279,9 +266,7 @@ def test_other_methods_are_one_click_away_and_links_lead_back(
     page.get_by_role("alert").wait_for()
 
 
-def test_the_keys_walk_through_the_list(
-    visit: Callable[..., Any], page_file: Path, evaluation: Path
-) -> None:
+def test_the_keys_walk_through_the_list(visit: Callable[..., Any], page_file: Path, evaluation: Path) -> None:
     texts = [q.question for q in read_questions(evaluation)]
     page = visit(page_file)
     headline = page.locator("#details h2")
@@ -306,9 +291,7 @@ def test_the_keys_walk_through_the_list(
     assert headline.inner_text() == texts[-1]
 
 
-def test_totals_are_those_of_the_results(
-    visit: Callable[..., Any], page_file: Path, evaluation: Path
-) -> None:
+def test_totals_are_those_of_the_results(visit: Callable[..., Any], page_file: Path, evaluation: Path) -> None:
     page = visit(page_file)
     rows = page.locator("#table tr.system").all()
     runs = json.loads((evaluation / RESULTS).read_bytes())["runs"]
@@ -369,9 +352,7 @@ def hostile(folder: Path) -> Path:
     return folder
 
 
-def test_the_policy_of_the_page_forbids_network_and_foreign_scripts(
-    browser: Any, page_file: Path
-) -> None:
+def test_the_policy_of_the_page_forbids_network_and_foreign_scripts(browser: Any, page_file: Path) -> None:
     page = browser.new_page()
     ended: dict[str, str | None] = {}
     page.on("requestfinished", lambda request: ended.update({request.url: None}))
@@ -445,18 +426,10 @@ def test_every_end_of_a_question_is_told_apart(visit: Callable[..., Any], tmp_pa
         if one.question_id == "q1":
             card = page.locator(".attempt").nth(1)
             assert '{"label": 1}' in card.inner_text()
-            tokens = (
-                "Tokens · generator: 1,000 prompt (600 cached), 10 completion · verifier: 2,000"
-            )
+            tokens = "Tokens · generator: 1,000 prompt (600 cached), 10 completion · verifier: 2,000"
             assert tokens in card.inner_text()
-            assert (
-                "none asked: right and wrong go by exact match"
-                in page.locator(".facts").inner_text()
-            )
-            assert (
-                "4 calls, 4,000 prompt (2,400 cached), 40 completion"
-                in page.locator(".facts").inner_text()
-            )
+            assert "none asked: right and wrong go by exact match" in page.locator(".facts").inner_text()
+            assert "4 calls, 4,000 prompt (2,400 cached), 40 completion" in page.locator(".facts").inner_text()
         if one.question_id == "q2":
             assert page.locator(".broken").is_visible()
     assert fates == [
@@ -569,9 +542,7 @@ def test_it_begins_with_a_step_that_was_rejected(visit: Callable[..., Any], tmp_
 
 
 @pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
-def test_filters_are_in_view_at_once(
-    visit: Callable[..., Any], page_file: Path, size: tuple[int, int]
-) -> None:
+def test_filters_are_in_view_at_once(visit: Callable[..., Any], page_file: Path, size: tuple[int, int]) -> None:
     page = visit(page_file, viewport=dict(zip(("width", "height"), size, strict=True)))
     for control in page.locator("#filters select, #filters input").all():
         box = control.bounding_box()
@@ -591,9 +562,7 @@ def test_marks_are_explained(visit: Callable[..., Any], page_file: Path, tmp_pat
     assert few.locator("#list .badge").all_inner_texts() == ["✓ SAFE", "✗ SAFE"]
 
 
-def test_the_table_of_scores_scrolls_on_a_phone_beside_the_methods(
-    visit: Callable[..., Any], page_file: Path
-) -> None:
+def test_the_table_of_scores_scrolls_on_a_phone_beside_the_methods(visit: Callable[..., Any], page_file: Path) -> None:
     page = visit(page_file, viewport={"width": 390, "height": 844})
     page.get_by_text("Scores and costs").click()
     pane, last = page.locator("#table .scroll"), page.locator("#table tr.system td").nth(12)
@@ -619,9 +588,7 @@ def test_a_long_list_comes_in_parts(visit: Callable[..., Any], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_both_colour_schemes(
-    visit: Callable[..., Any], tmp_path: Path, scheme: str
-) -> None:
+def test_text_can_be_read_in_both_colour_schemes(visit: Callable[..., Any], tmp_path: Path, scheme: str) -> None:
     """WCAG 2.2, 1.4.3: a contrast of 4.5 or more, for every text on the page."""
     page = visit(paged(hostile(tmp_path / "out")), color_scheme=scheme)
     choose(page, "Outcome", "right")
@@ -701,9 +668,7 @@ def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- methods with states
 
 
-VOTED = [json.dumps({"answer": said, "explain": "So."}) for said in ("the Oru", "Kel", "Oru")] + [
-    "So.\nAnswer: Kel"
-]
+VOTED = [json.dumps({"answer": said, "explain": "So."}) for said in ("the Oru", "Kel", "Oru")] + ["So.\nAnswer: Kel"]
 
 
 @pytest.fixture(scope="module")
@@ -785,9 +750,7 @@ def test_filters_by_state_and_by_way_of_ending(
     assert counted(page)[0] == wanted
 
 
-def test_there_is_no_such_filter_where_nothing_differs(
-    visit: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_there_is_no_such_filter_where_nothing_differs(visit: Callable[..., Any], tmp_path: Path) -> None:
     page = visit(paged(store(tmp_path / "loop", [outcome("q0"), outcome("q1", score=0)])))
     assert page.get_by_label("State", exact=True).count() == 0
     assert page.get_by_label("Ended", exact=True).count() == 0
@@ -802,12 +765,7 @@ def test_hostile_replies_and_states_are_text(
         first.attempts[0],
         state=BREAKOUTS[0],
         next_state=BREAKOUTS[4],
-        read={
-            "form": BREAKOUTS[1],
-            "value": {HOSTILE: [HOSTILE]},
-            "why": HOSTILE,
-            "revises": HOSTILE,
-        },
+        read={"form": BREAKOUTS[1], "value": {HOSTILE: [HOSTILE]}, "why": HOSTILE, "revises": HOSTILE},
     )
     changed = replace(first, attempts=(odd, *first.attempts), stop_reason=HOSTILE)
     strange = replace(found[1], trajectory=changed, question_id="x")

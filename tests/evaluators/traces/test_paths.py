@@ -117,9 +117,7 @@ def test_right_answers_by_a_wrong_path_can_be_chosen(browser: Any, folder: Path,
     with visits(browser) as visit:
         page = visit(folder / "traces.html")
         select = page.locator(f"#filter-path-{rule}")
-        assert select.locator("option").nth(1).inner_text() == (
-            f"right answer, wrong path ({expected})"
-        )
+        assert select.locator("option").nth(1).inner_text() == (f"right answer, wrong path ({expected})")
         select.select_option(index=1)
         assert page.locator("#count").inner_text().startswith(f"{expected} of ")
         page.locator("#list li a").first.click()

@@ -38,9 +38,7 @@ def row(
         "current_step": steps[-1],
         "step_kind": "Attribution",
         "error_type": labels().index(gold),
-        "error_category": ("Procedural", "Attribution", "Logical", "Final Answer", "Correct").index(
-            category(gold)
-        ),
+        "error_category": ("Procedural", "Attribution", "Logical", "Final Answer", "Correct").index(category(gold)),
         "diagnosis": "So it is.",
         "guidance": "Go on.",
         "query": None,

@@ -70,9 +70,7 @@ def test_a_name_cannot_break_a_table() -> None:
 
 
 def test_the_matrix_as_a_table() -> None:
-    rows = list(
-        csv.reader(io.StringIO(confusion_csv({"Correct": {"Off-topic": 3, UNPARSED: 1}}).decode()))
-    )
+    rows = list(csv.reader(io.StringIO(confusion_csv({"Correct": {"Off-topic": 3, UNPARSED: 1}}).decode())))
     assert rows[0] == ["gold", *OUTCOMES]
     assert [row[0] for row in rows[1:]] == list(LABELS)
     assert sum(int(cell) for row in rows[1:] for cell in row[1:]) == 4

@@ -129,11 +129,7 @@ def test_benchmarks_are_measured_apart() -> None:
 def test_intervals_are_over_questions() -> None:
     # All rows of a question alike: their number must not make the interval narrower.
     def accuracy(copies: int) -> tuple[float, float] | None:
-        rows = [
-            Judged(f"{q} {n}", "b", str(q), C, C if q % 2 else R)
-            for q in range(20)
-            for n in range(copies)
-        ]
+        rows = [Judged(f"{q} {n}", "b", str(q), C, C if q % 2 else R) for q in range(20) for n in range(copies)]
         return quality(rows, []).intervals["accuracy"]
 
     once, often = accuracy(1), accuracy(30)

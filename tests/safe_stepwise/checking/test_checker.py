@@ -17,37 +17,25 @@ from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import check_order
 
 PAGES = (
-    Passage(
-        "Dune Rain", ("Dune Rain is a 1951 film directed by Ors Velt.", "It won no prize."), True
-    ),
+    Passage("Dune Rain", ("Dune Rain is a 1951 film directed by Ors Velt.", "It won no prize."), True),
     Passage("Oru", ("Oru is a town in Kelvia.",), False),
     Passage("Ors Velt", ("Ors Velt was a director.", "He was born in Lake Oru."), True),
     Passage("Silent Ford", ("Silent Ford is a 1962 film directed by Ana Vorr.",), True),
     Passage("Ana Vorr", ("Ana Vorr (3 May 1901 – 1970) was a director.",), True),
     Passage("Harbour Light", ("Harbour Light is a novel by Edo Marsh.",), False),
 )
-CHAIN = (
-    Triple("Dune Rain", "director", "Ors Velt", 1),
-    Triple("Ors Velt", "place of birth", "Lake Oru", 3),
-)
-COMPARED = (
-    Triple("Dune Rain", "publication date", "1951", 1),
-    Triple("Silent Ford", "publication date", "1962", 4),
-)
+CHAIN = (Triple("Dune Rain", "director", "Ors Velt", 1), Triple("Ors Velt", "place of birth", "Lake Oru", 3))
+COMPARED = (Triple("Dune Rain", "publication date", "1951", 1), Triple("Silent Ford", "publication date", "1962", 4))
 
 
 def chain() -> Checker:
     question = "Where was the director of Dune Rain born?"
-    return Checker(
-        Question("q", "musique", "train", question, "Lake Oru", passages=PAGES), CHAIN, CHAIN
-    )
+    return Checker(Question("q", "musique", "train", question, "Lake Oru", passages=PAGES), CHAIN, CHAIN)
 
 
 def comparison() -> Checker:
     asked = "Which film came out first, Dune Rain or Silent Ford?"
-    question = Question(
-        "q", "2wikimultihopqa", "train", asked, "Dune Rain", (), "comparison", 2, PAGES
-    )
+    question = Question("q", "2wikimultihopqa", "train", asked, "Dune Rain", (), "comparison", 2, PAGES)
     return Checker(question, COMPARED, COMPARED)
 
 
@@ -75,74 +63,30 @@ COMPARE = "1951 (Step 1) is earlier than 1962 (Step 2), so the answer is Dune Ra
         ([DIRECTOR, BORN], "####ANSWER: Lake Oru (Final Answer)", "Correct"),
         ([DIRECTOR, BORN, CONCLUSION], "####ANSWER: Lake Oru (Final Answer)", "Correct"),
         # procedural
-        (
-            [DIRECTOR, BORN],
-            "According to Passage 1, it won no prize. (Attribution)",
-            "Overthinking",
-        ),
+        ([DIRECTOR, BORN], "According to Passage 1, it won no prize. (Attribution)", "Overthinking"),
         ([DIRECTOR, BORN, CONCLUSION], DIRECTOR, "Overthinking"),
-        (
-            [],
-            "According to Passage 6, Harbour Light is a novel by Edo Marsh. (Attribution)",
-            "Off-topic",
-        ),
+        ([], "According to Passage 6, Harbour Light is a novel by Edo Marsh. (Attribution)", "Off-topic"),
         ([DIRECTOR], "Passage 3 says that Ors Velt was a director. (Attribution)", "Off-topic"),
         ([DIRECTOR], DIRECTOR, "Redundancy"),
         ([DIRECTOR], "As Step 1 shows, Ors Velt directed Dune Rain. (Attribution)", "Redundancy"),
         ([], "Next, I need to find the director of Dune Rain. (Attribution)", "Inefficiency"),
         ([DIRECTOR, BORN], "We should now put this together. (Logical)", "Inefficiency"),
         # attribution
-        (
-            [],
-            "According to Passage 1, Dune Rain was directed by Edo Marsh. (Attribution)",
-            "Contradictory",
-        ),
-        (
-            [DIRECTOR],
-            "According to Passage 2, Ors Velt was born in Kelvia. (Attribution)",
-            "Contradictory",
-        ),
-        (
-            [DIRECTOR],
-            "According to Passage 2, Ors Velt was born in Lake Oru. (Attribution)",
-            "Unsupported",
-        ),
-        (
-            [],
-            "According to Passage 1, Dune Rain was produced by Ors Velt. (Attribution)",
-            "Unsupported",
-        ),
-        (
-            [],
-            "Passage 1 says that Dune Rain was praised by Ilka Brandt. (Attribution)",
-            "Unsupported",
-        ),
-        (
-            [],
-            "Passage 1 does not say who the director of Dune Rain is. (Attribution)",
-            "Information Miss",
-        ),
-        (
-            [],
-            "According to Passage 3, Ors Velt was born in Lake Oru. (Attribution)",
-            "Premature Attribution",
-        ),
+        ([], "According to Passage 1, Dune Rain was directed by Edo Marsh. (Attribution)", "Contradictory"),
+        ([DIRECTOR], "According to Passage 2, Ors Velt was born in Kelvia. (Attribution)", "Contradictory"),
+        ([DIRECTOR], "According to Passage 2, Ors Velt was born in Lake Oru. (Attribution)", "Unsupported"),
+        ([], "According to Passage 1, Dune Rain was produced by Ors Velt. (Attribution)", "Unsupported"),
+        ([], "Passage 1 says that Dune Rain was praised by Ilka Brandt. (Attribution)", "Unsupported"),
+        ([], "Passage 1 does not say who the director of Dune Rain is. (Attribution)", "Information Miss"),
+        ([], "According to Passage 3, Ors Velt was born in Lake Oru. (Attribution)", "Premature Attribution"),
         (
             [],
             "Passage 3 says that the birthplace of Dune Rain's director is Lake Oru. (Attribution)",
             "Premature Attribution",
         ),
         # logical, final answer
-        (
-            [DIRECTOR, BORN],
-            "From Step 1 and Step 2, the answer is Ors Velt. (Logical)",
-            "Logical Fallacy",
-        ),
-        (
-            [DIRECTOR],
-            "From Step 1, it follows that the answer is Lake Oru. (Logical)",
-            "Logical Fallacy",
-        ),
+        ([DIRECTOR, BORN], "From Step 1 and Step 2, the answer is Ors Velt. (Logical)", "Logical Fallacy"),
+        ([DIRECTOR], "From Step 1, it follows that the answer is Lake Oru. (Logical)", "Logical Fallacy"),
         ([DIRECTOR, BORN], "####ANSWER: Ors Velt (Final Answer)", "Wrong Conclusion"),
         ([DIRECTOR], "####ANSWER: Lake Oru (Final Answer)", "Wrong Conclusion"),
         # nothing that could be proved
@@ -171,11 +115,7 @@ def test_chain(previous: list[str], text: str, expected: str | None) -> None:
             "Logical Fallacy",
         ),
         ([FIRST, SECOND, COMPARE], "####ANSWER: Silent Ford (Final Answer)", "Wrong Conclusion"),
-        (
-            [FIRST],
-            "According to Passage 4, Silent Ford came out in 1951. (Attribution)",
-            "Contradictory",
-        ),
+        ([FIRST], "According to Passage 4, Silent Ford came out in 1951. (Attribution)", "Contradictory"),
     ],
 )
 def test_comparison(previous: list[str], text: str, expected: str | None) -> None:
@@ -210,9 +150,7 @@ def test_the_diagnosis_names_the_value_that_is_wrong() -> None:
     for half in get_args(Half):
         checker = Checker(question, (hop,), (hop,), half)
         for year in range(1960, 1990):
-            text = (
-                f"According to Passage 1, 205 Rooms was released on June 4, {year}. (Attribution)"
-            )
+            text = f"According to Passage 1, 205 Rooms was released on June 4, {year}. (Attribution)"
             found = checker.check([], parse_step(f"Step 1: {text}"))
             assert found is not None
             assert found.error_type == "Contradictory"
@@ -234,9 +172,7 @@ def test_told_in_a_passages_own_words() -> None:
     assert verdict(checker, [told], born) == "Correct"
     assert verdict(checker, [], born) == "Premature Attribution"
     assert verdict(checker, [told], told) == "Redundancy"
-    altered = (
-        "According to Passage 1, Dune Rain is a 1951 film directed by Edo Marsh. (Attribution)"
-    )
+    altered = "According to Passage 1, Dune Rain is a 1951 film directed by Edo Marsh. (Attribution)"
     assert verdict(checker, [], altered) == "Contradictory"
 
 
@@ -248,11 +184,7 @@ def test_a_title_that_is_the_answer_is_not_given_away(half: Half) -> None:
         "q", "hotpotqa", "train", "Who made Dune Rain?", "Ors Velt", (), "bridge", 2, PAGES, facts
     )  # fmt: skip
     checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), (), half)
-    asides = [
-        "Let us go on.",
-        "So far so good.",
-        "According to Passage 2, Oru is a town in Kelvia.",
-    ]
+    asides = ["Let us go on.", "So far so good.", "According to Passage 2, Oru is a town in Kelvia."]
     steps = [*(f"{text} (Attribution)" for text in asides), "####ANSWER: Oru (Final Answer)"]
     prize = "According to Passage 1, Dune Rain won no prize. (Attribution)"
     for previous in ([], [parse_step(f"Step 1: {prize}")]):
@@ -263,8 +195,7 @@ def test_a_title_that_is_the_answer_is_not_given_away(half: Half) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
-    [((), "no path"), ((Triple("A", "director", "B"),), "a hop without a passage")],
+    ("path", "reason"), [((), "no path"), ((Triple("A", "director", "B"),), "a hop without a passage")]
 )
 def test_no_plan_without_a_path(path: tuple[Triple, ...], reason: str) -> None:
     question = Question("q", "musique", "train", "Who?", "B", passages=PAGES)
@@ -272,9 +203,7 @@ def test_no_plan_without_a_path(path: tuple[Triple, ...], reason: str) -> None:
         Checker(question, path, path)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "(", "Passage 99", "“", "####", "Step 1", "Passage 0 states that"]
-)
+@pytest.mark.parametrize("text", ["", "(", "Passage 99", "“", "####", "Step 1", "Passage 0 states that"])
 def test_no_text_breaks_it(text: str) -> None:
     for kind in ("Attribution", "Logical"):
         chain().check([Step(1, text, kind)], Step(2, text * 3, kind))
@@ -310,9 +239,7 @@ TEXTS = (
 def test_any_order_of_steps_gets_a_verdict_in_order(previous: list[str], text: str) -> None:
     """Whatever was accepted before: no crash, a label of the step's kind, words for it."""
     asked = "Who lived longer, Ors Velt or Ana Vorr?"
-    question = Question(
-        "q", "2wikimultihopqa", "train", asked, "Ors Velt", (), "comparison", 2, LIFE_PAGES
-    )
+    question = Question("q", "2wikimultihopqa", "train", asked, "Ors Velt", (), "comparison", 2, LIFE_PAGES)
     checker = Checker(question, LIVES, LIVES)
     steps = [parse_step(f"Step {n}: {step}") for n, step in enumerate(previous, 1)]
     step = parse_step(f"Step {len(steps) + 1}: {text}")

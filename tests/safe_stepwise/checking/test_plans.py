@@ -36,25 +36,14 @@ def test_two_facts_about_what_the_question_names_build_on_nothing() -> None:
 
 
 def test_a_simple_comparison() -> None:
-    path = [
-        Triple("Dune", "publication date", "1951", 1),
-        Triple("Ford", "publication date", "1962", 2),
-    ]
+    path = [Triple("Dune", "publication date", "1951", 1), Triple("Ford", "publication date", "1962", 2)]
     plan = plan_of("Which came out first, Dune or Ford?", "Dune", path, "comparison")
-    assert shape(plan) == (
-        "simple comparison",
-        [("Attribution", ()), ("Attribution", ()), ("Logical", (0, 1))],
-    )
+    assert shape(plan) == ("simple comparison", [("Attribution", ()), ("Attribution", ()), ("Logical", (0, 1))])
     assert plan.operation == "earliest"  # type: ignore[attr-defined]
 
 
 def test_a_bridge_comparison() -> None:
-    path = [
-        A,
-        B,
-        Triple("Ors", "date of birth", "1901", 3),
-        Triple("Ana", "date of birth", "1899", 4),
-    ]
+    path = [A, B, Triple("Ors", "date of birth", "1901", 3), Triple("Ana", "date of birth", "1899", 4)]
     asked = "Which film has the director who was born first, Dune or Ford?"
     plan = plan_of(asked, "Ford", path, "bridge_comparison")
     kind, items = shape(plan)
@@ -73,10 +62,7 @@ def test_a_calculated_comparison() -> None:
     path = [
         triple
         for n, (name, born, died) in enumerate(dates, 1)
-        for triple in (
-            Triple(name, "date of birth", born, n),
-            Triple(name, "date of death", died, n),
-        )
+        for triple in (Triple(name, "date of birth", born, n), Triple(name, "date of death", died, n))
     ]
     plan = plan_of("Who lived longer, Ors or Ana?", "Ors", path, "comparison")
     kind, items = shape(plan)
@@ -88,19 +74,9 @@ def test_a_calculated_comparison() -> None:
 
 
 def test_one_fact_that_joins_two_answers_is_one_item() -> None:
-    path = [
-        A,
-        B,
-        Triple("Ors", "where did … meet …", "Oru", 3),
-        Triple("Ana", "where did … meet …", "Oru", 3),
-    ]
+    path = [A, B, Triple("Ors", "where did … meet …", "Oru", 3), Triple("Ana", "where did … meet …", "Oru", 3)]
     plan = plan_of("Where did the directors of Dune and Ford meet?", "Oru", path)
-    assert shape(plan)[1] == [
-        ("Attribution", ()),
-        ("Attribution", ()),
-        ("Attribution", (0, 1)),
-        ("Logical", (2,)),
-    ]
+    assert shape(plan)[1] == [("Attribution", ()), ("Attribution", ()), ("Attribution", (0, 1)), ("Logical", (2,))]
 
 
 @pytest.mark.parametrize(
@@ -126,9 +102,7 @@ def test_more_gold_passages_than_a_sample_has_are_no_plan() -> None:
         make_plan(told(MOST_GOLD + 1), [A], [A])
 
 
-def cited_plan(
-    question: str, kind: str, told: dict[str, str], cited: str, **more: object
-) -> object:
+def cited_plan(question: str, kind: str, told: dict[str, str], cited: str, **more: object) -> object:
     """The plan of a question whose passages, all gold, are cited in another order than they stand.
 
     Its path is what each passage has in the same place.
@@ -166,8 +140,7 @@ def test_what_is_led_to_is_read_after_what_leads_there(cited: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cited", "order", "uses"),
-    [("Ford Ana", [2, 1], [(), (0,), (1,)]), ("Ana Ford", [1, 2], [(), (0,), (1,)])],
+    ("cited", "order", "uses"), [("Ford Ana", [2, 1], [(), (0,), (1,)]), ("Ana Ford", [1, 2], [(), (0,), (1,)])]
 )
 def test_the_answer_builds_on_what_it_leads_to_only_where_that_was_read(
     cited: str, order: list[int], uses: list[tuple[int, ...]]

@@ -11,11 +11,7 @@ from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Triple
 
 WORDED = load("questions")["questions"]
-PARSED = {
-    name: entry["asked"]
-    for name, entry in load("relations")["relations"].items()
-    if "asked" in entry
-}
+PARSED = {name: entry["asked"] for name, entry in load("relations")["relations"].items() if "asked" in entry}
 
 
 @pytest.mark.parametrize("relation", sorted(RELATIONS))

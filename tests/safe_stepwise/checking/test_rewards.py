@@ -20,22 +20,11 @@ from builders.verified.lookup import verified_rows
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.rewards import (
-    AFTER_THE_ANSWER,
-    COLUMNS,
-    MALFORMED,
-    checker_of,
-    judge_trajectory,
-)
+from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED, checker_of, judge_trajectory
 from safe_stepwise.commands.reading import examples, question_in
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import own_checker_of
-from safe_stepwise.rewards import (
-    async_step_reward,
-    async_trajectory_reward,
-    step_reward,
-    trajectory_reward,
-)
+from safe_stepwise.rewards import async_step_reward, async_trajectory_reward, step_reward, trajectory_reward
 
 ROOT = Path(__file__).parents[3]
 UNREAD = "Step 1: No passage mentions Zorp. (Attribution)"
@@ -136,12 +125,7 @@ def test_an_answer_that_is_not_earned_is_not_paid() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "Step 1: no kind",
-        "Step 2: It is so. (Logical)",
-        "Step 1: a (Logical) b\nStep 2: c (Logical)",
-    ],
+    "text", ["Step 1: no kind", "Step 2: It is so. (Logical)", "Step 1: a (Logical) b\nStep 2: c (Logical)"]
 )
 def test_what_breaks_the_grammar_ends_a_trajectory(text: str) -> None:
     _, checker, _ = first()

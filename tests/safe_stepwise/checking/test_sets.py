@@ -153,11 +153,7 @@ def test_what_sets_share_is_named_with_its_own_steps() -> None:
     )
     path = tuple(
         Triple(head, "country of origin", tail, n, 0)
-        for head, tail, n in (
-            ("Dune Rain", "Canadian", 1),
-            ("Dune Rain", "British", 1),
-            ("Oru Night", "British", 2),
-        )
+        for head, tail, n in (("Dune Rain", "Canadian", 1), ("Dune Rain", "British", 1), ("Oru Night", "British", 2))
     )
     asked = "Are Dune Rain and Oru Night from the same country?"
     question = replace(MORE, question=asked, answer="yes", passages=pages)

@@ -46,10 +46,7 @@ def test_whatever_stands_around_a_claim_is_taken_off_again(relation: str) -> Non
 
 
 def test_a_question_in_words_is_asked_with_earlier_answers() -> None:
-    triples = [
-        Triple("Oru", "when did … meet …", "1901"),
-        Triple("Vel", "when did … meet …", "1901"),
-    ]
+    triples = [Triple("Oru", "when did … meet …", "1901"), Triple("Vel", "when did … meet …", "1901")]
     assert is_free(triples[0])
     assert "when did Oru meet Vel?" in state(triples, 0)
 

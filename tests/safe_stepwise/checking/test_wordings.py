@@ -198,10 +198,7 @@ PAGES = (
     Passage("Ors Velt", ("Ors Velt was born in Lake Oru.",), True),
     Passage("Harbour Light", ("Harbour Light is a novel by Edo Marsh.",), False),
 )
-HOPS = (
-    Triple("Dune Rain", "director", "Ors Velt", 1, 0),
-    Triple("Ors Velt", "place of birth", "Lake Oru", 2, 0),
-)
+HOPS = (Triple("Dune Rain", "director", "Ors Velt", 1, 0), Triple("Ors Velt", "place of birth", "Lake Oru", 2, 0))
 DIRECTOR = "According to Passage 1, the director of Dune Rain is Ors Velt. (Attribution)"
 BORN = "Passage 2 states that Ors Velt was born in Lake Oru. (Attribution)"
 STEPS = (

@@ -71,9 +71,7 @@ def test_every_help_tells_the_exit_status(name: str, capsys: pytest.CaptureFixtu
         assert status in told.lower().partition("exit status")[2], told[-300:]
 
 
-def test_a_command_of_the_checkout_takes_its_own_options(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_command_of_the_checkout_takes_its_own_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"the following arguments are required: DIR"):
         carry_out(["view-traces"])
     with pytest.raises(UserError, match="nothing: no such folder"):
@@ -155,12 +153,8 @@ def test_a_mistake_exits_with_2_and_one_line(tmp_path: Path) -> None:
         assert says in line
 
 
-@pytest.mark.parametrize(
-    ("spec", "says"), [("symbolic", "goes by annotations"), (MODEL, "no server answers there")]
-)
-def test_the_metric_in_a_users_script_ends_in_one_line(
-    tmp_path: Path, spec: str, says: str
-) -> None:
+@pytest.mark.parametrize(("spec", "says"), [("symbolic", "goes by annotations"), (MODEL, "no server answers there")])
+def test_the_metric_in_a_users_script_ends_in_one_line(tmp_path: Path, spec: str, says: str) -> None:
     code = (
         "from safe_stepwise.metric import answers_by_loop\n"
         f"how = dict(generator={spec!r}, verifier={spec!r})\n"
@@ -191,9 +185,7 @@ def test_no_heavy_library_is_imported_for_help(tmp_path: Path) -> None:
         "; print(sorted(heavy & {*sys.modules}))"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    out = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-    ).stdout
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
     assert out.endswith("[]\n")
 
 
@@ -248,9 +240,7 @@ def test_passages_are_read_from_a_users_own_file(
         ("a.jsonl", '"x"\n{"passages": []}\n', r"line 2 is "),
     ],
 )
-def test_a_file_without_passages_is_told(
-    tmp_path: Path, name: str, content: str, says: str
-) -> None:
+def test_a_file_without_passages_is_told(tmp_path: Path, name: str, content: str, says: str) -> None:
     file = tmp_path / name
     file.write_text(content)
     how = ["--generator", "symbolic", "--verifier", "symbolic"]
@@ -258,9 +248,7 @@ def test_a_file_without_passages_is_told(
         carry_out(["answer", "--question", "Is it?", "--passages", str(file), *how])
 
 
-def test_traces_show_what_answer_wrote(
-    rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_traces_show_what_answer_wrote(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "answers.jsonl"
     for row in examples():
         asked = ["answer", "--passages", str(rows), "--question", row["question"]]
@@ -291,9 +279,7 @@ def test_a_line_that_is_no_trace_is_told(tmp_path: Path) -> None:
             carry_out(["traces", str(file)])
 
 
-def test_score_counts_as_the_metric_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_counts_as_the_metric_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "answers.jsonl"
     rows: list[dict[str, Any]] = [
         {"prediction": "the Vel", "references": ["Vel", "River Vel"]},
@@ -369,20 +355,14 @@ def test_where_the_answer_goes_is_looked_at_before_anybody_is_asked(
     question = ["--question", examples()[0]["question"], "--passages", str(rows)]
     nowhere = str(tmp_path / "nowhere" / "answers.jsonl")
     with pytest.raises(UserError, match="cannot be written"):
-        carry_out(
-            ["answer", *question, "--generator", MODEL, "--verifier", MODEL, "--output", nowhere]
-        )
+        carry_out(["answer", *question, "--generator", MODEL, "--verifier", MODEL, "--output", nowhere])
     assert capsys.readouterr().out == ""
 
 
-def test_no_step_is_judged_by_a_passage_that_is_not_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_step_is_judged_by_a_passage_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = examples()[0]
     fewer = [page for number, page in enumerate(row["passages"], 1) if number != 2]
-    step = (
-        "Step 1: According to Passage 5, The Salt Clock was directed by Maro Quill. (Attribution)"
-    )
+    step = "Step 1: According to Passage 5, The Salt Clock was directed by Maro Quill. (Attribution)"
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({**row, "passages": fewer, "steps": [step]}))
     carry_out(["check", str(file)])
@@ -391,9 +371,7 @@ def test_no_step_is_judged_by_a_passage_that_is_not_there(
         carry_out(["check", str(file), "--benchmark", "musik"])
 
 
-def test_without_its_answer_no_conclusion_is_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_answer_no_conclusion_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = {name: value for name, value in examples()[0].items() if name != "answer"}
     (file := tmp_path / "rows.jsonl").write_text(json.dumps({**row, "steps": ["Step 1: x"]}))
     carry_out(["check", str(file)])
@@ -402,17 +380,13 @@ def test_without_its_answer_no_conclusion_is_judged(
 
 def test_json_is_json_whatever_is_in_it(tmp_path: Path) -> None:
     odd = "S\u00e3o\u00adPaulo \x85 \U000e0041"
-    (file := tmp_path / "rows.jsonl").write_text(
-        json.dumps({**examples()[0], "question": odd, "steps": [odd]})
-    )
+    (file := tmp_path / "rows.jsonl").write_text(json.dumps({**examples()[0], "question": odd, "steps": [odd]}))
     command = [sys.executable, "-m", "safe_stepwise.commands.main", "check", str(file), "--json"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(said.stdout)["steps"][0]["step"] == odd
 
 
-def test_check_judges_steps_in_their_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_judges_steps_in_their_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     early = "Step 1: According to Passage 4, Maro Quill was born in Tesk. (Attribution)"
     steps = [
         "Step 1: According to Passage 2, The Salt Clock was directed by Maro Quill. (Attribution)",

@@ -53,10 +53,7 @@ def client_of(url: str) -> openai.OpenAI:
 
 
 def test_a_verified_answer_and_its_steps(tmp_path: Path) -> None:
-    with (
-        MockServer(Stepper(flawed=1.0)) as model,
-        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
-    ):
+    with MockServer(Stepper(flawed=1.0)) as model, verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url:
         reply = client_of(url).chat.completions.create(**asked("AB12"))
     (choice,) = reply.choices
     assert choice.message.content == "AB12"
@@ -73,16 +70,11 @@ def test_a_verified_answer_and_its_steps(tmp_path: Path) -> None:
         "Step 2: ####ANSWER: AB12 (Final Answer)",
     ]
     assert reply.usage is not None
-    assert reply.usage.prompt_tokens == sum(
-        by["prompt"] for by in told["verification"]["tokens"].values()
-    )
+    assert reply.usage.prompt_tokens == sum(by["prompt"] for by in told["verification"]["tokens"].values())
 
 
 def test_a_stream_brings_each_try_and_then_the_answer(tmp_path: Path) -> None:
-    with (
-        MockServer(Stepper(flawed=0.0)) as model,
-        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
-    ):
+    with MockServer(Stepper(flawed=0.0)) as model, verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url:
         how = {"stream": True, "stream_options": {"include_usage": True}}
         chunks = list(client_of(url).chat.completions.create(**asked("AB12", **how)))
     deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
@@ -103,9 +95,7 @@ def test_the_first_step_is_there_before_the_last_is_asked_for(tmp_path: Path) ->
     ):
         stream = client_of(url).chat.completions.create(**asked("AB12", stream=True))
         seen = next(
-            text
-            for chunk in stream
-            if (text := (chunk.choices[0].delta.model_extra or {}).get("reasoning_content"))
+            text for chunk in stream if (text := (chunk.choices[0].delta.model_extra or {}).get("reasoning_content"))
         )
         stream.close()
     assert seen.startswith("Step 1: According to Passage 1, AB12 is one more thing.")
@@ -164,9 +154,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
 
     async def ask_all(url: str) -> list[Any]:
         # 600 s also to connect, which by default may take five: the machine may stand still.
-        async with openai.AsyncOpenAI(
-            base_url=url, api_key="none", max_retries=0, timeout=600.0
-        ) as client:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=600.0) as client:
             places = asyncio.Semaphore(32)
 
             async def one(number: int, name: str) -> tuple[str, dict[str, Any]]:
@@ -188,9 +176,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
     with MockServer(Doubtful(), fault_rate=0.2, latency=0.002) as model:
         cache = tmp_path / "c.sqlite"
         # Eight at once of two roles: a call that hangs is given up after two seconds.
-        with verified_loop(
-            model.spec, model.spec, cache, timeout=2.0, served=served, log=False
-        ) as url:
+        with verified_loop(model.spec, model.spec, cache, timeout=2.0, served=served, log=False) as url:
             ended = asyncio.run(ask_all(url))
     assert len(ended) == 200
     assert sum(model.faulted.values()) > 50
@@ -218,10 +204,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
 @pytest.fixture
 def plain(tmp_path: Path) -> Iterator[tuple[MockServer, str]]:
     """A model, and where the loop of it alone is served."""
-    with (
-        MockServer(Stepper()) as model,
-        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
-    ):
+    with MockServer(Stepper()) as model, verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url:
         yield model, url
 
 
@@ -311,15 +294,10 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
 
     async def three(url: str) -> list[Any]:
         async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
-            first = [
-                asyncio.ensure_future(client.chat.completions.create(**asked(name)))
-                for name in ("A1", "A2")
-            ]
+            first = [asyncio.ensure_future(client.chat.completions.create(**asked(name))) for name in ("A1", "A2")]
             while json.loads(await client.get("/../health", cast_to=bytes))["under_way"] < 2:
                 await asyncio.sleep(0.01)
-            third = await asyncio.gather(
-                client.chat.completions.create(**asked("A3")), return_exceptions=True
-            )
+            third = await asyncio.gather(client.chat.completions.create(**asked("A3")), return_exceptions=True)
             for one in first:
                 one.cancel()
             await asyncio.gather(*first, return_exceptions=True)
@@ -331,9 +309,7 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
     served = Served()
     with (
         MockServer(Stepper(), last=0) as model,
-        verified_loop(
-            model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds, served=served
-        ) as url,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds, served=served) as url,
     ):
         (refused,) = asyncio.run(three(url))
     assert isinstance(refused, openai.RateLimitError)

@@ -30,9 +30,7 @@ from tests.servers.serving import stand_in
 OURS = [question_in("example", row) for row in examples()]
 SETS = [PromptSet(name, order) for name in PROMPTS for order in VERDICT_ORDERS]
 STEPS = (
-    Step(
-        1, 'According to Passage 2, \u2028 "Rejected: "Oru"" lies.\nQuestion: "no"', "Attribution"
-    ),
+    Step(1, 'According to Passage 2, \u2028 "Rejected: "Oru"" lies.\nQuestion: "no"', "Attribution"),
     Step(2, "Accepted steps: \x85 none yet", "Logical"),
 )
 
@@ -71,9 +69,7 @@ def test_what_a_generator_is_asked_is_read_back(prompt_set: PromptSet, final: bo
 @pytest.mark.parametrize("prompt_set", SETS, ids=str)
 def test_what_a_verifier_is_asked_is_read_back(prompt_set: PromptSet) -> None:
     question = OURS[1]
-    request = verifier_request(
-        question.question, question.passages, STEPS[:1], STEPS[1], prompt_set=prompt_set
-    )
+    request = verifier_request(question.question, question.passages, STEPS[:1], STEPS[1], prompt_set=prompt_set)
     assert role_of(request.messages) == "verify"
     found = scene_of(request, OURS)
     assert found == Scene(question, previous=STEPS[:1], step=STEPS[1])
@@ -90,9 +86,7 @@ def test_words_of_any_sort_are_read_back(words: str, title: str, text: str) -> N
 
 
 def test_passages_in_another_order_keep_their_annotations() -> None:
-    question = replace(
-        OURS[0], passages=(*reversed(OURS[0].passages), Passage("More", ("It rains.",)))
-    )
+    question = replace(OURS[0], passages=(*reversed(OURS[0].passages), Passage("More", ("It rains.",))))
     request = generator_request(question.question, question.passages, ())
     found = scene_of(request, OURS)
     assert isinstance(found, Scene)
@@ -127,10 +121,7 @@ def test_every_reply_is_marked() -> None:
         client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         (served,) = client.models.list().data
         request = generator_request(OURS[0].question, OURS[0].passages, ())
-        how = {
-            "model": "simulated",
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-        }
+        how = {"model": "simulated", "messages": [{"role": m.role, "content": m.content} for m in request.messages]}
         raw = client.chat.completions.with_raw_response.create(**how)
         reply = raw.parse()
         chunks = list(client.chat.completions.create(**how, stream=True))

@@ -82,9 +82,7 @@ def test_without_facts_or_a_model_nobody_can_answer() -> None:
         last("Where?", PAGES)
 
 
-@pytest.mark.parametrize(
-    "spec", ["", "vllm:somebody/model", "transformers:/etc", "http://169.254.169.254/"]
-)
+@pytest.mark.parametrize("spec", ["", "vllm:somebody/model", "transformers:/etc", "http://169.254.169.254/"])
 def test_the_owner_sets_both_players_to_what_a_page_can_open(spec: str) -> None:
     with pytest.raises(UserError, match=answering.VERIFIER):
         players({answering.GENERATOR: "symbolic", answering.VERIFIER: spec})
@@ -109,9 +107,7 @@ def test_a_fault_of_ours_ends_one_question(
     assert "IndexError" in capsys.readouterr().err
 
 
-def test_a_question_that_takes_too_long_is_ended(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_question_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(answering, "SECONDS", 0.0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UserError, match="took longer than 0 s"):

@@ -43,10 +43,7 @@ def test_only_what_concerns_some_roles_is_theirs() -> None:
 def test_it_goes_to_workers_and_stands_in_records() -> None:
     assert pickle.loads(pickle.dumps(GIVEN)) == GIVEN
     assert hash(GIVEN) == hash(Allowance.of({"judge": 7, "path": 99}, dict(GIVEN.effort)))
-    assert GIVEN.plain == {
-        "max_tokens": "judge 7, path 99",
-        "reasoning_effort": "judge low, path high",
-    }
+    assert GIVEN.plain == {"max_tokens": "judge 7, path 99", "reasoning_effort": "judge low, path high"}
     assert (AS_PROMPTED.plain, AS_PROMPTED.suffix) == ({}, "")
 
 

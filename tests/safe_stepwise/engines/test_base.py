@@ -11,15 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_stepwise.engines import base
-from safe_stepwise.engines.base import (
-    Completion,
-    Engine,
-    Message,
-    Request,
-    Sampling,
-    Schema,
-    request_key,
-)
+from safe_stepwise.engines.base import Completion, Engine, Message, Request, Sampling, Schema, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Faults, MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine

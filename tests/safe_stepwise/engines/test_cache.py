@@ -39,9 +39,7 @@ def stored(cache: ResponseCache, n: int) -> bool:
 
 
 @settings(deadline=None)
-@given(
-    st.text(st.characters(), max_size=40), st.integers(0, 9), st.sampled_from(["stop", "length"])
-)
+@given(st.text(st.characters(), max_size=40), st.integers(0, 9), st.sampled_from(["stop", "length"]))
 def test_any_text_comes_back(text: str, tokens: int, finish: str) -> None:
     with closing(ResponseCache(Path(":memory:"))) as cache:
         said = Completion(text + "\ud800", Usage(tokens, tokens // 2, 3), finish)  # type: ignore[arg-type]
@@ -128,9 +126,7 @@ def _write(path: str, start: int, number: int) -> None:
 
 def test_several_processes_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    workers = [
-        SPAWN.Process(target=_write, args=(str(path), start, 100)) for start in (0, 0, 50, 100)
-    ]
+    workers = [SPAWN.Process(target=_write, args=(str(path), start, 100)) for start in (0, 0, 50, 100)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -166,8 +162,7 @@ def test_killed_writers_have_stored_all_that_they_returned(tmp_path: Path) -> No
     path = tmp_path / "c.sqlite"
     tolds = [tmp_path / "told-0", tmp_path / "told-1"]
     workers = [
-        SPAWN.Process(target=_write_and_tell, args=(str(path), str(told), n * 500_000))
-        for n, told in enumerate(tolds)
+        SPAWN.Process(target=_write_and_tell, args=(str(path), str(told), n * 500_000)) for n, told in enumerate(tolds)
     ]
     for worker in workers:
         worker.start()

@@ -10,13 +10,7 @@ import pytest
 from tenacity import AsyncRetrying, RetryCallState
 
 from safe_stepwise.engines import client as client_module
-from safe_stepwise.engines.base import (
-    Completion,
-    EngineError,
-    Message,
-    Request,
-    request_key,
-)
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Faults, MockEngine
@@ -205,10 +199,7 @@ def test_accounts_are_kept_by_role() -> None:
     client = Client(MockEngine(echo))
     by_role = [replace(numbered(n), role=role) for role in ("extract", "judge") for n in range(3)]
     asyncio.run(client.ask_all(by_role))
-    assert {role: account.calls for role, account in client.accounts.items()} == {
-        "extract": 3,
-        "judge": 3,
-    }
+    assert {role: account.calls for role, account in client.accounts.items()} == {"extract": 3, "judge": 3}
     assert client.total().calls == 6
     assert client.total().prompt == sum(account.prompt for account in client.accounts.values()) > 0
 
@@ -277,9 +268,7 @@ def test_what_will_not_pass_is_not_tried_again() -> None:
     assert engine.calls == 1
 
 
-@pytest.mark.parametrize(
-    ("asked", "waited"), [(None, 0.0), (7.0, 7.0), (1e9, client_module.LONGEST_WAIT_S)]
-)
+@pytest.mark.parametrize(("asked", "waited"), [(None, 0.0), (7.0, 7.0), (1e9, client_module.LONGEST_WAIT_S)])
 def test_the_servers_wish_to_wait_is_honoured(asked: float | None, waited: float) -> None:
     state = RetryCallState(AsyncRetrying(), None, (), {})
     error = EngineError("HTTP 429", transient=True, retry_after=asked)
@@ -312,7 +301,5 @@ def test_faulty_engine_loses_nothing() -> None:
     engine = MockEngine(echo, faults=Faults(rate=0.2, seed=1))
     client = Client(engine)
     found = asyncio.run(client.ask_all([numbered(n) for n in range(500)]))
-    assert [c.text for c in found if isinstance(c, Completion)] == [
-        f"said: question {n}" for n in range(500)
-    ]
+    assert [c.text for c in found if isinstance(c, Completion)] == [f"said: question {n}" for n in range(500)]
     assert client.total().retries > 50

@@ -64,9 +64,7 @@ def test_a_request_is_counted_as_the_mock_does() -> None:
 def test_what_is_counted_already_is_left_alone() -> None:
     mock = MockEngine(lambda _: "Yes.", cache=PrefixCache())
     plain = ask(Client(mock), asked("a"))
-    assert (
-        ask(Counted(Client(MockEngine(lambda _: "Yes.", cache=PrefixCache()))), asked("a")) == plain
-    )
+    assert ask(Counted(Client(MockEngine(lambda _: "Yes.", cache=PrefixCache()))), asked("a")) == plain
     server = Silent()
     server.simulated = False  # a server that reports no usage: nobody knows
     assert ask(Counted(Client(server)), asked("a")) == [Usage()]
@@ -107,9 +105,7 @@ def test_tokens_hang_on_no_order_and_change_nothing_else(
         run_questions(
             questions,
             lambda q: METHODS[method].answer(
-                q,
-                {r: Client(open_engine(SPECS[r])) for r in METHODS[method].roles},
-                Limits(),
+                q, {r: Client(open_engine(SPECS[r])) for r in METHODS[method].roles}, Limits()
             ),
         )
     )

@@ -12,14 +12,7 @@ from typing import Any
 import pytest
 
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import (
-    Completion,
-    EngineError,
-    Message,
-    Request,
-    Sampling,
-    request_key,
-)
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, request_key
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
@@ -68,9 +61,7 @@ def needs(tokens: int, text: str = "Marn") -> Said:
     return said
 
 
-def asking(
-    model: Model, cache: ResponseCache | None = None, allowance: Allowance = AS_PROMPTED
-) -> Client:
+def asking(model: Model, cache: ResponseCache | None = None, allowance: Allowance = AS_PROMPTED) -> Client:
     kept = ResponseCache(Path(":memory:")) if cache is None else cache
     return Client(model, kept, allowance=allowance)
 
@@ -94,9 +85,7 @@ def test_it_is_asked_again_with_twice_the_room_and_paid_for_in_full() -> None:
 def test_cut_again_it_is_a_failure_that_no_cache_keeps() -> None:
     model, cache = Model(needs(50)), ResponseCache(Path(":memory:"))
     client = asking(model, cache)
-    with pytest.raises(
-        EngineError, match=r"cut at 20 tokens .* raise --max-tokens path=N above 20"
-    ):
+    with pytest.raises(EngineError, match=r"cut at 20 tokens .* raise --max-tokens path=N above 20"):
         asyncio.run(client.ask(ASKED))
     assert len(cache) == 0
     account = client.accounts["path"]

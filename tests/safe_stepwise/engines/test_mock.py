@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from safe_stepwise.engines import mock
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.mock import (
-    Faults,
-    Latency,
-    MockEngine,
-    PrefixCache,
-    Tokens,
-    prompt_tokens,
-)
+from safe_stepwise.engines.mock import Faults, Latency, MockEngine, PrefixCache, Tokens, prompt_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Usage
@@ -116,10 +109,7 @@ def test_the_script_of_the_docstring_is_one(tmp_path: Path) -> None:
 
 
 def test_rules_go_by_role_plain_text_and_the_last_user_turn(tmp_path: Path) -> None:
-    rules = [
-        {"contains": "(1)", "role": "judge", "reply": "yes"},
-        {"contains": "(1)", "reply": "other"},
-    ]
+    rules = [{"contains": "(1)", "role": "judge", "reply": "yes"}, {"contains": "(1)", "reply": "other"}]
     engine = MockEngine.read(script(tmp_path, replies=rules, default="none"))
     turns = (Message("user", "no"), Message("user", "is it (1)?"), Message("assistant", "no"))
     earlier = (Message("user", "is it (1)?"), Message("assistant", "(1)"), Message("user", "or 1"))
@@ -175,9 +165,7 @@ def test_faults_are_drawn_anew_for_each_try_and_the_client_outlives_them() -> No
     faulty = sum(isinstance(one, EngineError) and one.transient for one in found)
     assert 60 < faulty < 140
     again = MockEngine(lambda _: "yes", faults=Faults(rate=0.5, seed=3))
-    assert list(map(str, ask(again, *(request(str(n)) for n in range(200))))) == list(
-        map(str, found)
-    )
+    assert list(map(str, ask(again, *(request(str(n)) for n in range(200))))) == list(map(str, found))
 
 
 def test_faults_go_by_content_and_try_and_not_by_the_order_of_calls() -> None:
@@ -201,8 +189,7 @@ def faulty_tries(engine: MockEngine, asked: list[Request]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
-    [("429", "HTTP 429"), ("500", "HTTP 500"), ("timeout", "timed out"), ("dropped", "connection")],
+    ("kind", "said"), [("429", "HTTP 429"), ("500", "HTTP 500"), ("timeout", "timed out"), ("dropped", "connection")]
 )
 def test_kinds_of_faults(kind: str, said: str) -> None:
     engine = MockEngine(lambda _: "yes", faults=Faults(1.0, kinds=(kind,), retry_after=3.0))

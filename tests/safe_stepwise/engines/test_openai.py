@@ -16,16 +16,7 @@ import pytest
 from tenacity import AsyncRetrying
 
 from safe_stepwise.engines import client as client_module
-from safe_stepwise.engines.base import (
-    EFFORTS,
-    Completion,
-    Effort,
-    EngineError,
-    Message,
-    Request,
-    Sampling,
-    Schema,
-)
+from safe_stepwise.engines.base import EFFORTS, Completion, Effort, EngineError, Message, Request, Sampling, Schema
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import OpenAIEngine
@@ -49,9 +40,7 @@ def last_turn(body: object) -> str:
     return str(body["messages"][-1]["content"])  # type: ignore[index]
 
 
-def run(
-    server: MockServer, act: Callable[[OpenAIEngine], Awaitable[T]], *, timeout: float | None = None
-) -> T:
+def run(server: MockServer, act: Callable[[OpenAIEngine], Awaitable[T]], *, timeout: float | None = None) -> T:
     return acted(OpenAIEngine(server.model, server.url, timeout=timeout), act)
 
 
@@ -81,9 +70,7 @@ def test_every_fault_is_outlived_and_counted(fault: Fault) -> None:
         # Few at once: calls that wait for each other would look as if they hung.
         client = Client(engine, in_flight=8)
         found = await client.ask_all([numbered(n) for n in range(40)])
-        assert [c.text for c in found if isinstance(c, Completion)] == [
-            f"question {n}" for n in range(40)
-        ]
+        assert [c.text for c in found if isinstance(c, Completion)] == [f"question {n}" for n in range(40)]
         return client
 
     with MockServer(last_turn, fault_rate=0.3, faults=(fault,)) as server:
@@ -242,10 +229,7 @@ def test_what_a_server_is_asked_and_what_it_says() -> None:
     assert body["model"] == "mock"
     assert [m["role"] for m in body["messages"]] == ["system", "user"]
     assert (body["temperature"], body["seed"], body["stop"]) == (0.0, 3, ["\n"])
-    assert body["response_format"]["json_schema"] == {
-        "name": "triples",
-        "schema": {"type": "object"},
-    }
+    assert body["response_format"]["json_schema"] == {"name": "triples", "schema": {"type": "object"}}
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
     assert said.text == "Where is Oru?"
     assert said.finish == "length"
@@ -282,9 +266,7 @@ THINK_NOT = {"enable_thinking": False}
         ("vllm", "?template=off", None),
     ],
 )
-def test_template_settings_go_to_servers_that_take_them(
-    owner: str, spec: str, expected: object
-) -> None:
+def test_template_settings_go_to_servers_that_take_them(owner: str, spec: str, expected: object) -> None:
     strict = expected is None  # they refuse what they don't know, as OpenAI's own does
     with MockServer(last_turn, keep_bodies=True, owner=owner, strict=strict) as server:
         assert sent_to(server, spec).get("chat_template_kwargs") == expected
@@ -292,12 +274,7 @@ def test_template_settings_go_to_servers_that_take_them(
 
 @pytest.mark.parametrize(
     ("owner", "spec", "listed"),
-    [
-        ("vllm", "", True),
-        ("vllm", "?template=off", True),
-        ("sglang", "", False),
-        ("openai", "", False),
-    ],
+    [("vllm", "", True), ("vllm", "?template=off", True), ("sglang", "", False), ("openai", "", False)],
 )
 def test_listed_replies_go_to_servers_that_take_a_list(owner: str, spec: str, listed: bool) -> None:
     """Others are sent the schema that says the same."""
@@ -310,9 +287,7 @@ def test_listed_replies_go_to_servers_that_take_a_list(owner: str, spec: str, li
 
 
 @pytest.mark.parametrize(("status", "owner"), [(404, "vllm"), (403, "vllm"), (500, "vllm")])
-def test_a_server_without_a_list_of_models_gets_no_template_settings(
-    status: int, owner: str
-) -> None:
+def test_a_server_without_a_list_of_models_gets_no_template_settings(status: int, owner: str) -> None:
     with MockServer(last_turn, keep_bodies=True, models_status=status, owner=owner) as server:
         assert "chat_template_kwargs" not in sent_to(server)
         assert sent_to(server, "?template=on")["chat_template_kwargs"] == THINK_NOT
@@ -350,27 +325,12 @@ def test_a_repetition_penalty_is_sent_where_one_is_asked_for() -> None:
 
 
 def test_a_spec_says_whether_a_model_may_think() -> None:
-    plain, on, off = (
-        OpenAIEngine.read(f"a/b@http://h:1/v1{spec}")
-        for spec in ("", "?template=on", "?template=off")
-    )
+    plain, on, off = (OpenAIEngine.read(f"a/b@http://h:1/v1{spec}") for spec in ("", "?template=on", "?template=off"))
     assert {engine.base_url for engine in (plain, on, off)} == {"http://h:1/v1"}
     # Replies that were made before the switch were made with it on: their keys stay.
-    assert (
-        plain.identity
-        == on.identity
-        == {
-            "engine": "openai",
-            "model": "a/b",
-            "base_url": "http://h:1/v1",
-        }
-    )
+    assert plain.identity == on.identity == {"engine": "openai", "model": "a/b", "base_url": "http://h:1/v1"}
     assert off.identity == {**on.identity, "template": False}
-    assert [one.name for one in (plain, on, off)] == [
-        "openai:a/b",
-        "openai:a/b",
-        "openai:a/b?template=off",
-    ]
+    assert [one.name for one in (plain, on, off)] == ["openai:a/b", "openai:a/b", "openai:a/b?template=off"]
     with pytest.raises(UserError, match=r"template= 'no' is not known; .*choose from on, off"):
         OpenAIEngine.read("a/b@http://h:1/v1?template=no")
 
@@ -426,9 +386,7 @@ def test_a_key_may_end_in_a_line_break(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("key", ["sk-ü", "sk\nsecret", "\x00"])
-def test_a_key_that_no_header_can_hold_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_a_key_that_no_header_can_hold_is_one_line(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setattr("os.environ", {"OPENAI_API_KEY": key})
     with pytest.raises(UserError, match="OPENAI_API_KEY") as caught:
         OpenAIEngine("m")

@@ -10,9 +10,7 @@ from safe_stepwise.engines.packages import unpacked
 from safe_stepwise.errors import UserError
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".x", "../x", "no.such", "wsgiref.handlers", "a b", "not-here"]
-)
+@pytest.mark.parametrize("name", ["", ".x", "../x", "no.such", "wsgiref.handlers", "a b", "not-here"])
 def test_a_name_that_is_no_package_is_one_line(name: str) -> None:
     before = "wsgiref" in sys.modules
     with pytest.raises(UserError, match="not installed"):

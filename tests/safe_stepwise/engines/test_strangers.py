@@ -50,10 +50,7 @@ async def asked(engine: OpenAIEngine) -> Completion | EngineError:
 
 
 def answering(head: str, body: bytes = b"") -> bytes:
-    return (
-        f"HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-        + body
-    )
+    return f"HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
 @pytest.fixture
@@ -188,9 +185,7 @@ def test_a_redirect_to_itself_is_one_request() -> None:
 def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def many(engine: OpenAIEngine) -> None:
         client = Client(engine)
-        with pytest.raises(
-            UserError, match="key was refused; set OPENAI_API_KEY, and run the same"
-        ):
+        with pytest.raises(UserError, match="key was refused; set OPENAI_API_KEY, and run the same"):
             await client.ask_all([numbered(n) for n in range(300)])
         with pytest.raises(UserError, match="key was refused"):
             await client.ask(numbered(300))
@@ -248,8 +243,7 @@ def test_a_reply_within_the_limit_is_whole(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"x" * 10_000_000, b"[" * 10_000_000, b'{"error": {"message": "a"}}' + b" " * 10_000_000],
+    "body", [b"x" * 10_000_000, b"[" * 10_000_000, b'{"error": {"message": "a"}}' + b" " * 10_000_000]
 )
 def test_an_error_keeps_its_status_however_long_it_is(raw: Callable[..., Any], body: bytes) -> None:
     found = raw(answering("404 No\r\ncontent-type: text/plain; charset=punycode", body), asked)
@@ -279,9 +273,7 @@ def test_a_list_of_models_has_the_limit_too(raw: Callable[..., Any]) -> None:
         ("many", Usage()),
     ],
 )
-def test_what_is_no_count_of_tokens_counts_nothing(
-    usage: object, read: Usage, tmp_path: Path
-) -> None:
+def test_what_is_no_count_of_tokens_counts_nothing(usage: object, read: Usage, tmp_path: Path) -> None:
     async def counted(engine: OpenAIEngine) -> tuple[Usage, int]:
         client = Client(engine, ResponseCache(tmp_path / "replies.sqlite"))
         found = await client.ask(numbered(0))
@@ -295,9 +287,7 @@ def test_what_is_no_count_of_tokens_counts_nothing(
 # Time
 
 
-def test_a_check_that_drips_has_an_end(
-    raw: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_that_drips_has_an_end(raw: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai, "CHECK_TIMEOUT_S", 0.3)
 
     async def dripping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -353,14 +343,10 @@ def test_a_long_wait_is_told_with_the_last_error(
     client = Client(Slow(lambda _: "at last"), tries=10**9)
     assert asyncio.run(client.ask(numbered(0))).text == "at last"
     line = told()[0]
-    assert re.fullmatch(
-        r"mock:.*: waiting for a reply since \d+ s; the last error: HTTP 503: \[redacted\]", line
-    )
+    assert re.fullmatch(r"mock:.*: waiting for a reply since \d+ s; the last error: HTTP 503: \[redacted\]", line)
 
 
-def test_a_wait_is_told_after_ever_longer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wait_is_told_after_ever_longer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
     monkeypatch.setattr(waiting, "_watch", lambda: None)
     monkeypatch.setattr(waiting.time, "monotonic", lambda: now)
@@ -407,9 +393,7 @@ def test_a_long_check_is_told_though_it_blocks_the_loop(
         ('"text"', "stop", 1, 1, 1.5),
     ],
 )
-def test_a_row_of_the_cache_that_is_no_reply_is_one_line(
-    tmp_path: Path, row: tuple[object, ...]
-) -> None:
+def test_a_row_of_the_cache_that_is_no_reply_is_one_line(tmp_path: Path, row: tuple[object, ...]) -> None:
     path = tmp_path / "replies.sqlite"
     ResponseCache(path).close()
     with sqlite3.connect(path) as db:
@@ -445,10 +429,5 @@ def test_a_cache_that_was_cut_off_is_one_line(tmp_path: Path, share: float) -> N
 def test_the_metric_takes_a_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("safe_stepwise.open.Client", partial(Client, tries=1))
     cache = tmp_path / "replies.sqlite"
-    with (
-        MockServer(last_turn, fault_rate=1, faults=("drip",)) as server,
-        pytest.raises(UserError, match="timed out"),
-    ):
-        answers_given(
-            ["a"], [["b"]], benchmark="musique", judge=server.spec, timeout=0.5, cache=cache
-        )
+    with MockServer(last_turn, fault_rate=1, faults=("drip",)) as server, pytest.raises(UserError, match="timed out"):
+        answers_given(["a"], [["b"]], benchmark="musique", judge=server.spec, timeout=0.5, cache=cache)

@@ -51,11 +51,7 @@ QUESTIONS: dict[Operation, tuple[str, ...]] = {
         "Which lake is larger?",
         "Which tower is taller?",
     ),
-    "fewest": (
-        "Which town has fewer people, Oru or Vel?",
-        "Which lake is smaller?",
-        "Which film is shorter?",
-    ),
+    "fewest": ("Which town has fewer people, Oru or Vel?", "Which lake is smaller?", "Which film is shorter?"),
 }
 
 
@@ -63,17 +59,14 @@ def test_every_operation_is_covered() -> None:
     assert set(QUESTIONS) == set(get_args(Operation))
 
 
-@pytest.mark.parametrize(
-    ("expected", "question"), [(op, text) for op, texts in QUESTIONS.items() for text in texts]
-)
+@pytest.mark.parametrize(("expected", "question"), [(op, text) for op, texts in QUESTIONS.items() for text in texts])
 def test_what_a_question_asks(expected: Operation, question: str) -> None:
     assert operation(question) == expected
     assert operation(f"  {question.upper()}") == expected
 
 
 @pytest.mark.parametrize(
-    "question",
-    ["Where was Ana Vorr born?", "Who directed Dune Rain?", "", "Which lasted?", "Who is Firsten?"],
+    "question", ["Where was Ana Vorr born?", "Who directed Dune Rain?", "", "Which lasted?", "Who is Firsten?"]
 )
 def test_no_comparison(question: str) -> None:
     assert operation(question) is None
@@ -275,9 +268,7 @@ COMPARED: list[tuple[str, list[tuple[Triple, ...]], str | None]] = [
 
 
 @pytest.mark.parametrize(("question", "branches", "expected"), COMPARED)
-def test_what_the_branches_answer(
-    question: str, branches: list[tuple[Triple, ...]], expected: str | None
-) -> None:
+def test_what_the_branches_answer(question: str, branches: list[tuple[Triple, ...]], expected: str | None) -> None:
     answer = expected if expected in ("yes", "no") else "Ana"
     assert asks(question, answer, *branches) == expected
     assert asks(question, answer, *reversed(branches)) == expected

@@ -35,9 +35,7 @@ ACTORS = Candidate("Ana", ("~by", "with"))
 YEARS = Candidate("Ana", ("~by", "year"))
 
 
-def decided(
-    kind: str, candidate: Candidate = FILMS, *pool: Candidate, **fields: str
-) -> dict[str, bool]:
+def decided(kind: str, candidate: Candidate = FILMS, *pool: Candidate, **fields: str) -> dict[str, bool]:
     said = Constraint(kind, "It is so.", **fields)  # type: ignore[arg-type]
     return KNOWLEDGE.decided(said, candidate, [candidate, *pool])
 
@@ -129,9 +127,7 @@ def test_of_the_topic_itself_and_strangers_nothing_is_decided(entity: str) -> No
     ],
 )
 @pytest.mark.parametrize("relation", ["year", ""])
-def test_a_date_that_is_given(
-    relation: str, time: str, comparison: str, met: str, failed: str
-) -> None:
+def test_a_date_that_is_given(relation: str, time: str, comparison: str, met: str, failed: str) -> None:
     """The film of no year is left open; the name of the film "1984" is no date of it."""
     fields = {"time": time, "comparison": comparison, "relation": relation}
     expected = {**dict.fromkeys(met.split(), True), **dict.fromkeys(failed.split(), False)}
@@ -162,10 +158,7 @@ def test_relations_that_give_other_dates_leave_it_open() -> None:
     """
     assert decided("explicit_time", ACTORS, time="1991") == {}
     assert decided("explicit_time", ACTORS, time="1930") == {"Edo": False, "Pell": False}
-    assert decided("explicit_time", ACTORS, time="1930", comparison="after") == {
-        "Edo": True,
-        "Pell": True,
-    }
+    assert decided("explicit_time", ACTORS, time="1930", comparison="after") == {"Edo": True, "Pell": True}
 
 
 TERMS = GraphKnowledge(
@@ -183,9 +176,7 @@ HOLDERS = Candidate("Arl", ("holder", "who"))
 
 @pytest.mark.parametrize("relation", ["from", "to", ""])
 @pytest.mark.parametrize(("time", "out"), [("2009", "Pell"), ("5 May 2005", "Edo Pell")])
-def test_a_term_of_office_is_not_outside_of_what_lies_in_it(
-    relation: str, time: str, out: str
-) -> None:
+def test_a_term_of_office_is_not_outside_of_what_lies_in_it(relation: str, time: str, out: str) -> None:
     said = Constraint("explicit_time", "It is so.", relation=relation, time=time, comparison="in")
     found = TERMS.decided(said, HOLDERS, [HOLDERS])
     assert {name for name, is_met in found.items() if not is_met} == {*out.split()}
@@ -193,10 +184,7 @@ def test_a_term_of_office_is_not_outside_of_what_lies_in_it(
 
 @pytest.mark.parametrize(
     ("comparison", "expected"),
-    [
-        ("first", {"Pell": True, "Ana": False, "Edo": False}),
-        ("last", {"Pell": False, "Ana": False}),
-    ],
+    [("first", {"Pell": True, "Ana": False, "Edo": False}), ("last", {"Pell": False, "Ana": False})],
 )
 def test_terms_in_their_order(comparison: str, expected: dict[str, bool]) -> None:
     """By Freebase's dates; which of two is last is not known where one gives no day."""
@@ -204,9 +192,7 @@ def test_terms_in_their_order(comparison: str, expected: dict[str, bool]) -> Non
     said = Constraint("ordinal", "It is so.", **fields)  # type: ignore[arg-type]
     found = TERMS.decided(said, HOLDERS, [HOLDERS])
     assert found.items() >= expected.items()
-    coarse = MemoryGraph(
-        [("A", "of", "X"), ("B", "of", "X"), ("A", "on", "1998"), ("B", "on", "3 May 1998")]
-    )
+    coarse = MemoryGraph([("A", "of", "X"), ("B", "of", "X"), ("A", "on", "1998"), ("B", "on", "3 May 1998")])
     films = Candidate("X", ("~of",))
     assert GraphKnowledge(coarse).decided(replace(said, relation="on"), films, [films]) == {}
 
@@ -240,11 +226,7 @@ def test_the_direction_is_that_of_the_other_entity() -> None:
 
 def test_the_time_of_something_else() -> None:
     fields = {"entity": "Oru", "relation": "year"}
-    assert decided("implicit_time", comparison="after", **fields) == {
-        "Oru": False,
-        "Vel": True,
-        "1984": False,
-    }
+    assert decided("implicit_time", comparison="after", **fields) == {"Oru": False, "Vel": True, "1984": False}
     older = {"entity": "Edo", "relation": "born", "comparison": "before"}
     assert decided("implicit_time", ACTORS, **older) == {"Pell": True, "Edo": False}
     spell = {"entity": "Edo", "relation": "prize", "comparison": "in"}
@@ -296,12 +278,7 @@ def test_no_order_without_values(comparison: str) -> None:
     st.sampled_from(CONVENTIONS),
 )
 def test_only_what_a_path_leads_to_is_decided(
-    triples: list[tuple[str, str, str]],
-    kind: str,
-    comparison: str,
-    relation: str,
-    entity: str,
-    convention: Convention,
+    triples: list[tuple[str, str, str]], kind: str, comparison: str, relation: str, entity: str, convention: Convention
 ) -> None:
     knowledge = GraphKnowledge(MemoryGraph(triples), convention, hops=2)
     said = Constraint(
@@ -376,9 +353,7 @@ PEOPLE = frozenset(("directed_by", "written_by", "starred_actors"))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])
-def test_no_gold_answer_of_metaqa_fails_a_type_that_may_be_meant(
-    real_data: Path, missing: float
-) -> None:
+def test_no_gold_answer_of_metaqa_fails_a_type_that_may_be_meant(real_data: Path, missing: float) -> None:
     """Of all questions, by every relation to the sort of thing that the answers are.
 
     A graph that lacks a tenth of its triples says False of an answer that is known by a homonym

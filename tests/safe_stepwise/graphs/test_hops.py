@@ -47,10 +47,7 @@ def test_evidence_where_there_is_no_decomposition() -> None:
         ),
         # inverse hops
         (
-            [
-                ("Which film was directed by Ors Velt?", "Dune Rain"),
-                ("When was #1 released?", "19"),
-            ],
+            [("Which film was directed by Ors Velt?", "Dune Rain"), ("When was #1 released?", "19")],
             [("Dune Rain", "director", "Ors Velt"), ("Dune Rain", "publication date", "19")],
         ),
         (
@@ -79,9 +76,7 @@ def test_evidence_where_there_is_no_decomposition() -> None:
         ),
     ],
 )
-def test_a_decomposition_as_triples(
-    hops: list[tuple[str, str]], expected: list[tuple[str, str, str]]
-) -> None:
+def test_a_decomposition_as_triples(hops: list[tuple[str, str]], expected: list[tuple[str, str, str]]) -> None:
     assert triples(*hops) == expected
 
 
@@ -95,9 +90,7 @@ def test_an_answer_that_no_hop_names_is_needed_by_the_last_one() -> None:
 
 def test_a_free_hop_starts_at_its_passage() -> None:
     (hop,) = annotated_hops(decomposed(("Why is the inn famous?", "Ana Vorr", 1)))
-    assert hop == AnnotatedHop(
-        Triple("The Reed House", "Why is the inn famous?", "Ana Vorr", 1), True, ()
-    )
+    assert hop == AnnotatedHop(Triple("The Reed House", "Why is the inn famous?", "Ana Vorr", 1), True, ())
     (unpinned,) = annotated_hops(decomposed(("Why is the inn famous?", "Ana Vorr")))
     assert unpinned.triple.head == "Why is the inn famous?"
     assert unpinned.triple.passage is None
@@ -113,9 +106,7 @@ def test_a_free_hop_does_not_start_at_its_own_answer() -> None:
     st.lists(
         st.tuples(
             st.text(max_size=20)
-            | st.sampled_from(
-                ["#1 >> director", "Where was #2 born?", "#1 #2 #9", "#", ">>", "#1"]
-            ),
+            | st.sampled_from(["#1 >> director", "Where was #2 born?", "#1 #2 #9", "#", ">>", "#1"]),
             st.text(max_size=8),
         ),
         min_size=1,

@@ -69,10 +69,7 @@ def test_any_name_has_a_key(name: str) -> None:
 
 def test_name_alikes_are_two_nodes() -> None:
     graph = KnowledgeGraph(
-        [
-            Triple("Ors Velt the Elder", "child", "Ila"),
-            Triple("Ors Velt the Younger", "child", "Po"),
-        ]
+        [Triple("Ors Velt the Elder", "child", "Ila"), Triple("Ors Velt the Younger", "child", "Po")]
     )
     assert graph.path(["Ila"], "Po") is None
 
@@ -140,9 +137,7 @@ def test_a_path_goes_either_way() -> None:
 
 
 def test_the_shortest_path_from_the_nearest_source() -> None:
-    graph = KnowledgeGraph(
-        [*chain("A", "B", "C", "D"), Triple("S", "r", "C"), Triple("A", "q", "C")]
-    )
+    graph = KnowledgeGraph([*chain("A", "B", "C", "D"), Triple("S", "r", "C"), Triple("A", "q", "C")])
     assert graph.path(["A"], "D") == (Triple("A", "q", "C"), Triple("C", "leads to", "D"))
     assert len(graph.path(["B", "C"], "D") or ()) == 1
     assert len(graph.path(["C", "B"], "D") or ()) == 1
@@ -159,8 +154,7 @@ def test_no_path() -> None:
 
 
 EDGES = st.lists(
-    st.builds(Triple, st.sampled_from("ABCDEF"), st.sampled_from("rs"), st.sampled_from("ABCDEF")),
-    max_size=12,
+    st.builds(Triple, st.sampled_from("ABCDEF"), st.sampled_from("rs"), st.sampled_from("ABCDEF")), max_size=12
 )
 ALIASES = st.dictionaries(st.sampled_from("ABCXYZ"), st.sampled_from("ABCXYZ"), max_size=3)
 

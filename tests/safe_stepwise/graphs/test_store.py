@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs import sqlite_store
-from safe_stepwise.graphs.relation_paths import (
-    CONVENTIONS,
-    execute,
-    instances,
-    paths_from,
-    search,
-)
+from safe_stepwise.graphs.relation_paths import CONVENTIONS, execute, instances, paths_from, search
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph, inverse
 from safe_stepwise.graphs.triples import NamedTriple, read_triples
@@ -27,8 +21,7 @@ from safe_stepwise.records import RelationPath
 NAMES = ["Oru", "oru", "Ana Vorr", "1901", "a|b", "Ünï", "x"]
 RELATIONS = ["by", "in", "By"]
 triples_of_a_graph = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.sampled_from(RELATIONS), st.sampled_from(NAMES)),
-    max_size=14,
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(RELATIONS), st.sampled_from(NAMES)), max_size=14
 )
 
 
@@ -42,18 +35,11 @@ def edges(triples: list[NamedTriple]) -> set[NamedTriple]:
     return set(triples) | {(t, inverse(r), h) for h, r, t in triples}
 
 
-def walked(
-    triples: list[NamedTriple], chain: tuple[str, ...], path: RelationPath
-) -> set[tuple[str, ...]]:
+def walked(triples: list[NamedTriple], chain: tuple[str, ...], path: RelationPath) -> set[tuple[str, ...]]:
     """All chains along a path, by looking at every edge for every hop."""
     found = {chain}
     for relation in path:
-        found = {
-            (*one, t)
-            for one in found
-            for h, r, t in edges(triples)
-            if (h, r) == (one[-1], relation)
-        }
+        found = {(*one, t) for one in found for h, r, t in edges(triples) if (h, r) == (one[-1], relation)}
     return found
 
 
@@ -63,13 +49,8 @@ def allowed(chain: tuple[str, ...], convention: str) -> bool:
     return convention == "walk" or len(set(chain)) == len(chain)
 
 
-@given(
-    triples_of_a_graph,
-    st.lists(st.sampled_from([*RELATIONS, *map(inverse, RELATIONS)]), max_size=3),
-)
-def test_both_stores_walk_as_the_edges_say(
-    triples: list[NamedTriple], relations: list[str]
-) -> None:
+@given(triples_of_a_graph, st.lists(st.sampled_from([*RELATIONS, *map(inverse, RELATIONS)]), max_size=3))
+def test_both_stores_walk_as_the_edges_say(triples: list[NamedTriple], relations: list[str]) -> None:
     path = tuple(relations)
     with tempfile.TemporaryDirectory() as folder:
         memory, disk = MemoryGraph(triples), on_disk(triples, folder)
@@ -100,10 +81,7 @@ def test_both_stores_take_the_same_steps(triples: list[NamedTriple]) -> None:
             told.append({r: sorted(graph.names(ends)) for r, ends in steps.items()})
         assert told[0] == told[1]
         for most in (0, 2, 99):
-            ranges = [
-                {r: {*graph.names(ends)} for r, ends in graph.ranges(most).items()}
-                for graph in graphs
-            ]
+            ranges = [{r: {*graph.names(ends)} for r, ends in graph.ranges(most).items()} for graph in graphs]
             assert ranges[0] == ranges[1]
         led_to: dict[str, set[str]] = {}
         for _, relation, tail in edges(triples):
@@ -113,9 +91,7 @@ def test_both_stores_take_the_same_steps(triples: list[NamedTriple]) -> None:
 
 
 @given(triples_of_a_graph, st.integers(1, 4))
-def test_rows_are_whole_wherever_a_block_of_them_ends(
-    triples: list[NamedTriple], block: int
-) -> None:
+def test_rows_are_whole_wherever_a_block_of_them_ends(triples: list[NamedTriple], block: int) -> None:
     """What a relation leads to is one row, which the last edge of a block must not cut."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite_store, "_BLOCK", block)
@@ -140,9 +116,7 @@ def test_names_come_in_the_order_that_is_asked_for(tmp_path: Path) -> None:
 
 
 @given(triples_of_a_graph, st.sampled_from(NAMES))
-def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(
-    triples: list[NamedTriple], topic: str
-) -> None:
+def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(triples: list[NamedTriple], topic: str) -> None:
     graph = MemoryGraph(triples)
     start = graph.node(topic)
     if start is None:
@@ -165,9 +139,7 @@ def test_a_step_is_the_callers_own() -> None:
 
 
 @pytest.mark.parametrize("build", [MemoryGraph, lambda t: build_sqlite(Path("never.sqlite"), t)])
-def test_a_relation_that_looks_like_a_backward_one_is_refused(
-    build: object, tmp_path: Path
-) -> None:
+def test_a_relation_that_looks_like_a_backward_one_is_refused(build: object, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="begins with '~'"):
         build([("a", "~by", "b")])  # type: ignore[operator]
     assert not list(Path().glob("*never*"))
@@ -184,9 +156,7 @@ def test_a_file_that_is_no_graph_is_a_users_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mark", ["|", "\t"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_triples_are_read_from_lines_however_packed(
-    mark: str, packed: bool, tmp_path: Path
-) -> None:
+def test_triples_are_read_from_lines_however_packed(mark: str, packed: bool, tmp_path: Path) -> None:
     text = f"Oru{mark}by{mark} Ana \r\n\nVel{mark}by{mark}Ana\n".encode()
     file = tmp_path / "kb.txt"
     file.write_bytes(gzip.compress(text) if packed else text)

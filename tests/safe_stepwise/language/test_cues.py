@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.reading import clean
-from safe_stepwise.language.relations import (
-    REACH,
-    RELATIONS,
-    asked,
-    cue_pattern,
-    nation_pattern,
-    same_nation,
-)
+from safe_stepwise.language.relations import REACH, RELATIONS, asked, cue_pattern, nation_pattern, same_nation
 from safe_stepwise.language.vocabulary import load
 
 GROUPS = tuple(load("relations")["cues"])
@@ -80,10 +73,7 @@ def test_a_sentence_ends_the_search() -> None:
 
 
 @given(
-    st.lists(
-        st.sampled_from("born died directed by married and ( ) , in ana vorr 's . film".split()),
-        max_size=14,
-    ),
+    st.lists(st.sampled_from("born died directed by married and ( ) , in ana vorr 's . film".split()), max_size=14),
     st.data(),
 )
 def test_any_span_has_labels_of_its_group(words: list[str], data: st.DataObject) -> None:
@@ -157,13 +147,7 @@ def test_what_an_inverse_hop_asks(question: str, subject: str, relation: str) ->
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "Where was the oldest brother of the king born?",
-        "How tall is Ana Vorr?",
-        "Where was born?",
-        "Ana Vorr",
-        "",
-    ],
+    ["Where was the oldest brother of the king born?", "How tall is Ana Vorr?", "Where was born?", "Ana Vorr", ""],
 )
 def test_what_is_not_understood(question: str) -> None:
     assert asked(question) is None
@@ -191,8 +175,7 @@ def test_nations_and_their_people(nation: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("niger", "nigeria"), ("austrian", "australian"), ("austria", "australia"), ("oru", "vel")],
+    ("one", "other"), [("niger", "nigeria"), ("austrian", "australian"), ("austria", "australia"), ("oru", "vel")]
 )
 def test_nations_that_only_begin_alike(one: str, other: str) -> None:
     assert not same_nation(one, other)

@@ -247,8 +247,7 @@ def test_every_relation_of_the_vocabulary_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("relation", "sentence"),
-    [(relation, said) for relation, case in WORDINGS.items() for said in case[3]],
+    ("relation", "sentence"), [(relation, said) for relation, case in WORDINGS.items() for said in case[3]]
 )
 def test_stated(relation: str, sentence: str) -> None:
     head, opening, tail, *_ = WORDINGS[relation]
@@ -257,8 +256,7 @@ def test_stated(relation: str, sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("relation", "sentence"),
-    [(relation, said) for relation, case in WORDINGS.items() for said in case[4]],
+    ("relation", "sentence"), [(relation, said) for relation, case in WORDINGS.items() for said in case[4]]
 )
 def test_near_misses(relation: str, sentence: str) -> None:
     head, opening, tail, *_ = WORDINGS[relation]
@@ -297,9 +295,7 @@ BOTH = "Ana Vorr (3 May 1901, Oru – 4 June 1970, Vel) was a poet."
         ("place of death", "Oru", "other", "Vel"),
     ],
 )
-def test_a_life_span_says_what_happened_when_and_where(
-    relation: str, tail: str, status: str, value: str
-) -> None:
+def test_a_life_span_says_what_happened_when_and_where(relation: str, tail: str, status: str, value: str) -> None:
     found = find("Ana Vorr", relation, tail, BOTH)
     assert (found.status, found.value, found.sentence) == (status, value, 0)
 
@@ -332,9 +328,7 @@ def test_a_life_span_says_what_happened_when_and_where(
         (TERRITORY, "Belk Province", ["She lies in Tarn Province."], "other"),
     ],
 )
-def test_a_sentence_with_two_things_in_it(
-    relation: str, tail: str, sentences: list[str], status: str
-) -> None:
+def test_a_sentence_with_two_things_in_it(relation: str, tail: str, sentences: list[str], status: str) -> None:
     assert find("Ana Vorr", relation, tail, *sentences).status == status
 
 
@@ -387,9 +381,7 @@ def test_the_country_of_a_place(opening: str, status: str, value: str) -> None:
         ("country of origin", "Kelvia", "It is a Marnish production.", "Marnish"),
     ],
 )
-def test_contradictions_name_the_other_value(
-    relation: str, tail: str, sentence: str, value: str
-) -> None:
+def test_contradictions_name_the_other_value(relation: str, tail: str, sentence: str, value: str) -> None:
     found = find("Dune Rain", relation, tail, "Dune Rain is old.", sentence)
     assert (found.status, found.passage, found.sentence, found.value) == ("other", 1, 1, value)
 
@@ -426,9 +418,7 @@ def test_a_passage_about_something_else(sentence: str, status: str) -> None:
         ("Kelvia", "capital", "Oru", "Oru", ["It is the capital of Kelvia."]),
     ],
 )
-def test_a_relation_read_from_its_tail(
-    head: str, relation: str, tail: str, title: str, sentences: list[str]
-) -> None:
+def test_a_relation_read_from_its_tail(head: str, relation: str, tail: str, title: str, sentences: list[str]) -> None:
     assert find(head, relation, tail, *sentences, title=title).status == "stated"
 
 
@@ -527,9 +517,7 @@ def test_a_relative_in_the_next_sentence() -> None:
         ("publication date", ("It came out in 1954.", "It was remade in 1970."), ((0, "1954"),)),
     ],
 )
-def test_stated_dates(
-    relation: str, sentences: tuple[str, ...], expected: tuple[tuple[int, str], ...]
-) -> None:
+def test_stated_dates(relation: str, sentences: tuple[str, ...], expected: tuple[tuple[int, str], ...]) -> None:
     assert stated_dates(Passage("Ana Vorr", sentences), relation) == expected
 
 
@@ -543,17 +531,10 @@ def test_stated_dates(
         ("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr", ()),
         ("It was directed by Ana Vorr.", "director", "Ana Vorr", ()),
         ("It was directed by (A. Vorr) and Ors Velt.", "director", "(A. Vorr)", ("Ors Velt",)),
-        (
-            "Ana Vorr met him. Ila Po and Ana Vorr and Ors Velt sang.",
-            "child",
-            "Ana Vorr",
-            ("Ila Po",),
-        ),
+        ("Ana Vorr met him. Ila Po and Ana Vorr and Ors Velt sang.", "child", "Ana Vorr", ("Ila Po",)),
     ],
 )
-def test_further_values_of_a_sentence(
-    sentence: str, relation: str, tail: str, expected: tuple[str, ...]
-) -> None:
+def test_further_values_of_a_sentence(sentence: str, relation: str, tail: str, expected: tuple[str, ...]) -> None:
     assert also_named(sentence, relation, tail) == expected
 
 
@@ -563,9 +544,7 @@ def test_further_values_of_a_sentence(
     st.text(max_size=15) | st.sampled_from(["3 May 1901", "Kelvia", "Oru"]),
     st.lists(st.text(max_size=40) | st.just("Ana (1901 – 1970) of Oru, Kelvia."), max_size=3),
 )
-def test_anything_can_be_looked_up(
-    head: str, relation: str, tail: str, sentences: list[str]
-) -> None:
+def test_anything_can_be_looked_up(head: str, relation: str, tail: str, sentences: list[str]) -> None:
     found = find(head, relation, tail, *sentences, title="Ana Vorr")
     assert found.sentence is None or 0 <= found.sentence < len(sentences)
     assert (found.status == "absent") == (found.sentence is None)

@@ -75,11 +75,7 @@ WARNING = "Not to be confused with the other of the same name."
         ("composer", ("Ors Velt is a pianist.", WARNING), False),
         ("director", ("Ors Velt is a pianist.", WARNING), True),
         ("spouse", ("Ors Velt is a footballer.", WARNING), False),
-        (
-            "composer",
-            ("Ors Velt is a footballer.", "Not to be confused with the composer Ors Velt."),
-            True,
-        ),
+        ("composer", ("Ors Velt is a footballer.", "Not to be confused with the composer Ors Velt."), True),
     ],
 )
 def test_by_hatnote(relation: str, sentences: tuple[str, ...], apart: bool) -> None:

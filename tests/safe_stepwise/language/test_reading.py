@@ -183,9 +183,7 @@ ENDING = st.sampled_from([".", "!", "?", "", ",", '."', " "])
 
 
 @given(st.lists(st.tuples(st.lists(WORD, max_size=4), ENDING), max_size=6), st.booleans())
-def test_offsets_belong_to_their_sentence(
-    parts: list[tuple[list[str], str]], with_life: bool
-) -> None:
+def test_offsets_belong_to_their_sentence(parts: list[tuple[list[str], str]], with_life: bool) -> None:
     sentences = [f"{' '.join(words)} mark{n}x{ending}" for n, (words, ending) in enumerate(parts)]
     if with_life and sentences:
         sentences[0] = f"Ana Vorr (1901 – 1970) {sentences[0]}"
@@ -265,10 +263,7 @@ def test_after_the_full_name_the_last_word_counts() -> None:
 
 @pytest.mark.parametrize(
     ("name", "sentences"),
-    [
-        ("Vel College", ("She was at Vel College.", "The college closed.")),
-        ("Ana Vor", ("Ana Vor came.", "Vor sang.")),
-    ],
+    [("Vel College", ("She was at Vel College.", "The college closed.")), ("Ana Vor", ("Ana Vor came.", "Vor sang."))],
 )
 def test_no_short_form(name: str, sentences: tuple[str, ...]) -> None:
     assert named("Oru", name, *sentences) == [clean(name)]
@@ -350,10 +345,7 @@ def test_is_not_about(title: str, opening: str, name: str) -> None:
 
 def test_names_in_a_passage() -> None:
     found = names_in(
-        Passage(
-            "Oru (town)",
-            ("In 1901 the painter Ana Vorr came.", "The Vel crosses it.", "She met Ors of Marn."),
-        )
+        Passage("Oru (town)", ("In 1901 the painter Ana Vorr came.", "The Vel crosses it.", "She met Ors of Marn."))
     )
     assert found["ana vorr"] == ("Ana Vorr", 0)
     assert found["ors of marn"] == ("Ors of Marn", 2)

@@ -19,14 +19,9 @@ from safe_stepwise.language.text import (
     words_of,
 )
 
-LATIN = st.text(
-    st.characters(min_codepoint=32, max_codepoint=0x17F, exclude_characters="ÐÞŒ"), max_size=40
-)
+LATIN = st.text(st.characters(min_codepoint=32, max_codepoint=0x17F, exclude_characters="ÐÞŒ"), max_size=40)
 TITLED = st.lists(
-    st.sampled_from(
-        ["The", "the", "Sir", "Dr.", "King", "St", "Ana", "Vorr", "(poet)", "of", "II"]
-    ),
-    max_size=6,
+    st.sampled_from(["The", "the", "Sir", "Dr.", "King", "St", "Ana", "Vorr", "(poet)", "of", "II"]), max_size=6
 ).map(" ".join)
 
 

@@ -92,12 +92,7 @@ def test_by_default_every_request_is_as_it_was() -> None:
 def test_ours_is_not_told_and_theirs_is() -> None:
     assert set(option_values(DEFAULT)) == {"max_steps", "max_retries", "on_exhausted", "feedback"}
     theirs = published_values(Limits)
-    assert set(theirs) == {
-        "tries_total",
-        "accepted_diagnosis",
-        "last_rejected",
-        "answer_when_told",
-    }
+    assert set(theirs) == {"tries_total", "accepted_diagnosis", "last_rejected", "answer_when_told"}
     assert option_values(Limits(**theirs)) == option_values(DEFAULT) | theirs
     assert theirs.keys() < {field.name for field in fields(Limits)}
 
@@ -113,9 +108,7 @@ def test_n_counts_retries_or_tries(number: int) -> None:
         found = run(writer, script(BAD), limits)
         tries = number + (not total)
         assert len(writer.asked) == tries + 1  # and one for the answer
-        assert [attempt.accepted for attempt in found.attempts[:tries]] == [False] * (tries - 1) + [
-            True
-        ]
+        assert [attempt.accepted for attempt in found.attempts[:tries]] == [False] * (tries - 1) + [True]
         told = statistics([found], retries_of(option_values(limits)))
         assert told.exhausted == 1
         # Without an accepted try only the number of tries tells where a round ends.
@@ -139,9 +132,7 @@ def test_the_diagnosis_of_a_step_that_passed_is_told_or_not() -> None:
     assert [why in prompt for prompt in theirs.prompts] == [False, True, True, True, True, False]
     assert theirs.prompts[0] == ours.prompts[0]
     # What a form leaves out stays out; one tells it anyway.
-    (guided, _), (also, _) = tried(
-        Limits(feedback="guidance"), Limits(feedback="guidance", accepted_diagnosis=True)
-    )
+    (guided, _), (also, _) = tried(Limits(feedback="guidance"), Limits(feedback="guidance", accepted_diagnosis=True))
     assert guided.prompts == also.prompts
 
 
@@ -185,9 +176,7 @@ def test_what_is_no_word_of_the_verifiers_asks_for_no_answer() -> None:
     assert not any(FINAL in prompt for prompt in writer.prompts)
     # A generator that is not told the guidance is not asked by it either.
     writer = script(*IDEAL)
-    run(
-        writer, script(GOOD, GOOD, CLOSE, GOOD), Limits(answer_when_told=True, feedback="diagnosis")
-    )
+    run(writer, script(GOOD, GOOD, CLOSE, GOOD), Limits(answer_when_told=True, feedback="diagnosis"))
     assert not any(FINAL in prompt for prompt in writer.prompts)
 
 

@@ -68,9 +68,7 @@ def test_of_equals_the_earlier_comes_first(corpus: Corpus, top: int) -> None:
         lambda: "\ufeff" + lines(),
     ],
 )
-def test_any_shape_of_file_is_read(
-    tmp_path: Path, corpus: Corpus, shape: Callable[[], str | bytes]
-) -> None:
+def test_any_shape_of_file_is_read(tmp_path: Path, corpus: Corpus, shape: Callable[[], str | bytes]) -> None:
     content = shape()
     raw = content if isinstance(content, bytes) else content.encode()
     (tmp_path / "other").write_bytes(raw)

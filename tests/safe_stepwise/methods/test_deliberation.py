@@ -23,33 +23,14 @@ from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.graphs.triples import read_triples
 from safe_stepwise.methods.asking import UNREADABLE
-from safe_stepwise.methods.deliberation import (
-    NO_ANSWER,
-    NO_PATHS,
-    Deliberating,
-    answers_of,
-    deliberate,
-)
-from safe_stepwise.methods.path_deliberating import (
-    constraints_in,
-    read_choice,
-    read_constraints,
-    read_verdict,
-)
+from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, Deliberating, answers_of, deliberate
+from safe_stepwise.methods.path_deliberating import constraints_in, read_choice, read_constraints, read_verdict
 from safe_stepwise.methods.path_following import Instantiated, settle
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.open import opened
 from safe_stepwise.players.deliberating import ROLES
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
-from safe_stepwise.records import (
-    ANSWERED,
-    CONSTRAINT_KINDS,
-    FAILED,
-    Candidate,
-    KGQuestion,
-    Trajectory,
-    canonical_json,
-)
+from safe_stepwise.records import ANSWERED, CONSTRAINT_KINDS, FAILED, Candidate, KGQuestion, Trajectory, canonical_json
 from tests.servers.openai_server import MockServer
 
 GRAPH = MemoryGraph(
@@ -62,18 +43,10 @@ GRAPH = MemoryGraph(
 )  # fmt: skip
 RIGHT = Candidate("Ana", ("~by", "year"))
 ASKED = KGQuestion(
-    "q1",
-    "metaqa",
-    "test",
-    "when did the films by [Ana] come out",
-    ("Ana",),
-    frozenset(("1990", "1998")),
-    (RIGHT,),
-    2,
+    "q1", "metaqa", "test", "when did the films by [Ana] come out", ("Ana",), frozenset(("1990", "1998")), (RIGHT,), 2
 )
 WRONG = [
-    Candidate("Ana", path)
-    for path in (("~by",), ("~by", "genre"), ("~with",), ("~with", "genre"), ("~by", "in"))
+    Candidate("Ana", path) for path in (("~by",), ("~by", "genre"), ("~with",), ("~with", "genre"), ("~by", "in"))
 ]
 NOTHING = json.dumps({"constraints": []})
 
@@ -118,9 +91,7 @@ def run(
 ) -> Trajectory:
     engine = MockEngine(engine) if isinstance(engine, Script) else engine
     clients = {"generator": Client(engine, tries=1)}
-    return asyncio.run(
-        deliberate(asked, pool, GraphKnowledge(graph), clients, options or Deliberating())
-    )
+    return asyncio.run(deliberate(asked, pool, GraphKnowledge(graph), clients, options or Deliberating()))
 
 
 def calls(found: Trajectory) -> int:
@@ -152,8 +123,7 @@ def test_k_wrong_paths_cost_two_calls_each_while_a_path_is_left(k: int) -> None:
 
 def test_the_last_path_is_not_chosen_and_answers_in_any_case() -> None:
     script = Script(
-        select_path=[choice(2)],
-        verify_path=[verdict("War", sufficient=False), verdict("Vel", sufficient=False)],
+        select_path=[choice(2)], verify_path=[verdict("War", sufficient=False), verdict("Vel", sufficient=False)]
     )
     found = run(script, WRONG[:2])
     assert states(found) == "pool constraints select instantiate verify instantiate verify end"
@@ -253,10 +223,7 @@ def test_what_the_graph_decides_is_told_and_holds() -> None:
     script = Script(constraints=[json.dumps(asked)], verify_path=[verdict("Vel", "Oru")])
     found = run(script, [WRONG[0]])
     told = script.said("verify_path").splitlines()
-    assert [line for line in told if "meets" in line or "fails" in line] == [
-        '- "Oru"; meets 1',
-        '- "Vel"; fails 1',
-    ]
+    assert [line for line in told if "meets" in line or "fails" in line] == ['- "Oru"; meets 1', '- "Vel"; fails 1']
     assert answers_of(found) == ("Oru",)
     assert found.attempts[-1].read["failing"] == ["Vel"]
 
@@ -264,9 +231,7 @@ def test_what_the_graph_decides_is_told_and_holds() -> None:
 def test_a_path_whose_every_end_fails_does_not_suffice_whatever_is_said() -> None:
     """A graph where so many things are films, and so many are years, that no film is a year."""
     triples = [(f"film {n}", "by", f"person {n}") for n in range(150)]
-    graph = MemoryGraph(
-        [*triples, *((film, "year", f"1{n:03}") for n, (film, *_) in enumerate(triples))]
-    )
+    graph = MemoryGraph([*triples, *((film, "year", f"1{n:03}") for n, (film, *_) in enumerate(triples))])
     paths = (("~by",), ("~by", "year", "~year"), ("~by", "year"))
     pool = [Candidate("person 7", path) for path in paths]
     asked = {"constraints": [{"kind": "type", "text": "It is a year.", "relation": "year"}]}
@@ -327,10 +292,7 @@ def test_paths_that_lead_nowhere_are_let_go_of_and_told() -> None:
     astray = Candidate("Ana", ("year", "~year"))
     found = run(Script(verify_path=[verdict("1998")]), [astray, RIGHT])
     assert calls(found) == 2
-    assert found.attempts[0].read == {
-        "left": 1,
-        "led_nowhere": [{"topic": "Ana", "path": ["year", "~year"]}],
-    }
+    assert found.attempts[0].read == {"left": 1, "led_nowhere": [{"topic": "Ana", "path": ["year", "~year"]}]}
 
 
 # ---------------------------------------------------------------- faults
@@ -340,15 +302,9 @@ BAD = "No JSON at all."
 
 
 def test_an_unreadable_reply_is_asked_for_anew_and_shown() -> None:
-    script = Script(
-        constraints=[BAD, NOTHING],
-        select_path=[choice(7), choice(3)],
-        verify_path=[BAD, verdict("1998")],
-    )
+    script = Script(constraints=[BAD, NOTHING], select_path=[choice(7), choice(3)], verify_path=[BAD, verdict("1998")])
     found = run(script, [*WRONG[:2], RIGHT])
-    assert states(found) == (
-        "pool constraints constraints select select instantiate verify verify end"
-    )
+    assert states(found) == ("pool constraints constraints select select instantiate verify verify end")
     assert answers_of(found) == ("1998",)
     assert "could not be read" in script.said("verify_path")
     assert found.attempts[-1].read["revises"] == "verify"
@@ -405,8 +361,7 @@ def test_a_garbage_server_accounts_for_every_question(tmp_path: Path) -> None:
     texts = [text for text in GARBAGE if text.isprintable() and text]
 
     questions = [
-        KGQuestion(f"q{n}", "metaqa", "test", f"when {'?' * n}", ("Ana",), frozenset("x"))
-        for n in range(1, 21)
+        KGQuestion(f"q{n}", "metaqa", "test", f"when {'?' * n}", ("Ana",), frozenset("x")) for n in range(1, 21)
     ]
     knowledge, options, pool = GraphKnowledge(GRAPH), Deliberating(), [*WRONG, RIGHT]
 
@@ -435,9 +390,7 @@ replies = st.one_of(
         lambda inner: st.one_of(
             st.lists(inner, max_size=3),
             st.dictionaries(
-                st.sampled_from(["answer", "sufficient", "reason", "path", "constraints", "kind"]),
-                inner,
-                max_size=4,
+                st.sampled_from(["answer", "sufficient", "reason", "path", "constraints", "kind"]), inner, max_size=4
             ),
         ),
         max_leaves=8,
@@ -464,9 +417,7 @@ def test_readers_read_or_say_why(text: str) -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=5), st.booleans(), st.text(max_size=50))
-def test_a_verdict_comes_back_letter_by_letter(
-    names: list[str], sufficient: bool, why: str
-) -> None:
+def test_a_verdict_comes_back_letter_by_letter(names: list[str], sufficient: bool, why: str) -> None:
     text = json.dumps({"answer": names, "sufficient": sufficient, "reason": why})
     found = read_verdict(text, ())
     if found.is_strict:
@@ -477,8 +428,7 @@ def test_a_verdict_comes_back_letter_by_letter(
 
 
 @pytest.mark.parametrize(
-    ("said", "number"),
-    [(2, 2), ("Path 2", 2), ("#2", 2), (None, 0), ("no path", 0), ("none", 0), (0, 0)],
+    ("said", "number"), [(2, 2), ("Path 2", 2), ("#2", 2), (None, 0), ("no path", 0), ("none", 0), (0, 0)]
 )
 def test_a_choice_is_a_number_or_none(said: object, number: int) -> None:
     assert read_choice(choice(said), WRONG, ()).value["path"] == number
@@ -507,17 +457,12 @@ def test_an_error_of_the_player_costs_what_it_costs() -> None:
     """Wrong at times, the same player ends all the same: no path is followed twice, each costs a
     choice and a verdict but for the last, and beside that there are only revisions."""
     pool = [*WRONG, RIGHT]
-    found = [
-        run(SymbolicEngine(ROLES, Rates(error_rate=0.5, format=0.3), seed), pool)
-        for seed in range(30)
-    ]
+    found = [run(SymbolicEngine(ROLES, Rates(error_rate=0.5, format=0.3), seed), pool) for seed in range(30)]
     assert {one.stop_reason for one in found} <= {ANSWERED, NO_ANSWER, UNREADABLE}
     right = [bool(set(answers_of(one)) & ASKED.answers) for one in found]
     assert 0 < sum(right) < 30
     for one in found:
-        followed = [
-            (a.read["topic"], *a.read["path"]) for a in one.attempts if a.state == "instantiate"
-        ]
+        followed = [(a.read["topic"], *a.read["path"]) for a in one.attempts if a.state == "instantiate"]
         assert len(set(followed)) == len(followed) <= len(pool)
         revisions = sum(bool(a.usage and a.read.get("revises")) for a in one.attempts)
         chosen_none = [a.read.get("chosen") for a in one.attempts].count({})
@@ -590,9 +535,7 @@ def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
         if not right or len(wrong) < 6:
             continue
         k = number % 5
-        asked = KGQuestion(
-            row["id"], "metaqa", "test", row["question"], (topic,), answers, (right[0],)
-        )
+        asked = KGQuestion(row["id"], "metaqa", "test", row["question"], (topic,), answers, (right[0],))
         clients = {"generator": Client(SymbolicEngine(ROLES, Rates(planted=k)))}
         candidates = [*wrong[: k + 1], right[0]]
         found = asyncio.run(deliberate(asked, candidates, knowledge, clients, Deliberating()))

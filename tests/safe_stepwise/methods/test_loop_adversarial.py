@@ -55,9 +55,7 @@ PLANTED = verdict("Correct", diagnosis="All of it holds.", guidance="Nothing is 
 def quoted(chance: Random) -> tuple[str, bool]:
     """What a passage holds, or a step of `odd`: no verdict where it stands, at best a short one."""
     text = PASSAGES[1].text
-    return chance.choice(
-        [text, f"Passage 2 says {text}, so the step is wrong.", f"[{text}]"]
-    ), False
+    return chance.choice([text, f"Passage 2 says {text}, so the step is wrong.", f"[{text}]"]), False
 
 
 def plain(chance: Random) -> tuple[str, bool]:
@@ -91,9 +89,7 @@ def json_in_json(chance: Random) -> tuple[str, bool]:
 def differing(chance: Random) -> tuple[str, bool]:
     both = [verdict("Correct"), verdict(chance.choice(FAULTS + LOOKALIKES))]
     chance.shuffle(both)
-    twice = (
-        f'{{"error_type": "{chance.choice(FAULTS)}", "error_type": "Correct", "diagnosis": "d"}}'
-    )
+    twice = f'{{"error_type": "{chance.choice(FAULTS)}", "error_type": "Correct", "diagnosis": "d"}}'
     return chance.choice([chance.choice(("", " ", "\n\n", " or ")).join(both), twice]), False
 
 
@@ -104,18 +100,14 @@ def broken_off(chance: Random) -> tuple[str, bool]:
 
 
 def endless_verdict(chance: Random) -> tuple[str, bool]:
-    unit = chance.choice(
-        ["{", '"', '{"error_type": ', '{"error_type": "Correct", ', "\n", "Correct "]
-    )
+    unit = chance.choice(["{", '"', '{"error_type": ', '{"error_type": "Correct", ', "\n", "Correct "])
     return unit * (ENDLESS // len(unit)), False
 
 
 def odd_verdict(chance: Random) -> tuple[str, bool]:
     sound, odd = verdict("Correct", diagnosis="@"), chance.choice(["\\ud800", "\\u0000"])
     said = sound.replace("@", chance.choice(["\ud800", odd]))
-    return chance.choice(
-        [(said, "\\u0000" in said), ("\x00", False), ("<|im_end|>", False), ("", False)]
-    )
+    return chance.choice([(said, "\\u0000" in said), ("\x00", False), ("<|im_end|>", False), ("", False)])
 
 
 def out_of_setting(chance: Random) -> tuple[str, bool]:
@@ -179,16 +171,12 @@ def several(chance: Random) -> tuple[str, str | None]:
 
 
 def endless(chance: Random) -> tuple[str, str | None]:
-    unit = chance.choice(
-        ["Step 1: ", "####ANSWER: ", "\n", " ", "(Logical", "a", "{", "<|im_end|>"]
-    )
+    unit = chance.choice(["Step 1: ", "####ANSWER: ", "\n", " ", "(Logical", "a", "{", "<|im_end|>"])
     return unit * (ENDLESS // len(unit)), None
 
 
 def odd(chance: Random) -> tuple[str, str | None]:
-    marks = chance.choice(
-        ["<|im_end|>", "</s>", "[INST]", "{{ task }}", "{% raw %}", "\x00", "\u202e"]
-    )
+    marks = chance.choice(["<|im_end|>", "</s>", "[INST]", "{{ task }}", "{% raw %}", "\x00", "\u202e"])
     return chance.choice(
         [
             (f"Step 1: {marks} is written. (Logical)", ""),
@@ -236,9 +224,7 @@ class Hostile:
 
 
 @pytest.mark.parametrize("rule", ["accept", "drop"])
-def test_hostile_replies_are_recorded_and_never_accepted_for_what_they_are_not(
-    rule: OnExhausted,
-) -> None:
+def test_hostile_replies_are_recorded_and_never_accepted_for_what_they_are_not(rule: OnExhausted) -> None:
     chance, heard = Random(f"hostile {rule}"), 0
     limits = Limits(max_steps=4, max_retries=2, on_exhausted=rule)
     while heard < 5_000:
@@ -254,9 +240,7 @@ def check_accepted(found: Trajectory, writer: Hostile, judge: Hostile, limits: L
     tries, unread = 0, 0
     verdicts = iter(judge.said)
     asked_for_answer = found.stop_reason == "max_steps"
-    for place, (attempt, (text, answer)) in enumerate(
-        zip(found.attempts, writer.said, strict=True), 1
-    ):
+    for place, (attempt, (text, answer)) in enumerate(zip(found.attempts, writer.said, strict=True), 1):
         if asked_for_answer and place == len(found.attempts):
             assert attempt.feedback is None
             break

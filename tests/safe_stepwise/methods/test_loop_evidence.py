@@ -22,19 +22,8 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.language.text import normal_name
-from safe_stepwise.methods.limits import (
-    DEFAULT,
-    FEEDBACK_FORMS,
-    FeedbackForm,
-    Limits,
-    OnExhausted,
-    Search,
-)
-from safe_stepwise.methods.loop import (
-    FINAL_ANSWER,
-    is_unread,
-    run_question,
-)
+from safe_stepwise.methods.limits import DEFAULT, FEEDBACK_FORMS, FeedbackForm, Limits, OnExhausted, Search
+from safe_stepwise.methods.loop import FINAL_ANSWER, is_unread, run_question
 from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
@@ -75,9 +64,7 @@ class Corpus:
         return self.found
 
 
-def play(
-    generator: Turns, verifier: Turns | None, search: Search | None, limits: Limits = DEFAULT
-) -> Trajectory:
+def play(generator: Turns, verifier: Turns | None, search: Search | None, limits: Limits = DEFAULT) -> Trajectory:
     one = Client(MockEngine(generator))
     other = Client(MockEngine(verifier)) if verifier else None
     return asyncio.run(run_question(ASKED, one, other, replace(limits, search=search)))
@@ -155,9 +142,7 @@ def test_the_next_step_has_its_own_tries() -> None:
 
 @pytest.mark.parametrize("rule", ["accept", "drop"])
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_a_step_whose_every_query_finds_something_else_ends_with_its_retries(
-    rule: OnExhausted, retries: int
-) -> None:
+def test_a_step_whose_every_query_finds_something_else_ends_with_its_retries(rule: OnExhausted, retries: int) -> None:
     queries = tuple(Feedback("Missing Evidence", "No.", "Read.", f"query {n}") for n in range(99))
     pages = (Passage(f"Page {n}", (f"{n} is a number.",)) for n in count())
     generator, limits = Turns((DENIED,)), Limits(10, retries, rule)
@@ -239,9 +224,7 @@ def is_right(question: Question, found: Trajectory) -> bool:
 
 
 @pytest.mark.parametrize("benchmark", ["2wikimultihopqa", "hotpotqa"])
-def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(
-    real_data: Path, benchmark: str
-) -> None:
+def test_real_rows_without_a_gold_passage_are_answered_once_it_is_found(real_data: Path, benchmark: str) -> None:
     less = with_one_gold_passage_less(real_data, benchmark, rows=12)
     lines = (real_data / f"{benchmark}_dev.jsonl").read_text(encoding="utf-8").splitlines()[:60]
     rows = [BENCHMARKS[benchmark].parse(json.loads(line), "validation") for line in lines]

@@ -145,9 +145,7 @@ def broken_off(role: str, chance: Random) -> Said:
     return whole[: chance.randrange(len(whole) - 1)], False
 
 
-KINDS: tuple[Callable[[str, Random], Said], ...] = (
-    *(plain, quoted, quoted, nested, doubled, odd_values, broken_off),
-)
+KINDS: tuple[Callable[[str, Random], Said], ...] = (*(plain, quoted, quoted, nested, doubled, odd_values, broken_off),)
 MACHINES = {
     "sg_fsm1": sg_fsm.ONE, "sg_fsm2": sg_fsm.TWO, "sg_fsm_safe": sg_fsm_safe.MACHINE,
     "react": react.MACHINE,
@@ -233,9 +231,7 @@ def test_any_text_is_read_or_is_not(text: str, quoted_text: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=60), st.booleans(), st.none() | st.sampled_from(["Who?"]))
-def test_what_is_written_in_the_form_is_read_strictly(
-    answer: str, go: bool, asked: str | None
-) -> None:
+def test_what_is_written_in_the_form_is_read_strictly(answer: str, go: bool, asked: str | None) -> None:
     said = json.dumps({"question": asked, "continue": go, "answer": answer})
     reading = read(said, FIELDS)
     says_nothing = not re.search(r"\w", answer)

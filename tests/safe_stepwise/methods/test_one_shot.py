@@ -21,9 +21,7 @@ PASSAGES = (
     Passage("Dune Rain", ("It is a film.", "Dune Rain was directed by Ors Velt."), True),
     Passage("Ors Velt", ("Ors Velt was born in Oru.",), True),
 )
-ASKED = Question(
-    "q1", "synthetic", "train", "Where was its director born?", "Oru", passages=PASSAGES
-)
+ASKED = Question("q1", "synthetic", "train", "Where was its director born?", "Oru", passages=PASSAGES)
 ONE_SHOT = [name for name, method in METHODS.items() if isinstance(method, OneShot)]
 FACTS = {"supporting_facts": [[1, 1], [2, 0]], "evidences": [["Ors Velt", "place of birth", "Oru"]]}
 
@@ -32,9 +30,7 @@ def said(answer: object = "Oru", **more: Any) -> str:
     return json.dumps({"explain": "Passage 2 says so.", "answer": answer} | more)
 
 
-def run(
-    name: str, reply: str | Callable[[Request], str], **options: Any
-) -> tuple[Trajectory, list[Request]]:
+def run(name: str, reply: str | Callable[[Request], str], **options: Any) -> tuple[Trajectory, list[Request]]:
     asked: list[Request] = []
 
     def replying(request: Request) -> str:
@@ -53,10 +49,7 @@ def test_one_call_answers(name: str) -> None:
     assert (found.method, found.answer, found.stop_reason) == (name, "Oru", "answered")
     (attempt,) = found.attempts
     assert (attempt.state, attempt.next_state, attempt.accepted) == ("answer", "end", True)
-    assert attempt.read == {
-        "form": "strict",
-        "value": {"answer": "Oru", "explain": "Passage 2 says so."},
-    }
+    assert attempt.read == {"form": "strict", "value": {"answer": "Oru", "explain": "Passage 2 says so."}}
     assert set(attempt.usage) == {"generator"}
     assert (asked[0].role, asked[0].schema, asked[0].sampling.temperature) == (name, None, 0)
 
@@ -152,9 +145,7 @@ def test_samples_are_drawn_and_put_to_the_vote() -> None:
     assert ways == {(0.8, 0.8, 1.0)}, "hosted models know no penalty"
     _, theirs = run("cot", reply, samples=2, sampling="paper")
     assert {r.sampling.repetition_penalty for r in theirs} == {1.1}
-    assert [(r.sampling.temperature, r.sampling.seed) for r in asked] == [
-        (0.8, n) for n in range(5)
-    ]
+    assert [(r.sampling.temperature, r.sampling.seed) for r in asked] == [(0.8, n) for n in range(5)]
     assert len({r.messages for r in asked}) == 1
     assert readability([found]) == {"first": 4, "revised": 0, "salvaged": 0, "never": 1}
     assert run("cot", reply, samples=1)[1][0].sampling.temperature == 0

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.methods.path_proposing import (
-    TOPIC,
-    completion_of,
-    masked,
-    propose_request,
-    read_path,
-)
+from safe_stepwise.methods.path_proposing import TOPIC, completion_of, masked, propose_request, read_path
 
 paths = st.lists(st.text(min_size=1), min_size=1, max_size=4).map(tuple)
 
@@ -35,9 +29,7 @@ def test_a_path_comes_back_and_a_schema_holds_it_to_those_there_are(
             jsonschema.validate(json.loads(completion_of(other)), schema)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"path": []}', '{"path": "by"}', '{"path": [1]}', "[]"]
-)
+@pytest.mark.parametrize("text", ["", "{}", '{"path": []}', '{"path": "by"}', '{"path": [1]}', "[]"])
 def test_what_names_no_path_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         read_path(text)

@@ -66,10 +66,7 @@ def test_what_gives_no_verdict_is_unreadable(text: str) -> None:
         read_verdict(text)
 
 
-@given(
-    st.text()
-    | st.lists(st.sampled_from(["YES", "NO", "no", ".", " ", '{"verdict":', "}", '"'])).map("".join)
-)
+@given(st.text() | st.lists(st.sampled_from(["YES", "NO", "no", ".", " ", '{"verdict":', "}", '"'])).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(ReplyError):
         assert read_verdict(text) in ("YES", "NO")
@@ -119,10 +116,7 @@ def test_hostile_data_stays_inside_its_quotes() -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_the_player_goes_by_the_gold_path(way: str) -> None:
     gold = [ORU, KELVIA]
-    paths = {
-        "YES": [gold],
-        "NO": [gold[::-1], gold[:1], [Triple("Ana Vorr", "place of birth", "Vel"), KELVIA]],
-    }
+    paths = {"YES": [gold], "NO": [gold[::-1], gold[:1], [Triple("Ana Vorr", "place of birth", "Vel"), KELVIA]]}
     player = open_engine("symbolic")
     for verdict, of in paths.items():
         for path in of:

@@ -50,19 +50,13 @@ def said(step: Step, label: str, previous: tuple[Step, ...] = (), why: str = "")
             "The passages do not name the director.",
             "Information Miss",
             "Passage 1 says that Maro Quill directed it.",
-            (
-                "Passage 1: It was directed by Maro Quill. Maro Quill: Step 1.",
-                "nothing",
-                "different",
-            ),
+            ("Passage 1: It was directed by Maro Quill. Maro Quill: Step 1.", "nothing", "different"),
         ),
         ("I will now look for the director.", "Inefficiency", "", ("nothing", "nothing", "absent")),
         ("Passage 9 says Tesk.", "Unsupported", "", ("nothing", "Tesk", "absent")),
     ],
 )
-def test_of_a_fact_the_sentence_that_is_cited(
-    text: str, label: str, why: str, found: tuple[str, ...]
-) -> None:
+def test_of_a_fact_the_sentence_that_is_cited(text: str, label: str, why: str, found: tuple[str, ...]) -> None:
     assert said(Step(2, text, "Attribution"), label, (ONE,), why) == found
 
 
@@ -112,11 +106,7 @@ def test_of_a_derivation_what_its_steps_have_found() -> None:
 
 def test_of_an_answer_what_the_last_step_has_found() -> None:
     answer = Step(3, "####ANSWER: Maro Quill", "Final Answer")
-    assert said(answer, "Wrong Conclusion", (ONE, TWO)) == (
-        "Step 2: Tesk.",
-        "Maro Quill",
-        "different",
-    )
+    assert said(answer, "Wrong Conclusion", (ONE, TWO)) == ("Step 2: Tesk.", "Maro Quill", "different")
     assert said(answer, "Wrong Conclusion") == ("nothing", "Maro Quill", "absent")
 
 

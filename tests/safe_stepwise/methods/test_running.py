@@ -16,15 +16,7 @@ from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods.loop import FINAL_ANSWER, run_question
 from safe_stepwise.methods.running import LoopStatistics, rounds, run_questions, statistics
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import (
-    Attempt,
-    Feedback,
-    Passage,
-    Question,
-    Step,
-    Trajectory,
-    Usage,
-)
+from safe_stepwise.records import Attempt, Feedback, Passage, Question, Step, Trajectory, Usage
 
 GOOD = Feedback("Correct", "It is so.", "Go on.")
 BAD = Feedback("Contradictory", "Passage 1 says otherwise.", "Read Passage 1 again.")
@@ -37,9 +29,7 @@ def question(number: int) -> Question:
     return Question(f"q{number}", "synthetic", "train", f"Where is {number}?", "", passages=(page,))
 
 
-def by(
-    generator: Client, verifier: Client | None = None
-) -> Callable[[Question], Awaitable[Trajectory]]:
+def by(generator: Client, verifier: Client | None = None) -> Callable[[Question], Awaitable[Trajectory]]:
     return lambda asked: run_question(asked, generator, verifier)
 
 
@@ -90,9 +80,7 @@ def test_every_question_has_its_trajectory_in_its_place() -> None:
     client = Client(Paced(), tries=1)
     heard: dict[int, Trajectory] = {}
     asked = [question(n) for n in range(20)]
-    found = asyncio.run(
-        run_questions(asked, by(client), at_once=3, on_done=lambda n, t: heard.update({n: t}))
-    )
+    found = asyncio.run(run_questions(asked, by(client), at_once=3, on_done=lambda n, t: heard.update({n: t})))
     assert [t.answer for t in found] == [q.id for q in asked]
     assert [heard[n] for n in range(20)] == found
     assert asyncio.run(run_questions([], by(client))) == []
@@ -120,9 +108,7 @@ def test_nobody_waits_for_a_slow_question() -> None:
 
         asked = [question(n) for n in range(10)]
         client = Client(engine, tries=1)
-        await asyncio.wait_for(
-            run_questions(asked, by(client, client), on_done=on_done, at_once=2), timeout=20
-        )
+        await asyncio.wait_for(run_questions(asked, by(client, client), on_done=on_done, at_once=2), timeout=20)
         return ended
 
     assert asyncio.run(run())[-1] == "q0"
@@ -154,12 +140,7 @@ def test_the_end_of_one_is_the_end_of_all(how: str) -> None:
             running.cancel()
 
         running = asyncio.ensure_future(
-            run_questions(
-                [question(n) for n in range(10)],
-                by(Client(engine, tries=1)),
-                on_done=on_done,
-                at_once=5,
-            )
+            run_questions([question(n) for n in range(10)], by(Client(engine, tries=1)), on_done=on_done, at_once=5)
         )
         expected = UserError if how == "mistake" else asyncio.CancelledError
         with pytest.raises(expected):
@@ -190,9 +171,7 @@ def test_the_sums_over_trajectories() -> None:
             Attempt(3, "e", ODD, False, asked),
             Attempt(3, "f", ODD, False, asked),
             Attempt(3, "g", ODD, False, asked),
-            Attempt(
-                3, "no answer", None, False, asked, state=FINAL_ANSWER
-            ),  # the call for an answer
+            Attempt(3, "no answer", None, False, asked, state=FINAL_ANSWER),  # the call for an answer
         ),
         "",
         "max_steps",
@@ -229,8 +208,7 @@ def test_calls_are_what_the_engines_answered() -> None:
     asked = [question(n) for n in range(5)]
     for judge in (None, verifier):
         found = statistics(
-            roles=("generator", "verifier"),
-            trajectories=asyncio.run(run_questions(asked, by(generator, judge))),
+            roles=("generator", "verifier"), trajectories=asyncio.run(run_questions(asked, by(generator, judge)))
         )
         assert found.calls == {"generator": 10, "verifier": 10 if judge else 0}
         assert found.prompt_tokens == {"generator": 150, "verifier": 300 if judge else 0}

@@ -52,16 +52,8 @@ SCRIPTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "q0 q0 q2 q5": ("q5", {"decompose": [BAD, SIMPLE]}, REDO),
     "q0 q0 q7": ("q7", {"decompose": [BAD]}, REDO),
     "q0 q2 q3 q5": ("q5", {"decompose": [SIMPLE], "search": [BAD], "revise": [find()]}, {}),
-    "q0 q2 q3 q4 q5": (
-        "q5",
-        {"search": [BAD], "revise": [find()], "terminate": [stop()]},
-        {},
-    ),
-    "q0 q2 q3 q3 q4 q5": (
-        "q5",
-        {"search": [BAD], "revise": [BAD, find()], "terminate": [stop()]},
-        {},
-    ),
+    "q0 q2 q3 q4 q5": ("q5", {"search": [BAD], "revise": [find()], "terminate": [stop()]}, {}),
+    "q0 q2 q3 q3 q4 q5": ("q5", {"search": [BAD], "revise": [BAD, find()], "terminate": [stop()]}, {}),
     "q0 q2 q3 q3 q7": ("q7", {"search": [BAD]}, {}),
     "q0 q2 q3 q2 q4 q5": ("q5", {"search": [BAD, find()], "terminate": [stop()]}, REDO_LATE),
     "q0 q2 q2 q4 q5": ("q5", {"search": [BAD, find()], "terminate": [stop()]}, REDO),
@@ -77,27 +69,11 @@ SCRIPTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 """By the way that they go: the end, what is said, the options."""
 SUMMED_UP: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "q0 q2 q4 q0 q2 q5 q6 end": ("end", {}, {}),
-    "q0 q2 q5 q6 q6r end": (
-        "end",
-        {"decompose": [SIMPLE], "summarize": [BAD], "revise": [summary()]},
-        {},
-    ),
-    "q0 q2 q5 q6 q6r q6r end": (
-        "end",
-        {"decompose": [SIMPLE], "summarize": [BAD], "revise": [BAD, summary()]},
-        {},
-    ),
+    "q0 q2 q5 q6 q6r end": ("end", {"decompose": [SIMPLE], "summarize": [BAD], "revise": [summary()]}, {}),
+    "q0 q2 q5 q6 q6r q6r end": ("end", {"decompose": [SIMPLE], "summarize": [BAD], "revise": [BAD, summary()]}, {}),
     "q0 q2 q5 q6 q6r q6r q7": ("q7", {"decompose": [SIMPLE], "summarize": [BAD]}, {}),
-    "q0 q2 q5 q6 q6r q6 end": (
-        "end",
-        {"decompose": [SIMPLE], "summarize": [BAD, summary()]},
-        REDO_LATE,
-    ),
-    "q0 q2 q5 q6 q6 end": (
-        "end",
-        {"decompose": [SIMPLE], "summarize": [BAD, summary()]},
-        REDO,
-    ),
+    "q0 q2 q5 q6 q6r q6 end": ("end", {"decompose": [SIMPLE], "summarize": [BAD, summary()]}, REDO_LATE),
+    "q0 q2 q5 q6 q6 end": ("end", {"decompose": [SIMPLE], "summarize": [BAD, summary()]}, REDO),
     "q0 q2 q5 q6 q6 q7": ("q7", {"decompose": [SIMPLE], "summarize": [BAD]}, REDO),
 }
 
@@ -126,8 +102,7 @@ def test_every_edge_of_the_first_stage_is_gone_and_counted() -> None:
 def test_every_edge_of_the_second_stage_is_gone_and_counted() -> None:
     endless = run("sg_fsm2", Script(decompose=[compound()], terminate=[go_on()]))
     first = {
-        way.removesuffix(" q5") + " q5 q6 end" if way.endswith("q5") else way: told
-        for way, told in SCRIPTS.items()
+        way.removesuffix(" q5") + " q5 q6 end" if way.endswith("q5") else way: told for way, told in SCRIPTS.items()
     }
     found = [*gone("sg_fsm2", first), *gone("sg_fsm2", SUMMED_UP), endless]
     taken = statistics(found).transitions
@@ -159,8 +134,7 @@ def test_what_each_role_is_shown() -> None:
     run("sg_fsm2", script)
     decomposer, terminator = script.said("decompose"), script.said("terminate")
     assert decomposer == (
-        'Question: "Where was Ors Velt born?"\n\n'
-        'Reply with JSON alone: {"simple": false, "subquestion": "..."}'
+        'Question: "Where was Ors Velt born?"\n\nReply with JSON alone: {"simple": false, "subquestion": "..."}'
     )
     assert "Passage" not in terminator
     assert '"Who directed Dune Rain?" "Ors Velt"' in terminator
@@ -209,9 +183,7 @@ def test_revisions_are_told_apart_and_differ() -> None:
     one, other = script.asked["revise"]
     assert one.messages != other.messages
     assert '"Worse."' in script.said("revise")
-    assert script.said("revise").endswith(
-        'Reply with JSON alone: {"question": "...", "passage": 1, "answer": "..."}'
-    )
+    assert script.said("revise").endswith('Reply with JSON alone: {"question": "...", "passage": 1, "answer": "..."}')
     assert found.attempts[2].read["revises"] == "q2"
     never = run("sg_fsm1", Script(search=[f"So: {find()}"]))
     assert readability([never]) == {"first": 1, "revised": 0, "salvaged": 1, "never": 0}
@@ -340,11 +312,7 @@ GUARDED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"terminate": [stop()], "verify": [verdict("Unsupported"), verdict("Correct")]},
         {},
     ),
-    "q0 q2 g2 q0 q2 g2 q5": (
-        "q5",
-        {"verify": [verdict("Off-topic"), verdict("Correct")]},
-        {},
-    ),
+    "q0 q2 g2 q0 q2 g2 q5": ("q5", {"verify": [verdict("Off-topic"), verdict("Correct")]}, {}),
     "q0 q2 g2 q5": ("q5", {"verify": [verdict("Overthinking")]}, {}),
     "q0 q2 g2 q6 end": ("end", {"verify": [verdict("Logical Fallacy")]}, {}),
     "q0 q2 g2 q4 g4 q6 end": (

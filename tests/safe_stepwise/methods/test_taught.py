@@ -116,10 +116,7 @@ def test_an_adapter_says_what_it_learnt(tmp_path: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "cannot be read"),
         ('{"recipe": {"filters": {"drop_from_prompt": true}}}', "drop_category 'None' is not kno"),
-        (
-            '{"recipe": {"filters": {"drop_from_prompt": true, "drop_category": "Correct"}}}',
-            "choose from Procedural",
-        ),
+        ('{"recipe": {"filters": {"drop_from_prompt": true, "drop_category": "Correct"}}}', "choose from Procedural"),
     ],
 )
 def test_a_record_that_is_none_is_refused(tmp_path: Path, content: str, told: str) -> None:
@@ -241,10 +238,7 @@ def test_players_pass_what_they_are_not_told_of() -> None:
 
 def test_examples_that_say_more_than_the_prompt_are_refused() -> None:
     shown = Client(MockEngine([]), allowance=Allowance.of(examples=prompts.examples(["verify"])))
-    for method, roles in (
-        ("safe", ("generator", "verifier")),
-        ("self_verification", ("generator",)),
-    ):
+    for method, roles in (("safe", ("generator", "verifier")), ("self_verification", ("generator",))):
         players = dict.fromkeys(roles, shown)
         settled(METHODS[method], DEFAULT, players)
         with pytest.raises(UserError, match=r"--examples verify: they show Logical errors"):

@@ -87,12 +87,7 @@ def test_the_judge_counts_among_answers_with_a_verdict(script: Callable[..., str
 def test_repeats_tell_the_agreement_of_the_judge(script: Callable[..., str]) -> None:
     judge = script({"role": "judge", "reply": [says("correct"), says("incorrect")]})
     found = answers_given(
-        ["Vel", "the stream"],
-        [["Vel"]] * 2,
-        benchmark="hotpotqa",
-        judge=judge,
-        judge_repeats=3,
-        skip_exact=True,
+        ["Vel", "the stream"], [["Vel"]] * 2, benchmark="hotpotqa", judge=judge, judge_repeats=3, skip_exact=True
     )
     agreement = found["judge_agreement"]
     assert agreement["questions"] == 1
@@ -108,9 +103,7 @@ def test_a_judge_over_http_is_asked_once_for_all_times() -> None:
     with MockServer(reply, fault_rate=0.2, seed=3, faults=("429", "500")) as server:
         answers, references = ["Vel stream", "Oru"], [["Vel"]] * 2
         for _ in range(2):
-            found = answers_given(
-                answers, references, benchmark="musique", judge=server.spec, questions=QUESTIONS
-            )
+            found = answers_given(answers, references, benchmark="musique", judge=server.spec, questions=QUESTIONS)
             assert found["accuracy"] == 0.5
             assert "simulated" not in found
         assert server.answered.total() == 2
@@ -141,11 +134,7 @@ def test_a_judge_that_never_replies_is_an_error(script: Callable[..., str]) -> N
     ],
 )
 def test_input_that_is_refused(change: dict[str, Any], reason: str) -> None:
-    given: dict[str, Any] = {
-        "predictions": ["Oru", "Vel"],
-        "references": REFERENCES,
-        "benchmark": "musique",
-    }
+    given: dict[str, Any] = {"predictions": ["Oru", "Vel"], "references": REFERENCES, "benchmark": "musique"}
     with pytest.raises(UserError, match=reason) as refused:
         answers_given(**{**given, **change})
     assert len(str(refused.value).splitlines()) == 1
@@ -245,9 +234,7 @@ def test_the_papers_may_be_followed_in_the_loop_and_by_the_judge() -> None:
     assert all(system.endswith(shown) for system in verdicts)
 
 
-def test_a_failed_question_is_counted_and_all_of_them_are_an_error(
-    script: Callable[..., str],
-) -> None:
+def test_a_failed_question_is_counted_and_all_of_them_are_an_error(script: Callable[..., str]) -> None:
     half = script({"role": "generate", "contains": "Oru lies", "reply": STEP})
     found = by_loop(generator=half, method="no_verification")
     assert (found["failed"], found["exact_match"]) == (1, 0.5)
@@ -283,9 +270,7 @@ def test_a_failed_question_is_counted_and_all_of_them_are_an_error(
         ({"questions": [Question("1", "musique", "", "?", "a")]}, "leave those out"),
     ],
 )
-def test_a_loop_that_is_refused(
-    change: dict[str, Any], reason: str, script: Callable[..., str]
-) -> None:
+def test_a_loop_that_is_refused(change: dict[str, Any], reason: str, script: Callable[..., str]) -> None:
     engine = script({"reply": STEP})
     with pytest.raises(UserError, match=reason) as refused:
         by_loop(**{"generator": engine, "verifier": engine, **change})

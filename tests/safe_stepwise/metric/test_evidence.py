@@ -35,11 +35,7 @@ FACTS = [
 
 @pytest.mark.parametrize(("predicted", "gold", "match", "precision", "recall"), FACTS)
 def test_facts_are_sets_of_title_and_sentence(
-    predicted: list[tuple[str, int]],
-    gold: list[tuple[str, int]],
-    match: float,
-    precision: float,
-    recall: float,
+    predicted: list[tuple[str, int]], gold: list[tuple[str, int]], match: float, precision: float, recall: float
 ) -> None:
     assert facts_overlap(predicted, gold, "hotpotqa") == Overlap(match, precision, recall)
 

@@ -231,9 +231,7 @@ def test_whatever_is_replied_a_verdict_is_only_ever_the_one_stated(reply: str, a
 
 @settings(deadline=None, max_examples=300)
 @given(st.text(max_size=40), st.text(min_size=1, max_size=40), MESS)
-def test_a_verdict_in_the_form_asked_for_is_read_whatever_the_answer(
-    before: str, reason: str, answer: str
-) -> None:
+def test_a_verdict_in_the_form_asked_for_is_read_whatever_the_answer(before: str, reason: str, answer: str) -> None:
     reply = json.dumps({"explanation": f"{reason} is not Vel, I see", "verdict": "incorrect"})
     assert read_verdict(reply, (answer, "Vel", before))[0] == "incorrect"
 
@@ -311,9 +309,7 @@ def test_repeats_are_requests_of_their_own_and_all_greedy() -> None:
         (["incorrect", "incorrect", "unscored", "correct"], "incorrect"),
     ],
 )
-def test_most_replies_decide_and_a_tie_is_unscored(
-    outcomes: Sequence[Outcome], expected: str
-) -> None:
+def test_most_replies_decide_and_a_tie_is_unscored(outcomes: Sequence[Outcome], expected: str) -> None:
     verdict = verdict_of([Reply(outcome, outcome, f"said {outcome}") for outcome in outcomes])
     assert verdict.outcome == expected
     assert [reply.text for reply in verdict.replies] == [f"said {said}" for said in outcomes]

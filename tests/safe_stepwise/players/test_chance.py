@@ -25,9 +25,7 @@ def judgement(number: int, prompt_set: PromptSet = PAPER, kind: str = "Attributi
     question = replace(question, passages=(PAGE,))
     text = {"Final Answer": "####ANSWER: Oru"}.get(kind, "According to Passage 1, it is Oru.")
     step = Step(1, text, kind)  # type: ignore[arg-type]
-    request = verifier_request(
-        question.question, question.passages, [], step, prompt_set=prompt_set
-    )
+    request = verifier_request(question.question, question.passages, [], step, prompt_set=prompt_set)
     return replace(request, scene=Scene(question, step=step))
 
 
@@ -39,9 +37,7 @@ def verdict(engine: ChanceEngine, request: Request) -> Feedback:
 
 def test_it_rejects_the_share_that_it_is_told_and_repeats_itself() -> None:
     asked = [judgement(n) for n in range(2000)]
-    first, again = (
-        [verdict(ChanceEngine(0.3, 1), request).error_type for request in asked] for _ in range(2)
-    )
+    first, again = ([verdict(ChanceEngine(0.3, 1), request).error_type for request in asked] for _ in range(2))
     assert first == again
     rejected = [label for label in first if label != "Correct"]
     assert 0.27 < len(rejected) / len(asked) < 0.33  # of a fixed seed: nothing is left to luck
@@ -52,10 +48,7 @@ def test_it_rejects_the_share_that_it_is_told_and_repeats_itself() -> None:
 
 @pytest.mark.parametrize(("reject", "labels"), [(0.0, {"Correct"}), (1.0, {"Wrong Conclusion"})])
 def test_it_names_what_the_step_could_have(reject: float, labels: set[str]) -> None:
-    said = {
-        verdict(ChanceEngine(reject), judgement(n, kind="Final Answer")).error_type
-        for n in range(20)
-    }
+    said = {verdict(ChanceEngine(reject), judgement(n, kind="Final Answer")).error_type for n in range(20)}
     assert said == labels
 
 
@@ -80,9 +73,7 @@ def test_it_says_simulated_and_judges_alone() -> None:
     engine = ChanceEngine(0.2)
     assert engine.simulated
     assert engine.name.endswith("(simulated)")
-    assert isinstance(
-        engine.answer(Request((Message("user", "Write."),), role="generate")), EngineError
-    )
+    assert isinstance(engine.answer(Request((Message("user", "Write."),), role="generate")), EngineError)
 
 
 @pytest.mark.parametrize("settings", ["", "reject=2", "reject=x", "seed=1", "reject=.2,other=1"])

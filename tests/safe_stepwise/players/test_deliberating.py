@@ -9,12 +9,7 @@ import pytest
 
 from safe_stepwise.engines.base import Completion, Request, request_key
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.path_deliberating import (
-    ask_choice,
-    ask_constraints,
-    ask_verdict,
-    read_verdict,
-)
+from safe_stepwise.methods.path_deliberating import ask_choice, ask_constraints, ask_verdict, read_verdict
 from safe_stepwise.methods.path_following import Instantiated
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.open import open_engine
@@ -64,9 +59,7 @@ def judging(seen: PoolScene) -> Request:
         ("symbolic:planted=0", 0, 3),
     ],
 )
-def test_wrong_paths_are_followed_first_as_many_as_are_planted(
-    spec: str, tried: int, number: int
-) -> None:
+def test_wrong_paths_are_followed_first_as_many_as_are_planted(spec: str, tried: int, number: int) -> None:
     assert said(choosing(scene(tried=tried)), spec)["path"] == number
 
 
@@ -88,12 +81,9 @@ def test_a_path_that_is_right_from_one_topic_is_wrong_from_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "answer", "suffices"),
-    [(1, ["Oru", "Vel"], False), (2, ["1990"], False), (3, ["1990", "1998"], True)],
+    ("chosen", "answer", "suffices"), [(1, ["Oru", "Vel"], False), (2, ["1990"], False), (3, ["1990", "1998"], True)]
 )
-def test_its_verdict_is_that_of_the_gold_path(
-    chosen: int, answer: list[str], suffices: bool
-) -> None:
+def test_its_verdict_is_that_of_the_gold_path(chosen: int, answer: list[str], suffices: bool) -> None:
     request = judging(scene(chosen=chosen))
     found, wrong = said(request), said(request, "symbolic:error_rate=1")
     assert (found["answer"], found["sufficient"]) == (answer, suffices)

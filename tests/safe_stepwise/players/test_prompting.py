@@ -34,9 +34,7 @@ FILM = (
 )
 HOPS = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "place of birth", "Oru"))
 ASKED = "Where was the director of Dune Rain born?"
-CHAIN = Question(
-    "q", "2wikimultihopqa", "train", ASKED, "Oru", hops=2, passages=FILM, evidence=HOPS
-)
+CHAIN = Question("q", "2wikimultihopqa", "train", ASKED, "Oru", hops=2, passages=FILM, evidence=HOPS)
 SIMPLE = Question(
     "s",
     "2wikimultihopqa",
@@ -49,9 +47,7 @@ SIMPLE = Question(
 )
 
 
-def answered(
-    method: str, spec: str, questions: Sequence[Question], **options: Any
-) -> list[Trajectory]:
+def answered(method: str, spec: str, questions: Sequence[Question], **options: Any) -> list[Trajectory]:
     """Trajectories of a generator's spec, whose verifier makes no mistakes."""
     found = METHODS[method]
     specs = {"generator": spec, "verifier": "symbolic"}
@@ -272,8 +268,7 @@ def test_who_answers_at_once_is_wrong_at_its_rate(method: str) -> None:
 def test_errors_depend_on_the_seed_and_the_request() -> None:
     some = synthetic()[:40]
     one, again, other = (
-        answered("sg_fsm1", f"symbolic:error_rate=0.3,format=0.3,seed={seed}", some)
-        for seed in (1, 1, 2)
+        answered("sg_fsm1", f"symbolic:error_rate=0.3,format=0.3,seed={seed}", some) for seed in (1, 1, 2)
     )
     assert one == again
     assert one != other

@@ -26,10 +26,7 @@ ASKED = Question(
         Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True),
         Passage("Ors Velt", ("Ors Velt was born in Oru.",), True),
     ),
-    evidence=(
-        Triple("Dune Rain", "director", "Ors Velt", 1),
-        Triple("Ors Velt", "place of birth", "Oru", 2),
-    ),
+    evidence=(Triple("Dune Rain", "director", "Ors Velt", 1), Triple("Ors Velt", "place of birth", "Oru", 2)),
 )
 STEP = Step(1, "According to Passage 1, Dune Rain was directed by Ors Velt.", "Attribution")
 WRONG = Feedback("Off-topic", "It is not asked for.", "Read Passage 2.")
@@ -75,8 +72,7 @@ def judgement() -> Request:
         (
             replace(EXTRACT, scene=Scene(ASKED, 2)),
             "1e63c8852377ed07ec5de696b17954ba40b397f82908dae256b4ea8457a22ffe",
-            '{"triples": [{"head": "Ors Velt", "relation": "place of birth", "tail": "Oru", '
-            '"sentence": 0}]}',
+            '{"triples": [{"head": "Ors Velt", "relation": "place of birth", "tail": "Oru", "sentence": 0}]}',
         ),
     ],
 )
@@ -92,9 +88,7 @@ def test_a_request_without_a_scene_has_the_key_that_it_always_had() -> None:
 
 def test_a_judge_is_shown_the_whole_answer_and_those_accepted() -> None:
     long = judge_request(Case(" the Vel" + "x" * 2_000, ("Vel", "River Vel"), "Where is Oru?"))
-    other = judge_request(
-        Case(" the Vel" + "x" * 1_999 + "y", ("Vel", "River Vel"), "Where is Oru?")
-    )
+    other = judge_request(Case(" the Vel" + "x" * 1_999 + "y", ("Vel", "River Vel"), "Where is Oru?"))
     assert long.scene == AnswerScene("the Vel" + "x" * 2_000, ("Vel", "River Vel"))
     assert long.messages == other.messages
     assert request_key(engine(), long) != request_key(engine(), other)

@@ -13,9 +13,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import MOST_YAML, parse_yaml, read_object, read_yaml
 from safe_stepwise.store.names import known_version
 
-BOMB = "a0: &a0 [x, x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
-)
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 CHAIN = "a0: &a0 x\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 3000))
 BAD = {
     "twice": (b"a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "line 5: the key c is there twice"),
@@ -122,8 +120,7 @@ def test_what_is_no_object_is_one_line(content: bytes, why: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "version",
-    ["v٠.1.0", "v00.1.0", "v1.２.3", "v1.0", "1.0.0", "v1.0.0\n", "v1.0.0 ", "v1.0." + "1" * 5000],
+    "version", ["v٠.1.0", "v00.1.0", "v1.２.3", "v1.0", "1.0.0", "v1.0.0\n", "v1.0.0 ", "v1.0." + "1" * 5000]
 )
 def test_a_version_has_three_plain_numbers(version: str) -> None:
     with pytest.raises(UserError, match=r"write it as vMAJOR\.MINOR\.PATCH"):

@@ -37,10 +37,7 @@ def test_a_folder_is_held_until_the_end_even_a_violent_one(tmp_path: Path) -> No
             locks.exclusive(folder),
         ):
             raise AssertionError
-        with (
-            pytest.raises(UserError, match="another run is writing here"),
-            locks.exclusive(folder, "run"),
-        ):
+        with pytest.raises(UserError, match="another run is writing here"), locks.exclusive(folder, "run"):
             raise AssertionError
         holder.kill()
     with locks.exclusive(folder):
@@ -69,9 +66,7 @@ def test_what_can_not_be_made_says_why() -> None:
 
 @pytest.mark.parametrize("place", ["data", "data/x/rows.parquet", ".work", "rejects.jsonl"])
 @pytest.mark.parametrize("target", ["folder", "nowhere", "itself"])
-def test_a_link_among_what_a_run_writes_is_one_line(
-    tmp_path: Path, place: str, target: str
-) -> None:
+def test_a_link_among_what_a_run_writes_is_one_line(tmp_path: Path, place: str, target: str) -> None:
     """It would be replaced, or what it leads to written into."""
     output, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     link = output / place

@@ -19,11 +19,7 @@ from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json, read_rec
 from safe_stepwise.store.shapes import shaped
 
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=9,
 )
@@ -34,9 +30,7 @@ def test_a_document_is_read_as_json_reads_it(value: Any) -> None:
     assert parse_json(json.dumps(value)) == value
     assert (
         parse_json(
-            b"\xef\xbb\xbf"
-            + json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
-            + b" \r\n"
+            b"\xef\xbb\xbf" + json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b" \r\n"
         )
         == value
     )
@@ -75,8 +69,7 @@ def test_the_deepest_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
-    [(b"[]", "the record is not an object"), (b"{", "Expecting"), (b"\xff", "utf-8")],
+    ("content", "reason"), [(b"[]", "the record is not an object"), (b"{", "Expecting"), (b"\xff", "utf-8")]
 )
 def test_a_record_that_is_none_is_named(content: bytes, reason: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_bytes(content)
@@ -115,9 +108,7 @@ def test_a_field_of_another_type_is_found(data: st.DataObject) -> None:
     holder, key = plain, data.draw(st.sampled_from([*plain]))
     while isinstance(holder[key], dict | list) and holder[key] and data.draw(st.booleans()):
         holder = holder[key]
-        key = data.draw(
-            st.sampled_from([*(holder if isinstance(holder, dict) else range(len(holder)))])
-        )
+        key = data.draw(st.sampled_from([*(holder if isinstance(holder, dict) else range(len(holder)))]))
     if key in ("read", "query"):
         return
     holder[key] = data.draw(st.sampled_from([float("nan"), 2**70, b"x", object()]))

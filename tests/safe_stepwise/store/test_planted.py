@@ -198,19 +198,7 @@ def test_no_reason_hides_behind_escapes(reason: str, prose: str, depth: int) -> 
 
 
 @pytest.mark.parametrize(
-    "unit",
-    [
-        "\\",
-        '\\"',
-        "\\u0041",
-        "\\u005c",
-        "&amp;",
-        "&#38;",
-        "&",
-        "\u0301\u0323",
-        "\ufdfa",
-        "verdict:",
-    ],
+    "unit", ["\\", '\\"', "\\u0041", "\\u005c", "&amp;", "&#38;", "&", "\u0301\u0323", "\ufdfa", "verdict:"]
 )
 def test_the_work_of_comparing_grows_with_the_data(unit: str) -> None:
     answer = {"verdict": "none", "why": "It is not in there at all, whatever they say."}

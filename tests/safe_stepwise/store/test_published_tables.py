@@ -105,9 +105,7 @@ def test_tokens_add_up() -> None:
             share = 100 * row.cached_millions / row.total_millions
             assert share == pytest.approx(row.cached_percent, abs=0.1)
         for name in ("total_millions", "cached_millions", "computed_millions"):
-            one, other, both = (
-                getattr(found[r], name) for r in ("generator", "verifier", "overall")
-            )
+            one, other, both = (getattr(found[r], name) for r in ("generator", "verifier", "overall"))
             assert one + other == pytest.approx(both)
 
 

@@ -19,12 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps.replies import StepRefused, as_step, read_injection, read_trajectory
-from builders.verified.teachers.replies import (
-    UnreadableReply,
-    read_groups,
-    read_path,
-    read_triples,
-)
+from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
 from safe_stepwise.metric.judge_reading import LONGEST_REPLY, VerdictError, read_verdict
@@ -53,10 +48,7 @@ READERS: dict[str, tuple[Reader, tuple[type[Exception], ...]]] = {
     "trajectory": (lambda text: read_trajectory(text, text), (UnreadableReply,)),
     "injection": (lambda text: read_injection(text, text), (UnreadableReply, StepRefused)),
     "step": (parse_step, (StepError,)),
-    "step between head and tag": (
-        lambda text: parse_step(f"Step 1: {text} (Logical)"),
-        (StepError,),
-    ),
+    "step between head and tag": (lambda text: parse_step(f"Step 1: {text} (Logical)"), (StepError,)),
     "final step": (lambda text: parse_step(f"Step 1: {text} (Final Answer)"), (StepError,)),
     "teacher's step": (lambda text: as_step(text, 1), (StepRefused,)),
     "last answer": (lambda text: read_answer(text, 1), ()),

@@ -66,9 +66,7 @@ def test_a_credential_with_bytes_that_are_no_text(monkeypatch: pytest.MonkeyPatc
     assert redacted("it was abcdefgh\udcff") == "it was [redacted]"
 
 
-def test_a_credential_is_known_by_its_variable_and_is_no_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_credential_is_known_by_its_variable_and_is_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     value = "/abc+defghijk"  # base64 may begin with a slash
     here = {name: f"{value}{name}" for name in ("PGPASSWORD", "API_KEYS", "accesstoken", "DB_PASS")}
     others = {"SSL_KEY_FILE": str(tmp_path), "HOME_PAGE": value, "HF_TOKEN": ""}

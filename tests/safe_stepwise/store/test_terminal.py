@@ -66,9 +66,7 @@ def test_a_bar_moves_and_its_words_do_not_steer(monkeypatch: pytest.MonkeyPatch)
     assert "\\x1b[31m" in output.getvalue()
 
 
-def test_a_stream_of_few_characters_gets_the_others_spelled_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stream_of_few_characters_gets_the_others_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
     monkeypatch.setattr(sys, "stderr", sys.stderr)
@@ -87,12 +85,9 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
     [
         "build_verified --benchmark {h} --input x --split train --teacher annotations --output o",
         "build_verified --benchmark musique --input {row} --split {h} --teacher x --output o",
-        "build_verified --benchmark musique --input {row} --split train --teacher annotations "
-        "--output {out}",
-        "build_verified --benchmark synthetic --input rows=4 --split train --teacher {h} "
-        "--output {out}",
-        "build_verified --benchmark synthetic --input rows=4 --split train --teacher annotations "
-        "--output {out}{h}",
+        "build_verified --benchmark musique --input {row} --split train --teacher annotations --output {out}",
+        "build_verified --benchmark synthetic --input rows=4 --split train --teacher {h} --output {out}",
+        "build_verified --benchmark synthetic --input rows=4 --split train --teacher annotations --output {out}{h}",
         "build_verified --benchmark {b} --input {dup} --split train --teacher annotations "
         "--output {out} --on-error keep --workers 1",
         "build_corpus --benchmark {h} --input x --split train --output o.jsonl",
@@ -122,13 +117,10 @@ OWN = {**ROW, "passages": [{"title": HOSTILE, "text": "Oru is in Marn."}]}
         "measure_checker --verified {h}",
         "train_verifier --config {h}",
         "train_paths --config {h}",
-        "refine_verifier_steps --verified {h} --generator {h} --verifier x --teacher x --rows 1 "
-        "--output o",
+        "refine_verifier_steps --verified {h} --generator {h} --verifier x --teacher x --rows 1 --output o",
     ],
 )
-def test_no_command_lets_through_what_steers(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_lets_through_what_steers(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = HOSTILE.replace("\x00", "")
     files = {"row": [ROW], "own": [OWN], "dup": [{"id": HOSTILE}, {"id": HOSTILE, "question": 1}]}
     for name, rows in files.items():

@@ -68,9 +68,7 @@ def test_rows_are_the_loops_own_requests(steps: str, prompt_set: PromptSet) -> N
     pages = [Passage("Oru", ("Oru lies on the Vel. It is old.",))]
     done, said = [parse_step(ONE)], Feedback("Correct", "So it is.", "Go on.")
     possible = {
-        generator_request("What is asked by q1?", pages, done, advice, prompt_set=prompt_set)
-        .messages[1]
-        .content
+        generator_request("What is asked by q1?", pages, done, advice, prompt_set=prompt_set).messages[1].content
         for advice in (None, said)
     }
     _, found = open_rows(steps, "train", GeneratorFilters(), prompt_set)

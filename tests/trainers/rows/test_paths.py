@@ -65,9 +65,7 @@ def test_a_recipe_says_which_rows_it_learns(folder: Path) -> None:
     assert kind_of(preferring).labelled
     assert len(train_rows(preferring)[1]) > 8
     assert train_rows(replace(recipe, filters=PathFilters(paths=1)))[1]
-    assert kind_of(recipe).questions(str(folder), "test") == {
-        f"p{n}": f"q{n}" for n in range(8, 12)
-    }
+    assert kind_of(recipe).questions(str(folder), "test") == {f"p{n}": f"q{n}" for n in range(8, 12)}
 
 
 def test_a_completion_has_to_be_a_whole_path() -> None:

@@ -18,11 +18,7 @@ VERDICT = '{"error_type": "Redundancy", "diagnosis": "Said in Step 1.", "guidanc
 
 def row(completion: str = VERDICT, id_: str = "r1", prompt: str = "Passages: …") -> dict[str, Any]:
     turns = [{"role": "system", "content": "Judge."}, {"role": "user", "content": prompt}]
-    return {
-        "id": id_,
-        "prompt": turns,
-        "completion": [{"role": "assistant", "content": completion}],
-    }
+    return {"id": id_, "prompt": turns, "completion": [{"role": "assistant", "content": completion}]}
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +61,9 @@ def test_what_can_not_be_learnt_is_named(chat: Any, bad_row: Any, reason: str) -
     assert reason in bad["r1"]
 
 
-def test_a_template_that_breaks_the_prompt_or_the_end_is_found(
-    chat: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_template_that_breaks_the_prompt_or_the_end_is_found(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for template, reason in [
-        (
-            "{% for m in messages %}{{ m.content }}{% endfor %}{{ '?' if add_generation_prompt }}",
-            "no prefix",
-        ),
+        ("{% for m in messages %}{{ m.content }}{% endfor %}{{ '?' if add_generation_prompt }}", "no prefix"),
         ("{% for m in messages %}{{ m.content }}\n{% endfor %}", "turn the chat template does not"),
     ]:
         monkeypatch.setattr(chat.tokenizer, "chat_template", template)

@@ -29,9 +29,7 @@ def page(title: str, *sentences: str) -> Passage:
     return Passage(title, sentences, True)
 
 
-def row(
-    text: str, answer: str, hops: list[tuple[str, str, str]], *gold: Passage, kind: str = ""
-) -> Question:
+def row(text: str, answer: str, hops: list[tuple[str, str, str]], *gold: Passage, kind: str = "") -> Question:
     distractor = Passage("Karn", ("Karn is a river in Kelvia.", "Ana Vorr was born in Oru."))
     return Question(
         "q1", "2wikimultihopqa", "train", text, answer, kind=kind,
@@ -155,9 +153,7 @@ def test_name_alikes(hop: tuple[str, str, str], gold: Passage, noise_type: str) 
 def test_a_painter_is_no_footballer(town: str) -> None:
     hop = ("Ors Velt (painter)", "place of birth", "Oru")
     gold = page("Ors Velt (footballer)", f"He was born in {town}.")
-    assert judge(row("Where was the painter born?", "Oru", [hop], gold)).noise_type == (
-        "entity_confusion"
-    )
+    assert judge(row("Where was the painter born?", "Oru", [hop], gold)).noise_type == ("entity_confusion")
 
 
 def test_an_answer_elsewhere_in_the_gold_text_is_missing_too() -> None:
@@ -256,9 +252,7 @@ ILA = page("Ila Dell", "Ila Dell (1912 – 1980) was a Marnish singer.")
           ("Ila Dell", "country of citizenship", "Marnish")], "wrong_answer"),
     ],
 )  # fmt: skip
-def test_comparisons(
-    text: str, answer: str, hops: list[tuple[str, str, str]], noise_type: str
-) -> None:
+def test_comparisons(text: str, answer: str, hops: list[tuple[str, str, str]], noise_type: str) -> None:
     assert judge(row(text, answer, hops, ORS, ILA, kind="comparison")).noise_type == noise_type
 
 
@@ -303,9 +297,7 @@ def test_names_that_are_two_forms_of_one() -> None:
     assert judge(replace(BIRTH, evidence=evidence)).noise_type == "none"
 
 
-@pytest.mark.parametrize(
-    ("later", "noise_type"), [("Mina Karn", "none"), ("Ila Karn", "missing_evidence")]
-)
+@pytest.mark.parametrize(("later", "noise_type"), [("Mina Karn", "none"), ("Ila Karn", "missing_evidence")])
 def test_a_joint_under_a_maiden_name(later: str, noise_type: str) -> None:
     hops = [("Ors Velt", "spouse", "Mina Dell"), (later, "place of birth", "Vel")]
     ors = page("Ors Velt", "Ors Velt was a director.", "He married Mina Dell.")
@@ -360,15 +352,9 @@ def real_rows(folder: Path, benchmark: str) -> Iterator[tuple[str, Question | Ro
 # The least F1 and the largest share of rows called unverifiable: guards against regressions.
 @pytest.mark.parametrize(
     ("benchmark", "rows", "least_f1", "largest_share"),
-    [
-        ("2wikimultihopqa", 591, 0.62, 1.0),
-        ("musique", 203, 0.50, 1.0),
-        ("hotpotqa", 1273, 0.0, 0.06),
-    ],
+    [("2wikimultihopqa", 591, 0.62, 1.0), ("musique", 203, 0.50, 1.0), ("hotpotqa", 1273, 0.0, 0.06)],
 )
-def test_real_rows(
-    real_data: Path, benchmark: str, rows: int, least_f1: float, largest_share: float
-) -> None:
+def test_real_rows(real_data: Path, benchmark: str, rows: int, least_f1: float, largest_share: float) -> None:
     teacher = AnnotationsTeacher()
     labels: dict[str, Label] = {}
     rejected = 0

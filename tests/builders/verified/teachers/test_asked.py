@@ -112,12 +112,7 @@ def test_both_of_one_occupation(text: str, answer: str, dune: str, expected: boo
 
 PAGES = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=30)), max_size=3)
 ASKED = st.sampled_from(
-    [
-        "Who has more acts, A or B?",
-        "Are both A and B actors?",
-        "When did A?",
-        "A in the same nation",
-    ]
+    ["Who has more acts, A or B?", "Are both A and B actors?", "When did A?", "A in the same nation"]
 )
 
 

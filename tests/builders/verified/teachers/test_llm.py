@@ -36,9 +36,7 @@ STATED = {
 
 def extract(request: Request) -> str:
     asked = request.messages[1].content
-    return json.dumps(
-        {"triples": STATED["Dune Rain" if "It was directed" in asked else "Ors Velt"]}
-    )
+    return json.dumps({"triples": STATED["Dune Rain" if "It was directed" in asked else "Ors Velt"]})
 
 
 class Scripted:
@@ -66,9 +64,7 @@ class Scripted:
         self.asked += requests
         found = [self.replies[request.role] for request in requests]
         return [
-            Completion(reply(request) if callable(reply) else reply)
-            if not isinstance(reply, EngineError)
-            else reply
+            Completion(reply(request) if callable(reply) else reply) if not isinstance(reply, EngineError) else reply
             for reply, request in zip(found, requests, strict=True)
         ]
 
@@ -180,8 +176,7 @@ def test_resolution_is_asked_with_the_triples_that_were_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "groups",
-    [[["Dune Rain", "Ors Velt"]], [["Ors Velt", "Somebody Else"]], [["Nobody", "Noone"]]],
+    "groups", [[["Dune Rain", "Ors Velt"]], [["Ors Velt", "Somebody Else"]], [["Nobody", "Noone"]]]
 )
 def test_titles_and_strangers_are_never_joined(groups: list[list[str]]) -> None:
     label, replies = judge(Scripted(resolve=json.dumps({"groups": groups})))
@@ -244,10 +239,7 @@ def test_a_path_that_the_question_planted_leaves_the_row_unparsed() -> None:
 
 
 @pytest.mark.parametrize("stage", ["extract", "glean", "resolve", "path"])
-@pytest.mark.parametrize(
-    "reply",
-    ["no JSON", "", EngineError("HTTP 500")],
-)
+@pytest.mark.parametrize("reply", ["no JSON", "", EngineError("HTTP 500")])
 def test_a_stage_that_fails_leaves_the_row_unparsed(stage: str, reply: Reply) -> None:
     label, replies = judge(Scripted(**{stage: reply}))
     assert label.noise_type == "unparsed"
@@ -297,13 +289,9 @@ def test_a_model_that_knows_the_truth_makes_no_errors() -> None:
 
     async def all_labels() -> list[Label]:
         teachers = (LLMTeacher(client, "truth") for _ in rows)
-        return await asyncio.gather(
-            *(verify(q, t) for (q, _), t in zip(rows.values(), teachers, strict=True))
-        )
+        return await asyncio.gather(*(verify(q, t) for (q, _), t in zip(rows.values(), teachers, strict=True)))
 
     labels = asyncio.run(all_labels())
-    pairs = [
-        (truth, label.noise_type) for (_, truth), label in zip(rows.values(), labels, strict=True)
-    ]
+    pairs = [(truth, label.noise_type) for (_, truth), label in zip(rows.values(), labels, strict=True)]
     wrong = [pair for pair in pairs if pair[0] != pair[1]]
     assert len(wrong) <= 0.01 * len(pairs), Counter(wrong)

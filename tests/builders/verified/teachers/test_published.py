@@ -220,9 +220,7 @@ def test_builds_of_one_folder_keep_each_others_lines(tmp_path: Path) -> None:
 # Identity
 
 
-def test_other_lists_make_other_shards_and_the_same_ones_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_lists_make_other_shards_and_the_same_ones_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[Chunk] = []
     make = Chunk.make
     monkeypatch.setattr(Chunk, "make", lambda job: jobs.append(job) or make(job))
@@ -240,9 +238,7 @@ def test_other_lists_make_other_shards_and_the_same_ones_none(
     assert "replaces the synthetic train" in replaced(other)
     build(other, CARDS)
     assert len(jobs) == 2
-    assert [id_ for id_, label in labels_of(tmp_path / "out").items() if label.unverifiable] == [
-        ROWS[1].id
-    ]
+    assert [id_ for id_, label in labels_of(tmp_path / "out").items() if label.unverifiable] == [ROWS[1].id]
 
 
 def test_rows_are_the_same_on_several_processes(tmp_path: Path) -> None:
@@ -321,9 +317,7 @@ def test_no_confidence_overrules_their_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("benchmark", ["hotpotqa", "2wikimultihopqa", "musique"])
-def test_real_rows_with_a_list_of_their_labels(
-    real_data: Path, tmp_path: Path, benchmark: str
-) -> None:
+def test_real_rows_with_a_list_of_their_labels(real_data: Path, tmp_path: Path, benchmark: str) -> None:
     """Agreement 1.0 with the labels that the list was made of, and every row accounted for."""
     file = real_data / f"{benchmark}_published_labels.jsonl"
     rows: list[dict[str, Any]] = [json.loads(line) for line in file.open(encoding="utf-8")]

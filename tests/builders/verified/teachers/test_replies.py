@@ -132,10 +132,7 @@ def test_groups() -> None:
         ('{"path": ["2", "T1", "#3"], "verdict": "None", "explanation": "x"}', (2, 1, 3)),
         ('So: {"path": [2], "verdict": "none", "explanation": "x"} Done.', (2,)),
         ('{"verdict": "none", "path": null}', ()),
-        (
-            'So {"path": [["Oru", "country", "Marn"]], "verdict": "none"}',
-            (Triple("Oru", "country", "Marn"),),
-        ),
+        ('So {"path": [["Oru", "country", "Marn"]], "verdict": "none"}', (Triple("Oru", "country", "Marn"),)),
         (
             '{"path": [{"head": "Oru", "relation": "country", "tail": "Marn"}], "verdict": "none"}',
             (Triple("Oru", "country", "Marn"),),

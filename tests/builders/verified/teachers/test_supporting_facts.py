@@ -15,9 +15,7 @@ from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Label, Passage, Question, SupportingFact
 
 DUNE = Passage("Dune Rain", ("Dune Rain is a film.", "It was directed by Ors Velt."), True)
-ORS = Passage(
-    "Ors Velt", ("Ors Velt (1901 – 1970) was a director.", "He was born in Oru Marsh."), True
-)
+ORS = Passage("Ors Velt", ("Ors Velt (1901 – 1970) was a director.", "He was born in Oru Marsh."), True)
 ILA = Passage("Ila Dell", ("Ila Dell (1899 – 1980) was a singer.", "She sang in Oru Marsh."), True)
 KARN = Passage("Karn", ("Karn is a river.", "It is short."), True)
 
@@ -105,9 +103,7 @@ def test_namesakes_are_joined_by_their_name_and_by_no_triple() -> None:
     band = Passage("Dune Rain (band)", ("Dune Rain is a band from Oru Marsh.",), True)
     found = label("Whence is the band of the album Dune Rain?", "Oru Marsh", album, band)
     assert found.noise_type == "none"
-    assert [(t.head, t.relation) for t in found.reasoning_path] == [
-        ("Dune Rain (band)", "band from")
-    ]
+    assert [(t.head, t.relation) for t in found.reasoning_path] == [("Dune Rain (band)", "band from")]
 
 
 def test_a_question_that_its_answer_does_not_fit() -> None:
@@ -160,15 +156,12 @@ def test_the_words_that_lead_to_a_name(sentence: str, expected: str) -> None:
 
 
 WORDS = st.lists(
-    st.sampled_from("and of the by was directed Hester's role, (in he film “a 1901 du".split())
-    | st.text(max_size=8)
+    st.sampled_from("and of the by was directed Hester's role, (in he film “a 1901 du".split()) | st.text(max_size=8)
 )
 
 
 @given(WORDS, st.text(max_size=8) | st.sampled_from(["Ors Velt", "Velt (poet)", "Oru, Kelvia"]))
-def test_a_relation_is_a_few_words_of_the_sentence_that_say_something(
-    before: list[str], name: str
-) -> None:
+def test_a_relation_is_a_few_words_of_the_sentence_that_say_something(before: list[str], name: str) -> None:
     sentence = " ".join([*before, f"{name}."])
     relation = led_to(sentence, name)
     words = relation.split()
@@ -230,9 +223,7 @@ SENTENCES = st.lists(st.text(max_size=20) | st.just("Ana Vorr (1901 – 1970) wa
     st.text(max_size=8),
     st.sampled_from(["bridge", "comparison", ""]),
 )
-def test_any_row_gets_a_label(
-    pages: list[tuple[str, list[str]]], text: str, answer: str, kind: str
-) -> None:
+def test_any_row_gets_a_label(pages: list[tuple[str, list[str]]], text: str, answer: str, kind: str) -> None:
     gold = [Passage(title, tuple(sentences), True) for title, sentences in pages]
     found = label(text, answer, *gold, kind=kind)
     assert found.explanation

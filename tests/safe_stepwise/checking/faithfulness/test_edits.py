@@ -47,9 +47,7 @@ def test_a_thousand_random_paths() -> None:
         told, golds = facts(rng), [facts(rng) for _ in range(rng.randint(1, 3))]
         count = min(aligned(told, gold) for gold in golds)
         least = min(
-            aligned(told, gold) / (max(len(told), len(gold)) or 1)
-            for gold in golds
-            if aligned(told, gold) == count
+            aligned(told, gold) / (max(len(told), len(gold)) or 1) for gold in golds if aligned(told, gold) == count
         )
         assert nearest(told, golds) == (count, pytest.approx(least))
         counts.append(count)

@@ -15,12 +15,7 @@ from builders.synthetic import Spec, generate
 from evaluators.derivations import read_derivations
 from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
 from safe_stepwise.checking.faithfulness.chains import Path as Told
-from safe_stepwise.checking.faithfulness.grounds import (
-    grounds_of,
-    grounds_of_paths,
-    is_walk,
-    orders,
-)
+from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths, is_walk, orders
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
 from safe_stepwise.errors import RowError
@@ -97,9 +92,7 @@ def test_what_a_comparison_asks_for_is_where_it_starts() -> None:
 
 
 def test_a_question_that_names_nothing_starts_at_the_root() -> None:
-    assert grounds_of(asked("Who married him?", "Ana Vorr", DIRECTOR, SPOUSE)).starts == (
-        "Dune Rain",
-    )
+    assert grounds_of(asked("Who married him?", "Ana Vorr", DIRECTOR, SPOUSE)).starts == ("Dune Rain",)
 
 
 def test_a_possessive_names_its_owner() -> None:

@@ -28,14 +28,10 @@ from safe_stepwise.records import Passage, Question, Triple
 FILM = Triple("Dune Rain", "director", "Ana Vorr")
 BORN = Triple("Ana Vorr", "place of birth", "Oru")
 PAGES = (
-    Passage(
-        "Dune Rain", ("Dune Rain is a 1950 film directed by Ana Vorr and written by Edo Marn.",)
-    ),
+    Passage("Dune Rain", ("Dune Rain is a 1950 film directed by Ana Vorr and written by Edo Marn.",)),
     Passage("Ana Vorr", ("Ana Vorr (3 May 1901 – 4 March 1970) was born in Oru and died in Vel.",)),
 )
-ASKED = grounds_of_paths(
-    "Where was the director of Dune Rain born?", ["Oru"], [(FILM, BORN)], passages=PAGES
-)
+ASKED = grounds_of_paths("Where was the director of Dune Rain born?", ["Oru"], [(FILM, BORN)], passages=PAGES)
 
 
 def told(*steps: str, grounds: Grounds = ASKED) -> ChainVerdict:
@@ -72,9 +68,7 @@ def test_facts_count_in_whatever_words_they_are_told(steps: tuple[str, ...]) -> 
         (("Dune Rain was written by Ana Vorr and directed by Edo Marn.",), "factual", 1),
     ],
 )  # fmt: skip
-def test_the_first_bad_step_is_found_and_its_kind(
-    steps: tuple[str, ...], fault: Fault, first: int | None
-) -> None:
+def test_the_first_bad_step_is_found_and_its_kind(steps: tuple[str, ...], fault: Fault, first: int | None) -> None:
     verdict = told(*steps)
     assert (verdict.path, verdict.first) == ("unfaithful", first), verdict
     assert fault in (verdict.fault, "relation" if verdict.fault == "factual" else fault)
@@ -194,9 +188,7 @@ def test_peoples_derivations_are_faithful(real_data: Path) -> None:
     for row in rows:
         question = questions[row["id"]]
         paths = [[Triple(*fact) for _, _, fact in path] for path in row["derivations"]]
-        grounds = grounds_of_paths(
-            question.question, question.accepted, paths, (), question.passages, compares=True
-        )
+        grounds = grounds_of_paths(question.question, question.accepted, paths, (), question.passages, compares=True)
         for path in paths:
             steps = tuple(f"{t.head} {t.relation} {t.tail}." for t in path)
             found[judge(grounds, Chain(steps, question.answer)).path] += 1

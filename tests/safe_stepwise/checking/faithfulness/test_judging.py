@@ -111,13 +111,7 @@ KIN = grounds_of_paths(
 
 
 @pytest.mark.parametrize(
-    "unit",
-    [
-        "his father ",
-        "Vel is its capital ",
-        "Ors Velt is the father of Vel and ",
-        "Vel, his son ",
-    ],
+    "unit", ["his father ", "Vel is its capital ", "Ors Velt is the father of Vel and ", "Vel, his son "]
 )
 def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
     """Well below the length from which on nothing is read."""

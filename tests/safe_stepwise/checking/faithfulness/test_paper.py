@@ -35,9 +35,7 @@ def test_table_8_both_right() -> None:
         ),
         "Greek",
     )
-    found = judge_chain(
-        grounds_of_paths(asked, ["Greek Language"], [[CORFU, GREEK]]), told, "paper"
-    )
+    found = judge_chain(grounds_of_paths(asked, ["Greek Language"], [[CORFU, GREEK]]), told, "paper")
     assert [step.triples for step in found.steps] == [(CORFU,), (CORFU,), (GREEK,)]
     assert (found.is_right, found.path, found.fault, found.edits) == (True, "faithful", "", 0)
 
@@ -62,10 +60,7 @@ def test_table_8_wrong_answer_right_path() -> None:
     """Printed as correct reasoning; to Algorithm 2 an answer error, which ``is_right`` keeps."""
     asked = "In which place did the star of the Rihanna: Live in Concert Tour grow up?"
     told = Chain(
-        (
-            "The star of the Rihanna: Live in Concert Tour was Rihanna.",
-            "Barbados is where Rihanna grew up.",
-        ),
+        ("The star of the Rihanna: Live in Concert Tour was Rihanna.", "Barbados is where Rihanna grew up."),
         "Barbados",
     )
     grounds = grounds_of_paths(asked, ["Saint Michael Parish"], [[TOUR, BORN]], [NATION])
@@ -77,10 +72,7 @@ def test_table_8_wrong_answer_right_path() -> None:
 def test_table_8_both_wrong() -> None:
     asked = 'At which place did the writer of "The Story of My Life" pass away?'
     told = Chain(
-        (
-            'Helen Keller wrote the book "The Story of My Life".',
-            "Connecticut, USA, is where Helen Keller died.",
-        ),
+        ('Helen Keller wrote the book "The Story of My Life".', "Connecticut, USA, is where Helen Keller died."),
         "Connecticut, USA",
     )
     grounds = grounds_of_paths(asked, ["Easton"], [[STORY, DIED]])
@@ -123,9 +115,7 @@ def test_a_reordered_path_is_incoherent(length: int) -> None:
 
 
 @given(st.permutations(WALK), st.lists(st.booleans(), min_size=4, max_size=4))
-def test_inverse_triples_are_accepted_whatever_the_order(
-    path: list[Triple], turned: list[bool]
-) -> None:
+def test_inverse_triples_are_accepted_whatever_the_order(path: list[Triple], turned: list[bool]) -> None:
     gold = [Triple(t.tail, t.relation, t.head) if turn else t
             for t, turn in zip(WALK, turned, strict=True)]  # fmt: skip
     asked = grounds_to(4)
@@ -148,8 +138,7 @@ def test_a_wrong_answer_is_no_fault_of_the_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "right"),
-    [("Kelvia", True), ("the country of Kelvia", True), ("Kel", False), ("", False), ("?", False)],
+    ("given", "right"), [("Kelvia", True), ("the country of Kelvia", True), ("Kel", False), ("", False), ("?", False)]
 )
 def test_an_answer_holds_the_right_one_or_is_in_it(given: str, right: bool) -> None:
     assert paper.judge(grounds_to(4), Chain(sentences(WALK), given)).is_right == right
@@ -166,9 +155,7 @@ SIDES = (
     Triple("Ors Velt", "date of birth", "3 May 1901"),
     Triple("Edo Marn", "date of birth", "9 June 1899"),
 )
-COMPARED = grounds_of_paths(
-    "Which film's director was born first, Dune Rain or Tin Ford?", ["Tin Ford"], [SIDES]
-)
+COMPARED = grounds_of_paths("Which film's director was born first, Dune Rain or Tin Ford?", ["Tin Ford"], [SIDES])
 
 
 @pytest.mark.parametrize("order", [*permutations(range(4))], ids=str)

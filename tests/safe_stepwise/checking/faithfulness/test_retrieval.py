@@ -87,9 +87,7 @@ def test_judging_imports_no_extra() -> None:
         "import sys, safe_stepwise.checking.faithfulness.judging\n"
         "print({'onnxruntime', 'tokenizers', 'torch'} & set(sys.modules))"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told == "set()\n"
 
 
