@@ -5,17 +5,14 @@ passage they were read from. A trajectory agrees as far as its steps cite those 
 both ends of those triples.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from safe_stepwise.checking.step_reading import content_words, read_step
+from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Label, Question, Step
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.shapes import shaped
-
-HEADER = ("HotpotQA rows with a derivation", "rows", "passages", "triples", "whole")
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -62,33 +59,6 @@ def _speaks(text: str, title: str, triple: tuple[str, str, str]) -> bool:
     return all(not end or len(end & said) / len(end) >= _MOST for end in ends)
 
 
-def summary(found: Sequence[Coverage], measure: Callable[[Coverage], float] = lambda c: c.triples) -> float:
-    """The mean of a measure over questions, 0 where there are none."""
-    return sum(map(measure, found)) / len(found) if found else 0.0
-
-
-def measured(
-    rows: Iterable[tuple[Question, Label]],
-    derivations: Mapping[str, Sequence[Derivation]],
-    ideal: Callable[[Question, Label], Iterable[Step]],
-) -> list[tuple[object, ...]]:
-    """Rows of a table: what graphs and trajectories cover, of all rows and of those they have.
-
-    ``ideal`` gives the steps of a question's ideal trajectory, none if there is no such.
-    """
-    graphs: list[Coverage] = []
-    steps: list[Coverage] = []
-    seen = 0
-    for question, label in rows:
-        seen += 1
-        gold = derivations[question.id]
-        if label.noise_type == "none":
-            graphs.append(coverage(_told(question, _by_graph(label)), gold))
-            if told := _told(question, _by_steps(ideal(question, label))):
-                steps.append(coverage(told, gold))
-    return [("all", seen, "", "", ""), _row("graph", graphs), _row("ideal trajectory", steps)]
-
-
 def read_derivations(file: Path) -> dict[str, list[Derivation]]:
     """Derivations by question id; ``UserError`` where the file is missing or no R4C file."""
     try:
@@ -103,26 +73,3 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{file}:{number}: not one of R4C's derivations ({error!r}); get the file anew") from None
     return found
-
-
-def _told(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:
-    """Texts by the title of the passage whose number stands with them, those of one joined."""
-    told: dict[str, str] = {}
-    for number, text in texts:
-        title = question.passages[number - 1].title
-        told[title] = f"{told.get(title, '')} {text}"
-    return told
-
-
-def _by_graph(label: Label) -> Iterator[tuple[int, str]]:
-    return ((t.passage or 1, f"{t.head} {t.relation} {t.tail}") for t in label.knowledge_graph)
-
-
-def _by_steps(steps: Iterable[Step]) -> Iterator[tuple[int, str]]:
-    reading = (step for step in steps if step.kind == "Attribution")
-    return ((number, s.text) for s in reading for number in read_step(s.text).cited)
-
-
-def _row(name: str, found: Sequence[Coverage]) -> tuple[object, ...]:
-    measures = (lambda c: c.passages, lambda c: c.triples, lambda c: float(c.whole))
-    return (name, len(found), *(f"{summary(found, measure):.3f}" for measure in measures))

@@ -6,18 +6,18 @@ python -m scripts.calibrate_faithfulness --verified build/verified --output buil
 import argparse
 from collections.abc import Iterable, Sequence
 
-from evaluators.calibration import report
-from evaluators.calibration.cases import Case
-from evaluators.calibration.measuring import measure
-from evaluators.calibration.tables import Measured, judges_of
 from evaluators.derivations import read_derivations
-from evaluators.distances import Distance
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store import progress
-from scripts.calibration_sources import Benchmark, benchmark_of, distances_of, films_of, rows_of
 from scripts.cli import COUNT, FILE, FOLDER, NAMES, SEED, Parser, command, run
+from studies.calibration import report
+from studies.calibration.cases import Case
+from studies.calibration.distances import Distance
+from studies.calibration.measuring import measure
+from studies.calibration.reading import Benchmark, benchmark_of, distances_of, films_of, rows_of
+from studies.calibration.tables import Measured, judges_of
 
 
 def main(arguments: Sequence[str]) -> None:

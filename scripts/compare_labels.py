@@ -10,8 +10,12 @@ from collections.abc import Sequence
 
 from builders.verified.lookup import labelled, once, sure
 from builders.verified.real_data import REAL_DATA, real_rows
-from evaluators.labels import builds
-from evaluators.labels.published import (
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.published import read_published
+from safe_stepwise.store.tables import table
+from scripts.cli import FILE, FOLDER, Parser, command, run, share, warn
+from studies.labels import builds
+from studies.labels.published import (
     CALIBRATION,
     HEADER,
     calibration,
@@ -22,10 +26,6 @@ from evaluators.labels.published import (
     listed,
     write_disagreements,
 )
-from safe_stepwise.errors import UserError
-from safe_stepwise.store.published import read_published
-from safe_stepwise.store.tables import table
-from scripts.cli import FILE, FOLDER, Parser, command, run, share, warn
 
 ALONE = ("verified", "published", "min_confidence", "halves", "disagreements")
 """Options that two builds have no use for."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from builders.synthetic import generate, parse_spec
-from evaluators.labels.agreement import by_noise_type, noise_types, score_rows
 from releases.lock import read_lock
 from releases.manifest import Manifest, read_manifest
 from safe_stepwise.store.files import remove_folder
@@ -20,6 +19,7 @@ from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
 from scripts.release_plans import KNOWN
 from scripts.release_sets import sets
+from studies.labels.agreement import by_noise_type, noise_types, score_rows
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"

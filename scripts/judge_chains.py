@@ -7,16 +7,16 @@ python -m scripts.judge_chains --verified build/verified --chains chains.jsonl \
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.calibration import human
-from evaluators.calibration.sources import of_question
-from evaluators.calibration.tables import judges_of
-from evaluators.calibration.written import Written, read_chains, read_labels
 from evaluators.derivations import read_derivations
 from safe_stepwise.checking.faithfulness.chains import Grounds
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError, one_of
-from scripts.calibration_sources import rows_of
 from scripts.cli import FILE, FOLDER, NAMES, Parser, command, run
+from studies.calibration import human
+from studies.calibration.reading import rows_of
+from studies.calibration.sources import of_question
+from studies.calibration.tables import judges_of
+from studies.calibration.written import Written, read_chains, read_labels
 
 
 def main(arguments: Sequence[str]) -> None:

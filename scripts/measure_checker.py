@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from builders.steps.checker_probe import UNSEEN, probed, read_wordings
 from builders.verified.lookup import labelled
-from evaluators.labels.agreement import checker_rows, told_of_ideal
 from safe_stepwise.store.tables import table
 from scripts.cli import FILE, FOLDER, command, run
+from studies.labels.agreement import checker_rows, told_of_ideal
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builders.steps.probes import told_apart
-from evaluators.experiment.experiment import Experiment, refuse_others
-from evaluators.experiment.page import write
-from evaluators.experiment.reading import read_experiment
 from releases.lock import unchanged
 from scripts.cli import FOLDER, command, run
+from studies.experiment.experiment import Experiment, refuse_others
+from studies.experiment.page import write
+from studies.experiment.reading import read_experiment
 
 _FRESH = (
     "a release with the same models on questions that nobody looked at while they were developed: "

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MIDDLE = ("builders", "trainers", "evaluators", "cards", "releases")
-TOP = ("scripts", "examples")
+TOP = ("scripts", "studies", "examples")
 PACKAGES = ("safe_stepwise", *MIDDLE, *TOP)
 ADDRESSES = ("checker", "rewards")
 """Of users: modules that only hand names on, and so are no rooms."""
@@ -125,6 +125,7 @@ def test_only_players_join_the_columns() -> None:
 def test_a_middle_folder_imports_the_ground_and_itself(package: str) -> None:
     allowed = {package, "safe_stepwise", *(MIDDLE if package in TOP else ())}
     allowed |= {"scripts"} if package == "examples" else set()  # its command line
+    allowed |= {"studies"} if package == "scripts" else set()
     for name, others in files().items():
         if name.split(".")[0] == package:
             strangers = {other for other in others if other.split(".")[0] not in allowed}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from evaluators.derivations import Coverage, coverage, summary
+from evaluators.derivations import Coverage, coverage
 
 ONE = [("Oru", 0, ("Oru", "lies on", "the river Vel")), ("Vel", 0, ("Vel", "flows through", "Kelvia"))]
 
@@ -19,4 +19,3 @@ def test_the_right_words_in_the_wrong_passage_do_not_count() -> None:
 
 def test_nothing_to_compare() -> None:
     assert coverage({}, []) == Coverage(0.0, 0.0)
-    assert summary([]) == 0.0

@@ -13,10 +13,10 @@ from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.cards import CARDS
-from evaluators.calibration.report import CEILING, FILES
-from evaluators.calibration.tables import WRONG
 from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness, judge_chains
+from studies.calibration.report import CEILING, FILES
+from studies.calibration.tables import WRONG
 
 CHECKED = 120
 """Questions of real rows that a test looks at."""

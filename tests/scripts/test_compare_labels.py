@@ -17,12 +17,12 @@ from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.published import known_lists
 from cards.cards import CARDS
-from evaluators.labels.published import comparison, kept_back
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
 from safe_stepwise.store.published import read_published
 from scripts import compare_labels
+from studies.labels.published import comparison, kept_back
 
 ROOT = Path(__file__).parents[2]
 SPEC = "rows=80,seed=31337,noise=0.5,writer=plain"

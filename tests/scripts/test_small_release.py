@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 
 from builders.steps.probes import told_apart
-from evaluators.experiment.arms import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of
-from evaluators.experiment.experiment import references
-from evaluators.experiment.reading import read_experiment
 from evaluators.run.options import Options
 from releases.manifest import read_manifest
 from releases.needs import left_out, needs
@@ -22,6 +19,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import evaluate_stepwise, regenerate, report_experiment
 from scripts.release_plans import KNOWN
+from studies.experiment.arms import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of
+from studies.experiment.experiment import references
+from studies.experiment.reading import read_experiment
 
 SMALL = Path(__file__).parents[2] / "scripts" / "releases" / "small.yaml"
 WRITER, JUDGE = "symbolic:error_rate=0.4,seed=1", "symbolic:error_rate=0.2,seed=2"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from evaluators.experiment.reading import read_experiment
 from releases.folder import read_release
 from releases.lock import unchanged
 from safe_stepwise import open as opening
@@ -20,6 +19,7 @@ from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK, TRAINING
 from scripts import regenerate, release_adapters, release_generator, release_training, report_experiment
+from studies.experiment.reading import read_experiment
 from tests.cards.records import training
 from trainers.config import GeneratorRecipe, Recipe
 
@@ -160,7 +160,7 @@ def _cards(release: Path, folders: list[Path]) -> None:
 
 def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe], tmp_path: Path) -> None:
     from builders.steps.probes import told_apart
-    from evaluators.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, always, difference, measured
+    from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, always, difference, measured
 
     file, output = tmp_path / "small.yaml", tmp_path / "out"
     file.write_text(MANIFEST, encoding="utf-8")

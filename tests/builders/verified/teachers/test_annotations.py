@@ -16,9 +16,9 @@ from builders.synthetic import Spec, generate
 from builders.synthetic.writers import names
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
-from evaluators.labels.agreement import agreement, by_noise_type
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, Triple
+from studies.labels.agreement import agreement, by_noise_type
 
 
 def judge(question: Question) -> Label:

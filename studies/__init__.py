@@ -1,0 +1,1 @@
+"""Measurements of our own rules for maintainers (README.md); the product imports none of it."""

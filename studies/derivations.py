@@ -1,0 +1,56 @@
+"""HotpotQA graphs and ideal trajectories measured against R4C's gold derivations."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from builders.steps.making import AnnotationsMaker
+from builders.verified.lookup import verified_rows
+from builders.verified.real_data import SPLITS
+from evaluators.derivations import Coverage, coverage, read_derivations
+from safe_stepwise.checking.plans import MOST_GOLD
+from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.records import Label, Question
+
+HEADER = ("HotpotQA rows with a derivation", "rows", "passages", "triples", "whole")
+
+
+def table_rows(folder: Path) -> list[tuple[object, ...]]:
+    """Rows under `HEADER`: what graphs and trajectories cover of the derivations in a folder of real data."""
+    derivations = read_derivations(folder / "r4c_derivations.jsonl")
+    graphs: list[Coverage] = []
+    trajectories: list[Coverage] = []
+    questions = 0
+    for part, split in SPLITS.items():
+        for question, label in verified_rows("hotpotqa", folder / f"hotpotqa_{part}.jsonl", split, derivations.keys()):
+            questions += 1
+            if label.noise_type != "none":
+                continue
+            triples = ((t.passage or 1, f"{t.head} {t.relation} {t.tail}") for t in label.knowledge_graph)
+            graphs.append(coverage(_by_title(question, triples), derivations[question.id]))
+            if texts := _by_title(question, _cited_sentences(question, label)):
+                trajectories.append(coverage(texts, derivations[question.id]))
+    return [("all", questions, "", "", ""), _row("graph", graphs), _row("ideal trajectory", trajectories)]
+
+
+def _cited_sentences(question: Question, label: Label) -> Iterator[tuple[int, str]]:
+    """The attribution steps of the ideal trajectory, each with every passage that it cites."""
+    made = AnnotationsMaker().make(question, label)
+    if len(question.gold) > MOST_GOLD:
+        print(f"no ideal trajectory: {question.id}: {made.refused[0].reason}")
+    for row in made.rows:
+        if row.origin == "ideal" and row.step.kind == "Attribution":
+            yield from ((number, row.step.text) for number in read_step(row.step.text).cited)
+
+
+def _by_title(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:
+    """Texts by the title of the passage whose number stands with them, those of one joined."""
+    joined: dict[str, str] = {}
+    for number, text in texts:
+        title = question.passages[number - 1].title
+        joined[title] = f"{joined.get(title, '')} {text}"
+    return joined
+
+
+def _row(name: str, coverages: Sequence[Coverage]) -> tuple[object, ...]:
+    columns = [(c.passages, c.triples, float(c.whole)) for c in coverages] or [(0.0, 0.0, 0.0)]
+    return (name, len(coverages), *(f"{sum(column) / len(column):.3f}" for column in zip(*columns, strict=True)))

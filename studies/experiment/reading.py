@@ -1,0 +1,89 @@
+"""An experiment read from a release folder: all of it that is there, once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluators.outcomes import Outcome, read_outcomes, read_questions
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import (
+    ADAPTER,
+    BLOCKS,
+    DATASETS,
+    GENERATOR,
+    REPORT,
+    RESULTS,
+    TEST,
+    TRAINING,
+    VERIFIER_STEPS,
+)
+from safe_stepwise.store.parsing import read_record
+from studies.experiment import arms as of_arms
+from studies.experiment.arms import Gains, Record
+from studies.experiment.example import example
+from studies.experiment.experiment import Experiment, Home, references
+from studies.experiment.gains import gains, system_of
+from studies.experiment.verdicts import Probe, probed, read_steps, read_verdicts
+
+ANEW = "make it anew with python -m scripts.regenerate"
+QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
+
+
+def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
+    """The experiment of a release folder and its ``lock``.
+
+    ``probe`` learns from steps whose passages it lacks. Raises ``UserError`` for a folder that
+    holds no such evaluation.
+    """
+    own = _home(folder, "")
+    if own.results is None:
+        raise UserError(f"{folder}: has no {REPORT}/{RESULTS}: nothing was evaluated; {ANEW}")
+    of_arms.check(own.results, f"{folder / REPORT}")
+    there = sorted(path for path in folder.glob(f"{BLOCKS}/*") if path.is_dir())
+    blocks = {path.name: _homes(folder, path) for path in there}
+    homes = [own, *(home for found in blocks.values() for home in found)]
+    steps, main = folder / DATASETS / VERIFIER_STEPS, [*read_outcomes(folder / REPORT)]
+    plain, learned = (arm.key for arm in references(own, own))
+    return Experiment(
+        lock=lock,
+        own=own,
+        generator=_record(folder / GENERATOR / TRAINING),
+        blocks=blocks,
+        steps=read_steps(steps, TEST) if own.said is not None else (),
+        probe=probed(steps, probe) if own.said is not None else None,
+        gains={h.place: _gains(folder, h, own, main) for h in homes if h.results is not None},
+        example=example([*read_questions(folder / REPORT)], main, plain, learned),
+    )
+
+
+def _gains(folder: Path, home: Home, own: Home, main: Sequence[Outcome]) -> Gains:
+    assert own.results is not None
+    keys = [arm.key for arm in references(home, own)]
+    lacking = {*keys} - {arm.key for arm in home.arms}
+    there = main if home is own else [*read_outcomes(folder / home.place / REPORT)]
+    added = [one for one in main if system_of(one) in lacking]
+    systems, seed = [arm.key for arm in home.arms], own.results["settings"]["seed"]
+    return gains([*there, *added], systems, keys, seed)
+
+
+def _homes(folder: Path, block: Path) -> list[Home]:
+    """The block's own evaluation, or its adapters."""
+    found = [block, *sorted(path for path in block.iterdir() if (path / ADAPTER).is_dir())]
+    homes = [_home(folder, path.relative_to(folder).as_posix()) for path in found]
+    return [home for home in homes if home.results is not None or home.quality is not None]
+
+
+def _home(folder: Path, place: str) -> Home:
+    report = folder / place / REPORT
+    verdicts = report / VERDICTS
+    return Home(
+        place,
+        _record(folder / place / ADAPTER / TRAINING),
+        _record(report / QUALITY),
+        read_verdicts(verdicts) if verdicts.is_file() else None,
+        _record(report / RESULTS),
+    )
+
+
+def _record(file: Path) -> Any:
+    return read_record(file, ANEW) if file.is_file() else None

@@ -1,0 +1,36 @@
+"""What the synthetic world's writers write, and how well their rows are labelled without a model."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from builders.synthetic import Spec, generate, to_row
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
+from studies.labels.agreement import by_noise_type, score_rows
+
+HEADER = ("writer", "noise", "true", "found", "precision", "recall", "F1")
+
+
+def scores(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list[Mapping[str, Any]]]:
+    """Rows under `HEADER`, and the questions whose label is not the truth as JSON objects."""
+    rows: list[tuple[object, ...]] = []
+    misread: list[Mapping[str, Any]] = []
+    teacher = AnnotationsTeacher()
+    for spec in specs:
+        true, labelled = {}, {}
+        for question, truth in generate(spec):
+            label = asyncio.run(verify(question, teacher))
+            true[question.id], labelled[question.id] = truth, label.noise_type
+            if truth != label.noise_type:
+                verdict = {"writer": spec.writer, "label": label.noise_type, "explanation": label.explanation}
+                misread.append({**to_row(question, truth), **verdict})
+        rows += [(spec.writer, *row) for row in score_rows(by_noise_type(true, labelled))]
+    return rows, misread
+
+
+def articles(spec: Spec, count: int) -> list[str]:
+    """Gold articles of sound rows, each once, with their titles."""
+    sound = generate(Spec(count, spec.seed, 0.0, spec.writer))
+    texts = dict.fromkeys(f"{p.title}\n{p.text}" for question, _ in sound for _, p in question.gold)
+    return list(texts)[:count]

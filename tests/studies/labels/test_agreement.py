@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safe_stepwise.records import NOISE_TYPES, Hop, Passage, Question, Triple
+from safe_stepwise.store.agreement import SOUND, Score
+from studies.labels.agreement import agreement, by_noise_type, lacks_entities, score_rows
+
+
+def test_a_score() -> None:
+    score = Score("noise", both=3, true=4, found=6)
+    assert (score.precision, score.recall, score.f1) == (0.5, 0.75, 0.6)
+
+
+@pytest.mark.parametrize("score", [Score("x", 0, 0, 0), Score("x", 0, 4, 0), Score("x", 0, 0, 4)])
+def test_undefined_scores_are_zero(score: Score) -> None:
+    assert score.precision == score.recall == score.f1 == 0.0
+
+
+def test_only_rows_that_both_label_count() -> None:
+    true = {1: True, 2: False, 3: True, 4: True}
+    found = {1: True, 2: True, 3: False, 9: True}
+    assert agreement(true, found, "noise") == Score("noise", both=1, true=2, found=2)
+    assert agreement({}, found, "noise") == Score("noise", 0, 0, 0)
+
+
+@given(st.dictionaries(st.integers(0, 9), st.booleans()), st.dictionaries(st.integers(0, 9), st.booleans()))
+def test_swapping_the_sides_swaps_precision_and_recall(true: dict[int, bool], found: dict[int, bool]) -> None:
+    one, other = agreement(true, found, "noise"), agreement(found, true, "noise")
+    assert (one.precision, one.recall, one.f1) == (other.recall, other.precision, other.f1)
+    assert 0 <= one.both <= min(one.true, one.found)
+    if one.precision and one.recall:
+        harmonic = 2 / (1 / one.precision + 1 / one.recall)
+        assert one.f1 == pytest.approx(harmonic)
+
+
+def test_by_noise_type() -> None:
+    true = {1: "none", 2: "wrong_answer", 3: "missing_evidence", 4: "unparsed", 5: "wrong_answer"}
+    found = {1: "wrong_answer", 2: "wrong_answer", 3: "none", 4: "none", 5: "entity_confusion"}
+    scores = {score.name: score for score in by_noise_type(true, found)}
+    assert list(scores) == [
+        "unverifiable", "none", "missing_evidence", "entity_confusion", "wrong_answer", "unparsed",
+    ]  # fmt: skip
+    # of the wrong kind, but unverifiable all the same
+    assert scores["unverifiable"] == Score("unverifiable", both=2, true=3, found=3)
+    assert scores["wrong_answer"] == Score("wrong_answer", both=1, true=2, found=2)
+    assert scores["none"] == Score("none", both=0, true=1, found=2)
+    assert scores["unparsed"] == Score("unparsed", both=0, true=1, found=0)
+    assert scores["entity_confusion"] == Score("entity_confusion", both=0, true=0, found=1)
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_rows_are_not_unverifiable(name: str) -> None:
+    assert by_noise_type({1: name}, {1: name})[0] == Score("unverifiable", 0, 0, 0)
+
+
+@given(st.dictionaries(st.integers(0, 9), st.sampled_from(NOISE_TYPES), min_size=1))
+def test_labels_agree_with_themselves(labels: dict[int, str]) -> None:
+    for score in by_noise_type(labels, labels):
+        assert score.both == score.true == score.found
+
+
+def test_rows_of_a_table() -> None:
+    assert score_rows([Score("noise", 1, 3, 2), Score("none", 0, 0, 2), Score("rest", 0, 0, 0)]) == [
+        ("noise", 3, 2, "0.500", "0.333", "0.400"),
+        ("none", 0, 2, "0.000", "-", "0.000"),
+        ("rest", 0, 0, "-", "-", "-"),
+    ]
+
+
+GOLD = (
+    Passage("Dune Rain", ("It was directed by Ors Velt.",), True),
+    Passage("Ors Velt", ("He worked in Oru.",), True),
+    Passage("Kelvia", ("Ila Dell is a poet in Karn.",)),
+)
+EVIDENCE = (Triple("Dune Rain", "director", "Ors Velt"),)
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence", "hops", "lacks"),
+    [
+        # names alone see no difference between working and being born somewhere
+        ("Oru", (*EVIDENCE, Triple("Ors Velt", "place of birth", "Oru")), (), False),
+        ("Oru", (*EVIDENCE, Triple("Ors Velt", "spouse", "Ila Dell")), (), True),
+        ("Karn", EVIDENCE, (), True),
+        ("yes", EVIDENCE, (), False),
+        ("No", EVIDENCE, (), False),
+        ("Oru", (), (Hop("Who?", "Ors Velt"), Hop("Where?", "Oru")), False),
+        ("Oru", (), (Hop("Who?", "Ila Dell"), Hop("Where?", "Oru")), True),
+        ("Dune Rain", (), (), False),
+        ("Rain Dune", (), (), True),
+    ],
+)
+def test_the_baseline_that_looks_at_names_alone(
+    answer: str, evidence: tuple[Triple, ...], hops: tuple[Hop, ...], lacks: bool
+) -> None:
+    question = Question(
+        "q1", "musique", "train", "?", answer,
+        passages=GOLD, evidence=evidence, decomposition=hops,
+    )  # fmt: skip
+    assert lacks_entities(question) is lacks
