@@ -1,1 +1,1 @@
-"""Put a release folder on the Hub: check, push, load back, tag."""
+"""Make a release, stage by stage, and put it on the Hub."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from releases.checks import check_release
-from releases.folder import Release, read_release
-from releases.hub import SECONDS, connect
-from releases.leaderboard import listed
-from releases.plan import dry_run, plan_release
-from releases.push import Publisher, push
+from releases.publish.checks import check_release
+from releases.publish.folder import Release, read_release
+from releases.publish.hub import SECONDS, connect
+from releases.publish.leaderboard import listed
+from releases.publish.plan import dry_run, plan_release
+from releases.publish.push import Publisher, push
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress
 from scripts.cli import command, run, seconds

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from releases.folder import walk
+from releases.publish.folder import walk
 from releases.space import copy_space
 from safe_stepwise import __version__
 from safe_stepwise.store.code import PACKAGES

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from datasets import load_dataset
 
-from releases.leaderboard import dataset_files
+from releases.publish.leaderboard import dataset_files
 from scripts import build_verified
 
 ROOT = Path(__file__).parents[2]

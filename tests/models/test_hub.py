@@ -11,9 +11,9 @@ pytest.importorskip("uvicorn")
 
 from huggingface_hub import HfApi
 
-from releases.folder import Artifact, LocalFile
-from releases.hub import Hub
-from releases.load_back import Pushed, load_back
+from releases.publish.folder import Artifact, LocalFile
+from releases.publish.hub import Hub
+from releases.publish.load_back import Pushed, load_back
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
 
 PUSH = f"""

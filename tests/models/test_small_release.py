@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from releases.folder import read_release
+from releases.publish.folder import read_release
 from safe_stepwise.engines.base import Completion, Request
 from safe_stepwise.engines.transformers import TransformersEngine
 from safe_stepwise.store.files import sha256_of

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from releases.checks import check_release
-from releases.folder import Release, read_release
-from releases.leaderboard import adapter_files, dataset_files, listed, loop_results
+from releases.publish.checks import check_release
+from releases.publish.folder import Release, read_release
+from releases.publish.leaderboard import adapter_files, dataset_files, listed, loop_results
 from safe_stepwise.errors import UserError
 from tests.cards.test_loop import evaluated, readme
 from tests.releases.conftest import CARD, lock, write

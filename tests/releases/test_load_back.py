@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from huggingface_hub import HfApi
 
-from releases.folder import LocalFile, read_release
-from releases.hub import Hub
-from releases.load_back import Pushed, load_back
+from releases.publish.folder import LocalFile, read_release
+from releases.publish.hub import Hub
+from releases.publish.load_back import Pushed, load_back
 from safe_stepwise.errors import UserError
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer
 from tests.servers.hub_store import Blob, Repo

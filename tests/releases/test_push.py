@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from huggingface_hub import HfApi
 
-from releases.folder import read_release
-from releases.hub import Hub, connect
-from releases.load_back import Pushed
-from releases.plan import plan_release
-from releases.push import Publisher, push
+from releases.publish.folder import read_release
+from releases.publish.hub import Hub, connect
+from releases.publish.load_back import Pushed
+from releases.publish.plan import plan_release
+from releases.publish.push import Publisher, push
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import waiting
 from tests.releases.conftest import CARD, lock, write

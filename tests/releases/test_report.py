@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from releases import report
-from releases.checks import check_release
-from releases.folder import read_release
-from releases.hub import Hub
-from releases.plan import dry_run
+from releases.publish.checks import check_release
+from releases.publish.folder import read_release
+from releases.publish.hub import Hub
+from releases.publish.plan import dry_run
 from safe_stepwise.errors import UserError
 from scripts import view_traces
 from tests.makers.outcomes import outcomes

@@ -24,9 +24,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from releases import views
-from releases.folder import LocalFile
-from releases.secrets import secret_in
+from releases.publish import views
+from releases.publish.folder import LocalFile
+from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
 
 OWN = {"OPENAI_API_KEY": "no-pattern/of+any,kind"}

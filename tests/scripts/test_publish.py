@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from releases.folder import walk
+from releases.publish.folder import walk
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import publish, regenerate

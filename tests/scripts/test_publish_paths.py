@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from releases.folder import read_release
+from releases.publish.folder import read_release
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate
@@ -137,7 +137,7 @@ def test_names_that_differ_by_case_alone_are_no_leak(release: Path) -> None:
     edit(split(release, "paths", "train", SET), lambda rows: rows.append(other))
     lock(release, "v0.3.0")
     read = read_release(release, NAMESPACE)
-    from releases.leaks import check_leaks
+    from releases.publish.leaks import check_leaks
 
     check_leaks(read.root)
 

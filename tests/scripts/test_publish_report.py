@@ -11,7 +11,7 @@ import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from releases.folder import walk
+from releases.publish.folder import walk
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate
 from tests.cards.test_loop import evaluated, readme

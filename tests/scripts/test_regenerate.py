@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from releases.folder import read_release
-from releases.leaks import check_leaks
 from releases.manifest import read_manifest
+from releases.publish.folder import read_release
+from releases.publish.leaks import check_leaks
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import build_path_probe, cli, demo, regenerate, release_datasets

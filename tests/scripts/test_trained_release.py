@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from releases.folder import read_release
 from releases.lock import unchanged
+from releases.publish.folder import read_release
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
 from safe_stepwise.players.chance import ChanceEngine

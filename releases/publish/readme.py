@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from releases.folder import Artifact
+from releases.publish.folder import Artifact
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import parse_yaml
 from safe_stepwise.store.terminal import printable, shown

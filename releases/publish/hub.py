@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from releases.folder import KEPT, Artifact, LocalFile
-from releases.readme import merged
-from releases.scratch import scratch
+from releases.publish.folder import KEPT, Artifact, LocalFile
+from releases.publish.readme import merged
+from releases.publish.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import README
 from safe_stepwise.store.terminal import shown

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from releases.folder import Artifact, LocalFile, Release
-from releases.readme import metadata
+from releases.publish.folder import Artifact, LocalFile, Release
+from releases.publish.readme import metadata
 from safe_stepwise.records import identity
 from safe_stepwise.store.names import ADAPTER, DATASETS, EVAL, INPUT, README, VERIFIED
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO
 
-from releases.folder import LocalFile
-from releases.views import readings, views
+from releases.publish.folder import LocalFile
+from releases.publish.views import readings, views
 from safe_stepwise.store.secrets import PATTERNS, spellings
 
 _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + rest).encode())) for name, start, rest in PATTERNS]

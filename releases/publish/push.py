@@ -11,11 +11,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from releases.folder import Artifact, Collection, Release
-from releases.hub import Hub, diff, remote, told
-from releases.load_back import Pushed, load_back
-from releases.plan import RepoPlan
-from releases.readme import metadata
+from releases.publish.folder import Artifact, Collection, Release
+from releases.publish.hub import Hub, diff, remote, told
+from releases.publish.load_back import Pushed, load_back
+from releases.publish.plan import RepoPlan
+from releases.publish.readme import metadata
 from safe_stepwise.errors import UserError
 
 MOST_COLLECTIONS = 10_000

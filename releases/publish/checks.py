@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from releases.folder import Artifact, Release
-from releases.hub import Hub, told
-from releases.leaks import check_leaks
-from releases.readme import check_card
-from releases.secrets import secret_in
+from releases.publish.folder import Artifact, Release
+from releases.publish.hub import Hub, told
+from releases.publish.leaks import check_leaks
+from releases.publish.readme import check_card
+from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.documents import read_object
 from safe_stepwise.store.files import sha256_of

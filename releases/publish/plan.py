@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from releases import report
-from releases.folder import Artifact, Release
-from releases.hub import Change, Diff, Hub, Remote, diff, remote, told
+from releases.publish.folder import Artifact, Release
+from releases.publish.hub import Change, Diff, Hub, Remote, diff, remote, told
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
 from safe_stepwise.store.tables import table

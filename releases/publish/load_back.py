@@ -14,14 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from releases.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, MODEL_WEIGHTS, Artifact, walk
-from releases.hub import SLOWEST, Hub, told
-from releases.scratch import scratch
+from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, MODEL_WEIGHTS, Artifact, walk
+from releases.publish.hub import SLOWEST, Hub, told
+from releases.publish.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.waiting import Wait
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _LOST = "loaded back and compared: "
 
 
@@ -57,7 +57,7 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
         try:
             with Wait(lambda waited: f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"):
                 ran = subprocess.run(
-                    [sys.executable, "-m", "releases.load_back"],
+                    [sys.executable, "-m", "releases.publish.load_back"],
                     input=json.dumps(asked),
                     env={**os.environ, **_environment(home, hub.api.endpoint, token)},
                     cwd=home,

@@ -1,0 +1,1 @@
+"""Put a release folder on the Hub: check, push, load back, tag."""
