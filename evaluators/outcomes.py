@@ -27,7 +27,7 @@ from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.shapes import shaped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
-GIVE = "give the --output of python -m scripts.evaluate_stepwise (or evaluate_deliberation)"
+GIVE = "give the --output of safe-stepwise evaluate_stepwise (or evaluate_deliberation)"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 """Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten. So
 are those of the judge (`JUDGED`)."""
@@ -202,7 +202,7 @@ def reading(file: Path, number: int) -> Iterator[None]:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
         reason = " ".join(f"{kind}{error}".split())[:200]
         raise UserError(
-            f"{file}, line {number}: cannot be read ({reason}); make it anew with python -m scripts.evaluate_stepwise"
+            f"{file}, line {number}: cannot be read ({reason}); make it anew with safe-stepwise evaluate_stepwise"
         ) from None
 
 

@@ -145,7 +145,7 @@ class EvaluationEntry:
         if self.corpus is not None and not self.corpus.is_file():
             raise UserError(
                 f"{self.corpus} is not here: the passages that evidence is searched in; make it "
-                "with python -m scripts.build_corpus"
+                "with safe-stepwise build_corpus"
             )
 
     def allowed(self, allowance: Allowance) -> Allowance:

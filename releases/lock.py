@@ -20,7 +20,7 @@ class _Manifest:
     sha256: str
 
 
-_ANEW = "make the release anew with python -m scripts.regenerate"
+_ANEW = "make the release anew with safe-stepwise regenerate"
 _FIELDS: Mapping[str, Any] = {
     "version": str,
     "files": Mapping[str, str],
@@ -45,7 +45,8 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
                 shaped(lock.get(key), kind, key)
     except ValueError as error:
         raise UserError(
-            f"{root / LOCK}: not a lock that scripts.regenerate wrote ({error}); delete it and make the release again"
+            f"{root / LOCK}: not a lock that safe-stepwise regenerate wrote ({error}); delete it and make the "
+            "release again"
         ) from None
     return lock
 

@@ -58,7 +58,7 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class PathsEntry:
-    """``paths``: what `python -m scripts.build_paths` makes, with its options."""
+    """``paths``: what `safe-stepwise build_paths` makes, with its options."""
 
     benchmark: str
     questions: tuple[SourceEntry, ...]
@@ -110,7 +110,7 @@ class ProposerEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeliberationEntry:
-    """``deliberation``: an evaluation as `python -m scripts.evaluate_deliberation` makes it."""
+    """``deliberation``: an evaluation as `safe-stepwise evaluate_deliberation` makes it."""
 
     paths: tuple[str, ...]
     """Who proposes, as ``--paths`` of the command has it; the first one heads the report."""

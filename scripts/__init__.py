@@ -1,4 +1,4 @@
-"""The command lines: ``python -m scripts.NAME --help``."""
+"""The command lines: ``safe-stepwise NAME --help``."""
 
 import sys
 from importlib.util import find_spec

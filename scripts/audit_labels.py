@@ -1,7 +1,7 @@
 """Have people judge a sample of labels, or of verifier steps, and score what they say.
 
-python -m scripts.audit_labels sample --of labels --input build/verified --output audit.html
-python -m scripts.audit_labels score ann.jsonl bob.jsonl --output audit-labels.json
+safe-stepwise audit_labels sample --of labels --input build/verified --output audit.html
+safe-stepwise audit_labels score ann.jsonl bob.jsonl --output audit-labels.json
 """
 
 import argparse

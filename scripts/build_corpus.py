@@ -1,6 +1,6 @@
 """Write the passages of a benchmark's rows as a corpus to search, and measure the search.
 
-    python -m scripts.build_corpus --benchmark 2wikimultihopqa --input train.json --split train \\
+    safe-stepwise build_corpus --benchmark 2wikimultihopqa --input train.json --split train \\
         --output build/2wiki-corpus.jsonl.gz
 """
 

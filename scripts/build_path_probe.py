@@ -1,6 +1,6 @@
 """Make the path probe of verified questions: valid relation paths, and corrupted ones.
 
-python -m scripts.build_path_probe --verified build/verified --output build/paths
+safe-stepwise build_path_probe --verified build/verified --output build/paths
 """
 
 import argparse

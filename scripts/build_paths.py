@@ -1,6 +1,6 @@
 """Find the relation paths of questions over a knowledge graph, as rows to train a proposer on.
 
-    python -m scripts.build_paths --benchmark metaqa --kb kb.txt --input qa_train.txt \\
+    safe-stepwise build_paths --benchmark metaqa --kb kb.txt --input qa_train.txt \\
         --split train --output build/paths
 """
 

@@ -1,6 +1,6 @@
 """Verify a benchmark and write its verified splits and noise labels as Parquet.
 
-    python -m scripts.build_verified --benchmark musique --input musique_dev.jsonl \\
+    safe-stepwise build_verified --benchmark musique --input musique_dev.jsonl \\
         --split validation --teacher annotations --output build/musique
 """
 

@@ -1,6 +1,6 @@
 """Make the step-level verifier set of verified questions: ideal steps, checked errors, verdicts.
 
-    python -m scripts.build_verifier_steps --verified build/verified --teacher annotations \\
+    safe-stepwise build_verifier_steps --verified build/verified --teacher annotations \\
         --rows 4000 --output build/steps
 """
 

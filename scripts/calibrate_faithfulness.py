@@ -1,6 +1,6 @@
 """How well the rules that judge reasoning chains tell true statements from seeded errors.
 
-python -m scripts.calibrate_faithfulness --verified build/verified --output build/calibration
+safe-stepwise calibrate_faithfulness --verified build/verified --output build/calibration
 """
 
 import argparse

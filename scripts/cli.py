@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(name: str, description: str) -> Parser:
-    """The parser of ``python -m scripts.NAME``."""
+    """The parser of ``safe-stepwise NAME``."""
     return Parser(
         prog=f"python -m scripts.{name}",
         description=description,

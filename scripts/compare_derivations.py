@@ -1,6 +1,6 @@
 """Measure HotpotQA graphs and ideal trajectories against R4C's gold derivations.
 
-python -m scripts.compare_derivations                     # the real data beside the checkout
+safe-stepwise compare_derivations                     # the real data beside the checkout
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Score noise labels against published ones, or the labels of one build against another's.
 
-python -m scripts.compare_labels                          # the real data beside the checkout
-python -m scripts.compare_labels --verified build/musique --published labels.jsonl
-python -m scripts.compare_labels build/by-model build/published --output compared.json
+safe-stepwise compare_labels                          # the real data beside the checkout
+safe-stepwise compare_labels --verified build/musique --published labels.jsonl
+safe-stepwise compare_labels build/by-model build/published --output compared.json
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Build a small release of made-up questions, open it, score its labels, run the loop on some.
 
-make demo          (or: python -m scripts.demo)
+make demo          (or: safe-stepwise demo)
 """
 
 from collections.abc import Mapping, Sequence

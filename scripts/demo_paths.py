@@ -1,7 +1,7 @@
 """Train a tiny model to propose relation paths, and measure it beside what asks no training.
 
 make demo-paths    (or, where torch, trl, peft and bitsandbytes are installed:
-                    python -m scripts.demo_paths)
+                    safe-stepwise demo_paths)
 """
 
 from collections.abc import Sequence

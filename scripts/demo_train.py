@@ -1,7 +1,7 @@
 """Train the tiny verifier on the demo's verifier set, and measure it beside what asks no training.
 
 make demo-train    (after `make demo`; or, where torch, trl, peft, bitsandbytes and vLLM are
-                    installed: python -m scripts.demo_train)
+                    installed: safe-stepwise demo_train)
 """
 
 import os

@@ -1,6 +1,6 @@
 """Answer questions over a knowledge graph by relation paths, and score the answers.
 
-    python -m scripts.evaluate_deliberation --questions questions.jsonl --kb kb.txt \\
+    safe-stepwise evaluate_deliberation --questions questions.jsonl --kb kb.txt \\
         --paths transformers:MODEL+ADAPTER --generator SPEC --output build/deliberation
 """
 

@@ -1,6 +1,6 @@
 """Measure whether a model tells valid relation paths from corrupted ones (safe-path-probe).
 
-    python -m scripts.evaluate_paths --probe build/paths --engine openai:MODEL@http://host/v1 \\
+    safe-stepwise evaluate_paths --probe build/paths --engine openai:MODEL@http://host/v1 \\
         --output build/paths-results --prompt zero_shot --prompt few_shot_reasoning
 """
 

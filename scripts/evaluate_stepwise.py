@@ -1,6 +1,6 @@
 """Run methods and their players over questions, and score their answers.
 
-    python -m scripts.evaluate_stepwise --questions build/verified --method no_verification \\
+    safe-stepwise evaluate_stepwise --questions build/verified --method no_verification \\
         --method safe --generator SPEC --verifier SPEC --judge SPEC --output build/results
 """
 

@@ -1,6 +1,6 @@
 """Measure verifiers on the labelled steps of safe-verifier-steps, baselines beside them.
 
-    python -m scripts.evaluate_verifier --steps build/steps --output build/verifier-quality \\
+    safe-stepwise evaluate_verifier --steps build/steps --output build/verifier-quality \\
         --verifier openai:safe-verifier@http://localhost:8000/v1
 """
 

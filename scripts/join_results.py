@@ -1,6 +1,6 @@
 """Lay evaluations of the same questions side by side: the papers' ablation tables.
 
-python -m scripts.join_results build/full=verified build/noise="with noise" --output build/joined
+safe-stepwise join_results build/full=verified build/noise="with noise" --output build/joined
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Hold the rules that judge reasoning chains against two readers' labels of written chains.
 
-python -m scripts.judge_chains --verified build/verified --chains chains.jsonl \
+safe-stepwise judge_chains --verified build/verified --chains chains.jsonl \
     --labels reader1.jsonl --labels reader2.jsonl --who "…" --output build/judged
 """
 

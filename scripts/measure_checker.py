@@ -1,6 +1,6 @@
 """Precision and recall of the graph-based checker on errors worded as it has not seen them.
 
-python -m scripts.measure_checker --verified build/verified
+safe-stepwise measure_checker --verified build/verified
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Say of an evaluation's right answers whether the reasoning behind them was right, too.
 
-python -m scripts.measure_faithfulness build/results
+safe-stepwise measure_faithfulness build/results
 """
 
 from collections.abc import Mapping, Sequence

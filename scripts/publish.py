@@ -1,7 +1,7 @@
 """Put a release on the Hugging Face Hub; without --push, show what that would do.
 
-python -m scripts.publish build/release --namespace my-name
-python -m scripts.publish build/release --namespace my-name --push
+safe-stepwise publish build/release --namespace my-name
+safe-stepwise publish build/release --namespace my-name --push
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +23,9 @@ from scripts.cli import command, run, seconds
 
 def main(arguments: Sequence[str]) -> None:
     """Show what a push would do, or push; raises ``UserError`` for what the user can mend."""
-    parser = command("publish", "Publish a release that scripts.regenerate made. A dry run unless --push.")
+    parser = command("publish", "Publish a release that safe-stepwise regenerate made. A dry run unless --push.")
     add = parser.add_argument
-    add("release", type=Path, metavar="DIR", help="made by scripts.regenerate")
+    add("release", type=Path, metavar="DIR", help="made by safe-stepwise regenerate")
     owner = "the user or organization to publish under"
     add("--namespace", required=True, metavar="NS", help=owner)
     add("--push", action="store_true", help="write to the Hub")

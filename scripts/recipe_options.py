@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import re
 import textwrap
 import types
 import typing
@@ -49,7 +50,7 @@ def read_options(
 def recipes(name: str) -> Iterator[Path]:
     """The recipes of ours that a command is for: those that show it in their first lines."""
     for file in sorted(RECIPES.glob("*.yaml")):
-        if f"-m scripts.{name} " in file.read_text(encoding="utf-8"):
+        if re.search(rf"(-m scripts\.|safe-stepwise ){name} ", file.read_text(encoding="utf-8")):
             yield file
 
 

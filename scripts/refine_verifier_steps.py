@@ -1,6 +1,6 @@
 """Find the steps on which a verifier errs, and write them as rows to train it further on.
 
-    python -m scripts.refine_verifier_steps --verified build/verified --generator SPEC \\
+    safe-stepwise refine_verifier_steps --verified build/verified --generator SPEC \\
         --verifier SPEC --teacher annotations --rows 848 --output build/refined
 """
 

@@ -1,6 +1,6 @@
 """Make everything that a release manifest names, and lock it with digests.
 
-python -m scripts.regenerate scripts/releases/demo.yaml --output build/demo
+safe-stepwise regenerate scripts/releases/demo.yaml --output build/demo
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Write the report of a release that trains its own generator and verifier.
 
-python -m scripts.report_experiment build/small --output build/small-report
+safe-stepwise report_experiment build/small --output build/small-report
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _FRESH = (
 def main(arguments: Sequence[str]) -> None:
     """Write page and figures; raises ``UserError`` for what the user can mend."""
     parser = command("report_experiment", "Write an experiment's report from its release folder.")
-    parser.add_argument("release", type=Path, metavar="DIR", help="what scripts.regenerate made")
+    parser.add_argument("release", type=Path, metavar="DIR", help="what safe-stepwise regenerate made")
     parser.add_argument("--fresh", type=Path, metavar="DIR", help=_FRESH)
     parser.add_argument("--output", **FOLDER, required=True, help="for results.md and results/")
     options = parser.parse_args(arguments)

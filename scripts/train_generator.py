@@ -1,6 +1,6 @@
 """Train a model to write steps, by a recipe: the next ones, and rejected ones anew.
 
-python -m scripts.train_generator --config trainers/recipes/small-generator.yaml ...
+safe-stepwise train_generator --config trainers/recipes/small-generator.yaml ...
 """
 
 from collections.abc import Sequence

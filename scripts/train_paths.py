@@ -1,6 +1,6 @@
 """Train an adapter that proposes relation paths, by a recipe: SFT first, then KTO.
 
-python -m scripts.train_paths --config trainers/recipes/dp-sft-smollm2-cpu.yaml ...
+safe-stepwise train_paths --config trainers/recipes/dp-sft-smollm2-cpu.yaml ...
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Train a verifier adapter by a recipe.
 
-python -m scripts.train_verifier --config trainers/recipes/smollm2-cpu.yaml ...
+safe-stepwise train_verifier --config trainers/recipes/smollm2-cpu.yaml ...
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Read what the synthetic world's writers write, or see how well their rows are labelled.
 
-python -m scripts.try_writers                                    # scores by writer
-python -m scripts.try_writers --writer dense --samples 20        # articles to read
+safe-stepwise try_writers                                    # scores by writer
+safe-stepwise try_writers --writer dense --samples 20        # articles to read
 """
 
 from collections.abc import Sequence

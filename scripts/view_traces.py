@@ -1,6 +1,6 @@
 """Write an evaluation's traces as one HTML page that needs nothing else.
 
-python -m scripts.view_traces build/results
+safe-stepwise view_traces build/results
 """
 
 from collections.abc import Sequence

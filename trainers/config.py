@@ -135,7 +135,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class VerifierRecipe(Recipe):
-    """That of a verifier; see `python -m scripts.train_verifier --help`."""
+    """That of a verifier; see `safe-stepwise train_verifier --help`."""
 
     incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = False
     prompts: Annotated[PromptsName | None, "what the set's rows have to be rendered by"] = None
@@ -157,7 +157,7 @@ class GeneratorFilters(RowFilters):
 
 @dataclass(frozen=True, slots=True)
 class GeneratorRecipe(Recipe):
-    """That of what writes steps; see `python -m scripts.train_generator --help`.
+    """That of what writes steps; see `safe-stepwise train_generator --help`.
 
     The rows are rendered from the steps of a verifier's set; what is not said of the prompts is as
     in that.
@@ -181,7 +181,7 @@ class PathFilters(RowFilters):
 
 @dataclass(frozen=True, slots=True)
 class PathRecipe(Recipe):
-    """That of what proposes relation paths; see `python -m scripts.train_paths --help`.
+    """That of what proposes relation paths; see `safe-stepwise train_paths --help`.
 
     KTO's own keys are those of Deliberation on Priors, equations 3 and 4.
     """

@@ -19,7 +19,7 @@ def summary(plan: CorpusBuild, made: CorpusStatistics) -> str:
     ]
     lines += _recall(made.recall) if made.recall else []
     lines += [f"\n{plan.output}: {made.passages:,} passages", f"{plan.record}: all numbers"]
-    search = f"python -m scripts.evaluate_stepwise --corpus {plan.output} --drop-gold ..."
+    search = f"safe-stepwise evaluate_stepwise --corpus {plan.output} --drop-gold ..."
     return "\n".join([*lines, "\nto search it:", search])
 
 

@@ -57,7 +57,7 @@ def known_benchmark(name: str) -> str:
     if name in OF_PASSAGES and name not in READERS:
         raise UserError(
             f"--benchmark {name}: its questions have passages and no knowledge graph; here are "
-            f"{', '.join(READERS)} (for {name}: python -m scripts.build_verified)"
+            f"{', '.join(READERS)} (for {name}: safe-stepwise build_verified)"
         )
     return one_of(name, READERS, "--benchmark")
 

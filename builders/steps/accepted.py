@@ -77,7 +77,7 @@ class AcceptedSteps:
 
 def read_accepted(file: Path) -> AcceptedSteps:
     """The steps of a file; raises ``UserError`` for one that can't be read, with the line."""
-    mend = "make the file anew with python -m scripts.measure_faithfulness"
+    mend = "make the file anew with safe-stepwise measure_faithfulness"
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -131,7 +131,7 @@ def mine_accepted(plan: Refinement, verified: VerifiedSet, given: AcceptedSteps)
     if not mined.questions:
         raise UserError(
             f"{given.name}: no step is of a training question of {plan.verified}; evaluate those "
-            "with python -m scripts.evaluate_stepwise --split train"
+            "with safe-stepwise evaluate_stepwise --split train"
         )
     if by_question:
         mined.questions["not among the training questions"] = len(by_question)

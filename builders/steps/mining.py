@@ -250,7 +250,7 @@ def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
     if not names:
         raise UserError(
             f"{plan.verified}: holds no {TRAIN} split, and no other may be trained on; add one "
-            f"with python -m scripts.build_verified --split {TRAIN}"
+            f"with safe-stepwise build_verified --split {TRAIN}"
         )
     if plan.limit is None:
         return dict.fromkeys(names)

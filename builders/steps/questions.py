@@ -65,7 +65,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
     found = dataset_folder(folder, VERIFIED)
     if found is None or not (found / STATISTICS).is_dir():
         raise UserError(
-            f"{folder}: no {VERIFIED} in it; build one with python -m scripts.build_verified --output {folder}"
+            f"{folder}: no {VERIFIED} in it; build one with safe-stepwise build_verified --output {folder}"
         )
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
@@ -75,7 +75,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
         if lacking := sorted(set(OF_A_BUILD) - set(build)):
             raise UserError(
                 f"{found}: statistics of another version of this program (no {lacking[0]} in one); "
-                "build the questions anew with python -m scripts.build_verified"
+                "build the questions anew with safe-stepwise build_verified"
             )
         _check_build(found, build)
         if build["version"] != version:
@@ -209,7 +209,7 @@ def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
     except (ValueError, KeyError) as error:
         raise UserError(
             f"{folder}: statistics that cannot be read ({error}); build the questions anew with "
-            "python -m scripts.build_verified"
+            "safe-stepwise build_verified"
         ) from None
     one_of(build["benchmark"], BENCHMARKS, f"{folder}: the benchmark")
 
@@ -226,5 +226,5 @@ def _check_columns(folder: Path) -> None:
         wanted = [f for f in expected if f.name != "confidence" or f.name in schema.names]
         if not schema.remove_metadata().equals(pa.schema(wanted)):
             raise UserError(
-                f"{file}: has other columns than this code writes; build it anew with python -m scripts.build_verified"
+                f"{file}: has other columns than this code writes; build it anew with safe-stepwise build_verified"
             )

@@ -60,7 +60,7 @@ def read_refined(path: Path) -> list[StepRow]:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise UserError(
                 f"{path}, line {number}: is no refined row ({reason}); make the file anew with "
-                "python -m scripts.refine_verifier_steps"
+                "safe-stepwise refine_verifier_steps"
             ) from None
         found.append(row)
     return found

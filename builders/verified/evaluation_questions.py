@@ -165,8 +165,7 @@ def _of_folder(
     dataset = dataset_folder(folder, VERIFIED)
     if dataset is None:
         raise UserError(
-            f"{folder}: no {VERIFIED} in it; give a folder of python -m scripts.build_verified, "
-            "a file, or a Hub dataset"
+            f"{folder}: no {VERIFIED} in it; give a folder of safe-stepwise build_verified, a file, or a Hub dataset"
         )
     there = {name: parquet_files(dataset, _config(name, split), split) for name in BENCHMARKS}
     chosen = list(benchmarks) or [name for name, files in there.items() if files]
@@ -175,7 +174,7 @@ def _of_folder(
         what = "evaluation sample" if split == TEST else f"verified {split} rows"
         of = f" of {lacking[0]}" if lacking else ""
         mend = (
-            "build one with python -m scripts.build_verified --split validation, or give --split"
+            "build one with safe-stepwise build_verified --split validation, or give --split"
             if split == TEST
             else "give another --split"
         )

@@ -11,7 +11,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.parsing import read_record
 from safe_stepwise.store.terminal import printable
 
-_MAKE = "write it with python -m scripts.audit_labels score ... --output FILE"
+_MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"
 
 
 def read_scores(file: Path, of: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def compare(
     """
     by_system = _by_system(outcomes)
     if not by_system:
-        raise UserError("there are no outcomes to compare; run scripts.evaluate_stepwise first")
+        raise UserError("there are no outcomes to compare; run safe-stepwise evaluate_stepwise first")
     whole = {
         system: {name: [*found.values()] for name, found in by_system[system].items()} for system in ordered(by_system)
     }

@@ -84,7 +84,7 @@ def read_set(folder: Path, benchmark: str, way: Way) -> PathsSet:
     found = dataset_folder(folder, name)
     if found is None or not parquet_files(found, CONFIGS[way], TRAIN):
         raise UserError(
-            f"--train {folder}: no {name} in it; build it with python -m scripts.build_paths "
+            f"--train {folder}: no {name} in it; build it with safe-stepwise build_paths "
             f"--benchmark {benchmark} --output {folder}"
         )
     rows = {

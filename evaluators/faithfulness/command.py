@@ -199,7 +199,7 @@ def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None
         if asked is None:
             raise UserError(
                 f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "
-                f"in {QUESTIONS}; make it anew with python -m scripts.evaluate_stepwise"
+                f"in {QUESTIONS}; make it anew with safe-stepwise evaluate_stepwise"
             )
         copies[system, key] += 1
         yield outcome, asked

@@ -174,4 +174,4 @@ def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, out
         lines.append("simulated: an engine without a model took part, so no number is a result")
     files = (RESULTS, f"{REPORT}/ablation.md", f"{REPORT}/{COMPARISON}")
     lines += ["", *(str(output / name) for name in files), "", "to read the traces:"]
-    return "\n".join([*lines, f"python -m scripts.view_traces {output}"])
+    return "\n".join([*lines, f"safe-stepwise view_traces {output}"])

@@ -87,7 +87,7 @@ def read_run(text: str) -> Run:
         benchmark, id_, _ = min(unknown)
         raise UserError(
             f"{folder}: {benchmark} {id_} was answered, and is not among its questions; "
-            "make it anew with python -m scripts.evaluate_stepwise"
+            "make it anew with safe-stepwise evaluate_stepwise"
         )
     return found
 

@@ -48,7 +48,7 @@ def find_probe(folder: Path) -> Path:
     found = dataset_folder(folder, PATH_PROBE)
     if found is None or not (found / "data" / PROBED).is_dir():
         raise UserError(
-            f"{folder}: no {PATH_PROBE} in it; build one with python -m scripts.build_path_probe --output {folder}"
+            f"{folder}: no {PATH_PROBE} in it; build one with safe-stepwise build_path_probe --output {folder}"
         )
     return found
 

@@ -120,7 +120,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> s
     by_method = report_folder(plan) / METHODS_PAGE
     files += [by_method] if by_method.is_file() else []
     lines += ["", *map(str, files), "", "to read the traces:"]
-    return "\n".join([*lines, f"python -m scripts.view_traces {plan.output}"])
+    return "\n".join([*lines, f"safe-stepwise view_traces {plan.output}"])
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:

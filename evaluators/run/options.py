@@ -226,7 +226,7 @@ class Options:
             if twice := [name for name in times if times[name] > 1]:
                 raise UserError(
                     f"two {role}s are both called {twice[0]}; evaluate one at a time, and lay them "
-                    "side by side with python -m scripts.join_results DIR=NAME DIR=NAME"
+                    "side by side with safe-stepwise join_results DIR=NAME DIR=NAME"
                 )
         places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
         found = (

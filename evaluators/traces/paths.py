@@ -47,7 +47,7 @@ class Measured:
         return found[0] if len(found) == 1 else []
 
 
-_AGAIN = "measure it anew with python -m scripts.measure_faithfulness"
+_AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
 
 
 def _systems(file: Path) -> Iterator[tuple[int, str]]:

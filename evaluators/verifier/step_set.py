@@ -124,7 +124,7 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
     if not (folder / "data" / names.STEPS).is_dir():
         raise UserError(
             f"{folder}: no {names.VERIFIER_STEPS} in it; build one with "
-            "python -m scripts.build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
+            "safe-stepwise build_verifier_steps, or name a Hub dataset as NAMESPACE/NAME@TAG"
         )
     return parquet_files(folder, config, split)
 

@@ -14,7 +14,7 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.store.secrets import credentials
 
-_AGAIN = "make the release again with scripts.regenerate"
+_AGAIN = "make the release again with safe-stepwise regenerate"
 
 
 def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], None]) -> None:

@@ -150,7 +150,7 @@ def read_release(root: Path, namespace: str) -> Release:
     if not (root / LOCK).is_file():
         raise UserError(
             f"{root}: has no {LOCK}, so it is no finished release; make one with "
-            "python -m scripts.regenerate MANIFEST --output DIR"
+            "safe-stepwise regenerate MANIFEST --output DIR"
         )
     lock = read_lock(root)
     version = known_version(lock["version"])

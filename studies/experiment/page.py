@@ -55,8 +55,7 @@ def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment
     marked = mark(experiment.simulated)
     parts = [
         f"# What {experiment.lock['manifest']['name']} shows{marked}",
-        "Written by `python -m scripts.report_experiment` from the files of one release; no number "
-        "was put in by hand.",
+        "Written by `safe-stepwise report_experiment` from the files of one release; no number was put in by hand.",
         *_simulated(experiment),
         _about(experiment),
         _asked(experiment),

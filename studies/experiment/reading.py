@@ -25,7 +25,7 @@ from studies.experiment.experiment import Experiment, Home, references
 from studies.experiment.gains import gains, system_of
 from studies.experiment.verdicts import Probe, probed, read_steps, read_verdicts
 
-ANEW = "make it anew with python -m scripts.regenerate"
+ANEW = "make it anew with safe-stepwise regenerate"
 QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
 
 

@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from safe_stepwise.commands.main import NAME, group
+from safe_stepwise.commands.main import NAME, beyond, group
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
@@ -72,6 +72,8 @@ def read(command: str) -> None:
         return
     if name == "accelerate":
         name, arguments = "python", arguments[arguments.index("-m") :]
+    if name == NAME and arguments[0] in beyond():
+        name, arguments = "python", ["-m", f"scripts.{arguments[0]}", *arguments[1:]]
     if name == NAME:
         above = click.Context(group, **group.context_settings)
         known = group.get_command(above, arguments[0])

@@ -21,7 +21,7 @@ HEAD = f"""\
 
 Written by `make docs` from each command's `--help`; a test keeps them equal. `{NAME} COMMAND` works
 wherever the package is installed; those below [In a checkout](#in-a-checkout) need the source,
-where `python -m scripts.COMMAND` is the same. Exit status: 0 done, 2 something for you to mend (one
+where `safe-stepwise COMMAND` is the same. Exit status: 0 done, 2 something for you to mend (one
 line says what), 130 interrupted, 1 a fault of ours.
 """
 
@@ -38,7 +38,7 @@ def of_scripts() -> list[str]:
 
 
 def help_of(name: str) -> str:
-    """What ``python -m scripts.NAME --help`` prints, `WIDTH` columns wide."""
+    """What ``safe-stepwise NAME --help`` prints, `WIDTH` columns wide."""
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
         patch.setenv("COLUMNS", str(WIDTH))

@@ -51,9 +51,9 @@ def test_what_needs_more_can_be_read(page: str, fence: Fence, tmp_path: Path, mo
 
 def test_a_command_that_is_wrong_is_seen() -> None:
     with pytest.raises(BaseException, match="--colour"):
-        read("python -m scripts.view_traces build/results --colour red")
+        read("safe-stepwise view_traces build/results --colour red")
     with pytest.raises(BaseException, match="rows"):
-        read("python -m scripts.audit_labels sample --of labels --input x --rows x --output y")
+        read("safe-stepwise audit_labels sample --of labels --input x --rows x --output y")
 
 
 @pytest.mark.parametrize("file", ["CONTRIBUTING.md", *(f"docs/{page}" for page in PAGES)])

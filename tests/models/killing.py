@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def killed(command: str, recipe: Recipe) -> Path:
-    """The folder of checkpoints of ``python -m scripts.COMMAND``, killed when it had a second."""
+    """The folder of checkpoints of ``safe-stepwise COMMAND``, killed when it had a second."""
     work = recipe.output / ".work" / "training"
     process = begun(command, recipe, errors=subprocess.DEVNULL)
     while not is_complete(work / "checkpoint-2"):
@@ -29,7 +29,7 @@ def killed(command: str, recipe: Recipe) -> Path:
 
 
 def begun(command: str, recipe: Recipe, errors: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    """``python -m scripts.COMMAND``, by a recipe's keys as its options."""
+    """``safe-stepwise COMMAND``, by a recipe's keys as its options."""
     return subprocess.Popen(
         [sys.executable, "-m", f"scripts.{command}", *options_of(recipe)],
         cwd=ROOT,

@@ -329,7 +329,7 @@ def test_what_is_no_release_is_refused(release: Path, tmp_path: Path) -> None:
     lock(release, "1.0")
     assert "vMAJOR.MINOR.PATCH" in refused(release)
     write(release / LOCK, "{}")
-    assert "not a lock that scripts.regenerate wrote" in refused(release)
+    assert "not a lock that safe-stepwise regenerate wrote" in refused(release)
     (release / LOCK).unlink()
     assert "no finished release" in refused(release)
     write(tmp_path / "bare" / "notes.txt", "")

@@ -65,10 +65,10 @@ def test_the_recipes_are_told_and_can_be_read(name: str, said: str) -> None:
 
 def test_the_examples_of_the_help_are_commands(name: str) -> None:
     text = (HELP / f"{name}.txt").read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if f"-m scripts.{name} " in line]
+    lines = re.findall(rf"(?:-m scripts\.|safe-stepwise ){name} (.*)", text)
     assert lines
     for line in lines:
-        told = shlex.split(line.partition(f"scripts.{name} ")[2])
+        told = shlex.split(line)
         config, options, _ = read_options(name, "what", COMMANDS[name][1], told)
         assert config is not None
         read_recipe(recipe_options.RECIPES / config.name, options, COMMANDS[name][1])

@@ -225,7 +225,7 @@ def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path
     relock(other)
     refused(other, "has no no verification; evaluate no_verification")
     (other / LOCK).write_text("{}")
-    refused(other, "not a lock that scripts.regenerate wrote")
+    refused(other, "not a lock that safe-stepwise regenerate wrote")
 
 
 def test_what_lies_beside_the_blocks_is_none(release: Path, tmp_path: Path) -> None:

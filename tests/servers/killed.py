@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def killed(server: MockServer, command: str, options: Sequence[str]) -> None:
-    """Run ``python -m scripts.COMMAND`` until the server's ``last`` reply, then kill it.
+    """Run ``safe-stepwise COMMAND`` until the server's ``last`` reply, then kill it.
 
     From then on the server answers all.
     """

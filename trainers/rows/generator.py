@@ -5,7 +5,7 @@ ideal trajectory, half of the time with the guidance on the step before; and the
 rejected step by what was said of it. Both have the right step as completion: what the set's ideal
 trajectories say at that place.
 
-Source: ours (`python -m scripts.build_verifier_steps`), licence as its card says. One row::
+Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
     {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...], "completion":
      [{"role": "assistant", "content": "Step 1: According to Passage 2, ... (Attribution)"}]}

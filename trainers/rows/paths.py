@@ -5,7 +5,7 @@ SFT learns ``prompt_completion``, weakly labelled paths; KTO learns ``kto``, rig
 question, or the template of one (the configs ``..._by_template``), which is the honest one where
 questions are made by template.
 
-Source: ours (`python -m scripts.build_paths`), licence as its card says. One row of ``kto``::
+Source: ours (`safe-stepwise build_paths`), licence as its card says. One row of ``kto``::
 
     {"id": "9d1c...", "question_id": "3hop-train-5", "hops": 3, "label": false, "kind": "flipped",
      "prompt": [{"role": "system", "content": "Name the relations ..."}, ...],

@@ -3,7 +3,7 @@
 For incomplete evidence, ``missing_evidence_prompt_completion``: the same rows, and those where a
 passage is missing, under the prompt that allows for the twelfth label (SAFE v2, finding 5).
 
-Source: ours (`python -m scripts.build_verifier_steps`), licence as its card says. One row::
+Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
     {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...],
      "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
