@@ -18,21 +18,13 @@ from evaluators.comparison.numbers import results
 from evaluators.comparison.pages import about_published, page, tests_text
 from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
 from evaluators.comparison.systems import System, apart, names
-from evaluators.comparison.tables import (
-    EVERY,
-    NOTHING,
-    Table,
-    csv_bytes,
-    escaped,
-    mark,
-    markdown,
-    percent,
-    write_files,
-)
+from evaluators.comparison.tables import EVERY
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import one_of
+from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.published_tables import PublishedScore
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, escaped, mark, markdown, percent
 
 FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv", "ablation.json")
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from evaluators.comparison.scores import METRICS, Comparison, Row
-from evaluators.comparison.tables import NOTHING, Table, bounds, error_types, percent
+from evaluators.comparison.tables import bounds, error_types
 from safe_stepwise.methods.loop import OUT_OF_STEPS
 from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.records import ANSWERED, FAILED
 from safe_stepwise.store import published_tables
+from safe_stepwise.store.tables import NOTHING, Table, percent
 from safe_stepwise.taxonomy import category
 
 _KINDS = ("prompt", "cached", "computed", "completion")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System
-from evaluators.comparison.tables import NOTHING, Table, p_text, percent
 from evaluators.outcomes import Outcome, asked_under
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.records import FAILED, Attempt
+from safe_stepwise.store.tables import NOTHING, Table, p_value, percent
 
 VOTING = "samples"
 """The option of methods that vote."""
@@ -126,5 +126,5 @@ def _gain(comparison: Comparison, system: System, vote: System) -> list[str]:
     """By how much a system is better than a vote, where the two were paired."""
     for first, second, sign in ((system, vote, 1), (vote, system, -1)):
         if found := comparison.difference(first, second, None, "exact_match"):
-            return [percent(sign * found.estimate.value, "+"), p_text(found.p)]
+            return [percent(sign * found.estimate.value, "+"), p_value(found.p)]
     return [NOTHING, NOTHING]

@@ -7,10 +7,11 @@ from typing import Any
 
 from evaluators.comparison.scores import Comparison, Row
 from evaluators.comparison.systems import names
-from evaluators.comparison.tables import EARLY, EVERY, NOTHING, Table, error_types, percent
+from evaluators.comparison.tables import EARLY, EVERY, error_types
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.figures import COLORS, png, text_on
 from safe_stepwise.store.names import marked
+from safe_stepwise.store.tables import NOTHING, Table, percent
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, MISSING_EVIDENCE, category
 
 

@@ -12,8 +12,8 @@ from unicodedata import east_asian_width
 from xml.etree import ElementTree
 
 from evaluators.comparison.scores import Comparison, Row
-from evaluators.comparison.tables import Table, percent
 from evaluators.prompting.states import edge_text, machine_of, title_of
+from safe_stepwise.store.tables import Table, percent
 
 ARROW = " → "
 """Between the two states of an edge (`methods.running.transitions`)."""

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from evaluators.comparison.published import lines as published_lines
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System, common_options, values_by_name
-from evaluators.comparison.tables import EVERY, escaped, mark
+from evaluators.comparison.tables import EVERY
 from safe_stepwise.store.published_tables import PublishedScore
+from safe_stepwise.store.tables import escaped, mark
 
 _SIMULATED = (
     "> **Simulated.** An engine without a model took part in the rows so marked: they show that "

@@ -10,10 +10,10 @@ from typing import Any
 
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System
-from evaluators.comparison.tables import NOTHING, Table, percent
 from evaluators.outcomes import Outcome, statistics_of
 from evaluators.prompting.summary import FORMS, PARTS, REASONS, summary
 from safe_stepwise.methods.running import LoopStatistics
+from safe_stepwise.store.tables import NOTHING, Table, percent
 
 ALL = "all"
 """All questions of all benchmarks alike."""

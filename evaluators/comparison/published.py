@@ -7,11 +7,12 @@ benchmarks are among ours, and its average only beside averages of the same benc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evaluators.comparison.tables import EVERY, METRICS, NOTHING, Metric
+from evaluators.comparison.tables import EVERY, METRICS, Metric
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.published_tables import AVERAGE, BENCHMARKS, MAIN, PAPERS, PublishedScore, scores
+from safe_stepwise.store.tables import NOTHING
 
 _PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
 _TITLES = {"ircot": "IRCoT", "trace": "TRACE"}

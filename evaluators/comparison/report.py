@@ -38,10 +38,11 @@ from evaluators.comparison.numbers import results
 from evaluators.comparison.prompting_tables import EQUAL_COST_TEXT, FAILURE_TEXT, FORM_TEXT, METHODS_TEXT, SUPPORT_TEXT
 from evaluators.comparison.scores import METRICS, Comparison, Metric, Row
 from evaluators.comparison.systems import swept
-from evaluators.comparison.tables import Table, csv_bytes, mark, markdown, parted, write_files
 from evaluators.outcomes import Outcome
+from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
 from safe_stepwise.store.published_tables import PublishedScore
+from safe_stepwise.store.tables import Table, csv_bytes, mark, markdown, parted
 
 SCORES_FIGURE = "comparison.png"
 _WIDEST = 9

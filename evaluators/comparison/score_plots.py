@@ -8,9 +8,10 @@ from typing import Any
 
 from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
-from evaluators.comparison.tables import AVERAGE, NOTHING, mark
+from evaluators.comparison.tables import AVERAGE
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import png
+from safe_stepwise.store.tables import NOTHING, mark
 
 _PALETTE = (
     "#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255",

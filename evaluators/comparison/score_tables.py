@@ -8,8 +8,9 @@ from evaluators.comparison.published import spelled
 from evaluators.comparison.scores import METRIC_NAMES, METRICS, Comparison, Difference, Row
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, names, varying
-from evaluators.comparison.tables import AVERAGE, NOTHING, Table, bounds, p_text, percent
+from evaluators.comparison.tables import AVERAGE, bounds
 from safe_stepwise.store.published_tables import PublishedScore
+from safe_stepwise.store.tables import NOTHING, Table, p_value, percent
 
 
 def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
@@ -169,7 +170,7 @@ def _interval(estimate: Estimate | None, sign: str = "") -> str:
 
 def _test_cells(d: Difference) -> list[object]:
     value = percent(d.estimate.value, "+")
-    return [value, _interval(d.estimate, "+"), p_text(d.p), p_text(d.p_holm)]
+    return [value, _interval(d.estimate, "+"), p_value(d.p), p_value(d.p_holm)]
 
 
 def _values(estimates: Sequence[Estimate | None]) -> list[str]:

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluators.comparison.tables import escaped, markdown
 from evaluators.deliberation.scorers import METRICS, SCORERS, TITLES
 from safe_stepwise.graphs.relation_paths import Convention
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.names import marked
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import escaped, markdown, table
 
 _SHOWN = ("H", "H@1", "F1")
 _COUNTED = {"unanswered": "no answer", "failed": "failed", "cut": "cut"}

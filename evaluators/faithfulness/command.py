@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
-from evaluators.comparison.tables import write_files
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
 from evaluators.faithfulness.knowledge import Knowledge
@@ -21,7 +20,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import locks
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.files import write_atomically, write_files, write_lines
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 

@@ -13,9 +13,9 @@ that no text of a run becomes part of a page.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from evaluators.comparison.tables import mark
 from safe_stepwise.checking.faithfulness.chains import FAULTS, Verdict
 from safe_stepwise.store.figures import svg
+from safe_stepwise.store.tables import mark
 
 GAPS, BREAKS, PATHS = (f"faithfulness_{name}.svg" for name in ("gaps", "breaks", "paths"))
 FIGURES = {

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from evaluators.comparison.tables import NOTHING, Table, csv_bytes, escaped, mark, markdown, p_text, percent
 from evaluators.faithfulness.figures import BREAKS, FIGURES, GAPS, PATHS, figures
 from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.checking.faithfulness.chains import Verdict
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, escaped, mark, markdown, p_value, percent, table
 
 PAGE, CSV = "faithfulness.md", "faithfulness.csv"
 FILES = (PAGE, CSV, *FIGURES)
@@ -57,7 +56,7 @@ def _tests(systems: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any
         names = [_name(systems[one[which]], systems) for which in ("first", "second")]
         counts = [one[name] for name in ("first_only", "second_only", "pairs", "left_out")]
         where = _WHERE[one["what"]]
-        found.append([names[0], counts[0], names[1], counts[1], where, *counts[2:], p_text(one["p_holm"])])
+        found.append([names[0], counts[0], names[1], counts[1], where, *counts[2:], p_value(one["p_holm"])])
     return found
 
 
@@ -139,7 +138,7 @@ def _paired(found: Mapping[str, Any]) -> Table:
         by = (one["answer"] or NOTHING).replace("_", " ")
         counts = [one[name] for name in ("pairs", "left_out", "first_only", "second_only")]
         where = one["benchmark"] or "all"
-        tests = [p_text(one["p"]), p_text(one["p_holm"])]
+        tests = [p_value(one["p"]), p_value(one["p_holm"])]
         rows.append([*names, one["rule"], where, one["what"], by, *counts, *tests])
     return rows
 

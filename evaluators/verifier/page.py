@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluators.comparison.tables import csv_bytes
 from evaluators.verifier.quality import FAILED, OF_ROWS, UNPARSED
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.measures import title_of
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import csv_bytes, table
 from safe_stepwise.taxonomy import category, labels
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")

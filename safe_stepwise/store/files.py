@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -84,6 +84,19 @@ def write_parts(path: Path, parts: Iterable[ReadableBuffer]) -> None:
         finally:
             if _is_at(handle, half):
                 half.unlink(missing_ok=True)
+
+
+def write_files(folder: Path, names: Iterable[str], files: Mapping[str, bytes]) -> None:
+    """Write ``files`` and remove what else of ``names`` is there; ``UserError`` if it can't be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if name in files:
+                write_atomically(folder / name, files[name])
+            else:
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({error.strerror}); choose another --output") from None
 
 
 @contextmanager

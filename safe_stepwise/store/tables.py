@@ -1,26 +1,217 @@
-"""Tables in plain text, as commands print them."""
+"""Tables: rows and columns as Markdown, CSV, HTML, and as plain text that commands print.
 
-from collections.abc import Sequence
+A `Column` says what stands in it and in which form; what a row has none of is a dash, and nothing in CSV.
+"""
 
+import csv
+import html
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from safe_stepwise.store.names import SIMULATED
 from safe_stepwise.store.terminal import printable
 
+R = TypeVar("R")
+NOTHING = "–"
+"""What was not measured, or does not apply."""
+Table = list[Sequence[object]]
+"""The first row is the header."""
+_NUMBER = re.compile(r"(?:[-+<] ?)?\d(?:\W|\d)*|–(?:\W|\d)*")
+"""With margins, shares in brackets and units that are no words; a name may begin with a digit."""
 
-def table(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as aligned text, the first as header; numbers to the right.
 
-    >>> print(table([("split", "rows"), ("train", 2000)]))
+def as_is(value: object) -> object:
+    """The form of a value that is a text already, or a number whose form its writer decides on."""
+    return value
+
+
+def count(value: int) -> str:
+    """A form: a whole number with its thousands apart.
+
+    >>> count(2000)
+    '2,000'
+    """
+    return f"{value:,}"
+
+
+def percent(value: float, sign: str = "") -> str:
+    """A form: a share in percent, to one decimal.
+
+    >>> percent(0.7056), percent(-0.0001), percent(0.08, "+")
+    ('70.6', '0.0', '+8.0')
+    """
+    return f"{round(100 * value, 1) + 0.0:{sign}.1f}"
+
+
+def signed(value: float) -> str:
+    """A form: a difference of shares, in points.
+
+    >>> signed(0.08)
+    '+8.0'
+    """
+    return percent(value, "+")
+
+
+def decimal(places: int, sign: str = "") -> Callable[[float], str]:
+    """The form of a number to so many decimals.
+
+    >>> decimal(3)(0.5), decimal(2, "+")(1)
+    ('0.500', '+1.00')
+    """
+    return lambda value: f"{value:{sign},.{places}f}"
+
+
+def p_value(p: float) -> str:
+    """A form: a p-value to three decimals.
+
+    >>> p_value(0.0312), p_value(0.0002)
+    ('0.031', '<0.001')
+    """
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def interval(estimate: tuple[float | None, Sequence[float] | None]) -> str:
+    """A form: a share in percent and, where there is one, the interval around it.
+
+    >>> interval((0.5, (0.4, 0.6))), interval((0.5, None)), interval((None, None))
+    ('50.0 [40.0, 60.0]', '50.0', '–')
+    """
+    value, span = estimate
+    spread = f" [{percent(span[0])}, {percent(span[1])}]" if span else ""
+    return f"{shown(value, percent)}{spread}"
+
+
+def shown(value: Any, form: Callable[[Any], object] = as_is, missing: str = NOTHING) -> object:
+    """A value in its form; None is ``missing``."""
+    return missing if value is None else form(value)
+
+
+@dataclass(frozen=True)
+class Column(Generic[R]):
+    """One column of a table whose rows are of type ``R``."""
+
+    title: str
+    value: Callable[[R], Any]
+    form: Callable[[Any], object] = as_is
+
+
+def table_of(columns: Iterable[Column[R]], rows: Iterable[R], missing: str = NOTHING) -> Table:
+    """The cells that columns make of rows, their titles first; for CSV ``missing`` is empty.
+
+    >>> columns = [Column("of", lambda row: row[0]), Column("EM", lambda row: row[1], percent)]
+    >>> table_of(columns, [("musique", 0.5), ("average", None)])
+    [['of', 'EM'], ['musique', '50.0'], ['average', '–']]
+    """
+    columns = list(columns)
+    cells = [[shown(column.value(row), column.form, missing) for column in columns] for row in rows]
+    return [[column.title for column in columns], *cells]
+
+
+def markdown(table: Table) -> str:
+    """A table as Markdown; columns of numbers stand to the right.
+
+    >>> print(markdown([("model", "EM"), ("a|b", "70.6")]))
+    | model | EM |
+    | --- | ---: |
+    | a\\|b | 70.6 |
+    >>> print(markdown([("of", "EM", "Δ"), ("2wiki", "70.6 ± 1.2", "–"), ("4B", "< 1", "+1 (2%)")]))
+    | of | EM | Δ |
+    | --- | ---: | ---: |
+    | 2wiki | 70.6 ± 1.2 | – |
+    | 4B | \\< 1 | +1 (2%) |
+    """
+    header, *rows = table
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    rule = ["---:" if _is_numeric(column) else "---" for column in columns]
+    lines = [[escaped(cell) for cell in header], rule, *([escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def csv_bytes(table: Table) -> bytes:
+    """A table as CSV: UTF-8, lines that end in a newline."""
+    content = io.StringIO()
+    csv.writer(content, lineterminator="\n").writerows(table)
+    return content.getvalue().encode("utf-8", "backslashreplace")
+
+
+def html_table(table: Table) -> str:
+    """A table as HTML; columns of numbers have the class ``number``.
+
+    >>> print(html_table([("model", "EM"), ("a<b", 7)]))
+    <table>
+    <tr><th>model</th><th class="number">EM</th></tr>
+    <tr><td>a&lt;b</td><td class="number">7</td></tr>
+    </table>
+    """
+    columns = list(zip(*table[1:], strict=True)) if table[1:] else [()] * len(table[0])
+    classes = [' class="number"' if _is_numeric(column) else "" for column in columns]
+    tags = ["th", *["td"] * (len(table) - 1)]
+    lines = [
+        "".join(f"<{tag}{kind}>{html.escape(str(c))}</{tag}>" for kind, c in zip(classes, row, strict=True))
+        for tag, row in zip(tags, table, strict=True)
+    ]
+    return "\n".join(["<table>", *(f"<tr>{line}</tr>" for line in lines), "</table>"])
+
+
+def text_table(table: Sequence[Sequence[object]]) -> str:
+    """A table as aligned text, as commands print it; numbers to the right.
+
+    >>> print(text_table([("split", "rows"), ("train", 2000)]))
     split   rows
     -----  -----
     train  2,000
     """
-    texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in rows]
+    texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in table]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    right = [isinstance(c, int | float) for c in rows[-1]]
+    right = [isinstance(c, int | float) for c in table[-1]]
     lines = [
         "  ".join(
-            text.rjust(width) if to_right else text.ljust(width)
-            for text, width, to_right in zip(line, widths, right, strict=True)
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
         ).rstrip()
         for line in texts
     ]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+table = text_table
+
+
+def parted(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
+    """A wide table as several: each has the first ``fixed`` columns, and the next so many others.
+
+    >>> parted([("a", "b", "c", "d"), (1, 2, 3, 4)], 1, (2, 1))
+    [[('a', 'b', 'c'), (1, 2, 3)], [('a', 'd'), (1, 4)]]
+    """
+    parts: list[Table] = []
+    start = fixed
+    for width in widths:
+        end = start + width
+        parts.append([(*row[:fixed], *row[start:end]) for row in table])
+        start = end
+    return parts
+
+
+def escaped(value: object) -> str:
+    """A value as Markdown shows it literally, on one line.
+
+    >>> print(escaped("<b> of [a](x)\\nand|*b*"))
+    \\<b> of \\[a\\](x) and\\|\\*b\\*
+    """
+    return re.sub(r"([\\|`*\[\]<&])", r"\\\1", " ".join(str(value).split()))
+
+
+def mark(simulated: bool) -> str:
+    """What stands behind a title of anything simulated.
+
+    >>> mark(True)
+    ' (simulated)'
+    """
+    return SIMULATED if simulated else ""
+
+
+def _is_numeric(column: Sequence[object]) -> bool:
+    return bool(column) and all(_NUMBER.fullmatch(str(cell)) for cell in column)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import cohens_kappa
-from evaluators.comparison.tables import NOTHING, escaped, markdown, write_files
 from safe_stepwise.checking.faithfulness.chains import Grounds
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
+from safe_stepwise.store.files import write_files
+from safe_stepwise.store.tables import NOTHING, escaped, markdown
 from studies.calibration.tables import Judge
 from studies.calibration.written import LABELS, Label, Reading, Written, told
 

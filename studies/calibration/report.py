@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluators.comparison.tables import NOTHING, escaped, markdown, write_files
 from safe_stepwise.checking.faithfulness.paper import SIGMA
+from safe_stepwise.store.files import write_files
+from safe_stepwise.store.tables import NOTHING, escaped, markdown
 from studies.calibration.distances import HEADER, Distance
 from studies.calibration.plots import curve_figure
 from studies.calibration.tables import SETTINGS, WRONG, Measured, Passed, Table

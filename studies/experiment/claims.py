@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaluators.comparison.tables import NOTHING, p_text
+from safe_stepwise.store.tables import NOTHING, p_value
 from studies.experiment.arms import CHANCE, LEARNED, PLAIN, one_of
 from studies.experiment.experiment import Experiment
 from studies.experiment.spans import shares, span
@@ -45,7 +45,7 @@ def claims(experiment: Experiment) -> Iterator[Claim]:
         else:
             value = gain.estimate.value
             holds = value >= least and value > 0 and gain.p < level
-            yield Claim(said, f"{span(gain.estimate)}, p {p_text(gain.p)}", holds)
+            yield Claim(said, f"{span(gain.estimate)}, p {p_value(gain.p)}", holds)
     yield _over_the_probe(experiment)
 
 

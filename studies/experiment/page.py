@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from evaluators.comparison.tables import NOTHING, Table, mark, markdown, p_text, percent
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.locks import cannot_write
 from safe_stepwise.store.names import LOCK, SPACE
+from safe_stepwise.store.tables import NOTHING, Table, mark, markdown, p_value, percent
 from studies.experiment.arms import CHANCE, CHECKER, PLAIN, Arm, Record
 from studies.experiment.claims import claims
 from studies.experiment.experiment import Experiment, Home, references
@@ -226,7 +226,7 @@ def _gains(experiment: Experiment, home: Home, varied: Sequence[str]) -> Iterato
         cells: list[str] = []
         for one in against:
             gain = known.get((arm.key, one.key))
-            cells += (span(gain.estimate), p_text(gain.p_holm)) if gain else (NOTHING, NOTHING)
+            cells += (span(gain.estimate), p_value(gain.p_holm)) if gain else (NOTHING, NOTHING)
         rows.append((home.label(arm), *_options(arm, varied), *cells))
     if known:
         yield markdown(rows)

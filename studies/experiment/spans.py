@@ -3,7 +3,7 @@
 import math
 
 from evaluators.comparison.significance import Estimate
-from evaluators.comparison.tables import NOTHING, percent
+from safe_stepwise.store.tables import NOTHING, percent
 
 
 def span(one: Estimate) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from evaluators.comparison.tables import NOTHING, Table, markdown
+from safe_stepwise.store.tables import NOTHING, Table, markdown
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
 from studies.experiment.experiment import Experiment, Home
 from studies.experiment.spans import shares

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import cohens_kappa
-from evaluators.comparison.tables import NOTHING, escaped, markdown
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.agreement import SOUND, Score
@@ -21,6 +20,7 @@ from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import NOISE_LABELS
 from safe_stepwise.store.parquet import read_rows
 from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store.tables import NOTHING, escaped, markdown
 from safe_stepwise.store.terminal import printable
 
 _COLUMNS = ("id", "question_sha256", "noise_type", "teacher")

@@ -1,0 +1,228 @@
+"""The one boundary: what comes from disk, YAML, HTTP or the Hub is read into the dataclasses that stand for it.
+
+A dataclass says what may be there: nothing is converted but lists to tuples (or sets), objects to
+dataclasses and texts to paths; numbers are finite and below `LARGEST`. Whatever is wrong is told at once, in one line.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints, overload
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.documents import read_yaml
+from safe_stepwise.store.parsing import parse_json, read_json
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails, SchemaValidator
+
+T = TypeVar("T")
+LARGEST = 2**63
+"""Beyond all counts and scores, and what a column holds."""
+_MOST_FAULTS = 20
+_BOUNDS = {"gt": -LARGEST, "lt": LARGEST, "strict": True}
+_SCALARS: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    # No "str", which would refuse the half of a character that a model may say.
+    "str": ({"type": "is-instance", "cls": str}, "a text"),
+    "int": ({"type": "int", **_BOUNDS}, "a whole number"),
+    "float": ({"type": "float", "allow_inf_nan": False, **_BOUNDS}, "a number"),
+    "bool": ({"type": "bool", "strict": True}, "true or false"),
+    "none": ({"type": "none"}, "null"),
+}
+_EXPECTED: Mapping[str, str] = {
+    "missing": "there",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "is_instance_of": "a list",
+    "sequence_str": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "dataclass_type": "an object",
+}
+
+
+@overload
+def read(kind: type[T], value: Any, what: str = "it", *, exact: bool = False) -> T: ...
+@overload
+def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any: ...
+def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any:
+    """A value of JSON or YAML as an instance of ``kind``: a dataclass, or what one may have as a field.
+
+    Fields with a default may be lacking. Keys that are no field are left out, and faults if ``exact``.
+    Raises ``ValueError`` with the place of each fault, ``what`` in front of it.
+
+    >>> from safe_stepwise.records import Triple
+    >>> read(Triple, {"head": "Oru", "relation": "river", "tail": "Vel"}).tail
+    'Vel'
+    >>> read(Mapping[str, tuple[int, ...]], {"a": [1, None], "b": 2}, "counts")
+    Traceback (most recent call last):
+    ValueError: counts.a[1] is not a whole number; counts.b is not a list
+    >>> read(Triple, {"head": "Oru", "relation": "river", "tial": "Vel"}, "evidence", exact=True)
+    Traceback (most recent call last):
+    ValueError: evidence.tail is not there; evidence.tial: no such key; did you mean tail?
+    """
+    from pydantic_core import ValidationError
+
+    try:
+        return _validator(kind, exact).validate_python(value)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    lines = list(dict.fromkeys(_fault_lines(faults, kind, what)))
+    more = [f"and {len(lines) - _MOST_FAULTS} more"] if len(lines) > _MOST_FAULTS else []
+    raise ValueError("; ".join([*lines[:_MOST_FAULTS], *more]))
+
+
+@overload
+def read_file(kind: type[T], path: Path, what: str = "it", mend: str = "", *, exact: bool = False) -> T: ...
+@overload
+def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact: bool = False) -> Any: ...
+def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact: bool = False) -> Any:
+    """The instance of ``kind`` that a file holds: YAML if it is called so, else JSON.
+
+    Raises ``UserError`` that names the file, and ``mend`` as what to do if there is something to do.
+    """
+    try:
+        content = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
+        return read(kind, content, what, exact=exact)
+    except OSError as error:
+        reason = error.strerror
+    except ValueError as error:
+        reason = str(error)
+    raise UserError(f"{path}: cannot be read ({reason}); {mend}" if mend else f"{path}: {reason}")
+
+
+@overload
+def read_record(kind: type[T], record: str | bytes | Mapping[str, Any], place: str, what: str = "it") -> T: ...
+@overload
+def read_record(kind: Any, record: str | bytes | Mapping[str, Any], place: str, what: str = "it") -> Any: ...
+def read_record(kind: Any, record: Any, place: str, what: str = "it") -> Any:
+    """The instance of ``kind`` that a line of JSON, or a row, holds.
+
+    Raises ``UserError`` that begins with the ``place``, such as ``FILE, line 3``.
+    """
+    try:
+        return read(kind, parse_json(record) if isinstance(record, str | bytes) else record, what)
+    except ValueError as error:
+        raise UserError(f"{place}: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: dataclasses as objects, tuples and sets as lists, paths as texts.
+
+    >>> from safe_stepwise.records import Candidate
+    >>> plain({"best": Candidate("Oru", ("river", "~mouth")), "file": Path("a/b")})
+    {'best': {'topic': 'Oru', 'path': ['river', '~mouth']}, 'file': 'a/b'}
+    """
+    if isinstance(value, str | int | float | NoneType):
+        return value
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted(plain(inner) for inner in value)
+    if isinstance(value, Sequence):
+        return [plain(inner) for inner in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return str(value) if isinstance(value, Path) else value
+
+
+@cache
+def _validator(kind: Any, exact: bool) -> "SchemaValidator":
+    from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
+
+    schema: Any = _strict(TypeAdapter(kind).core_schema, exact)
+    return SchemaValidator(schema)
+
+
+def _strict(schema: Any, exact: bool) -> Any:
+    """Pydantic's schema of a type with this module's rules, each fault in this module's words."""
+    if isinstance(schema, list):
+        return [_strict(inner, exact) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kind: str = schema.get("type", "")
+    if kind in _SCALARS:
+        return _worded(*_SCALARS[kind])
+    if kind == "literal":
+        return _worded(schema, f"one of {', '.join(map(str, schema['expected']))}")
+    if kind == "lax-or-strict":  # a path
+        return _worded(schema, "a path")
+    schema = {
+        key: inner if key in ("serialization", "metadata") else _strict(inner, exact) for key, inner in schema.items()
+    }
+    if kind == "union":
+        return _worded(schema, " or ".join(dict.fromkeys(map(_words, schema["choices"]))))
+    return {**schema, "extra_behavior": "forbid" if exact else "ignore"} if kind == "dataclass-args" else schema
+
+
+def _worded(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
+    return {"type": "custom-error", "schema": schema, "custom_error_type": "words", "custom_error_message": words}
+
+
+def _words(choice: Any) -> str:
+    kind = choice["type"]
+    if kind == "custom-error":
+        return str(choice["custom_error_message"])
+    return "an object" if kind in ("dict", "dataclass") else "a list"
+
+
+def _fault_lines(faults: "Sequence[ErrorDetails]", kind: Any, what: str) -> Iterator[str]:
+    lengths = {fault["loc"][:-1]: fault["loc"][-1] for fault in faults if _is_short_list(fault)}
+    for fault in faults:
+        loc, type_ = fault["loc"], fault["type"]
+        if _is_short_list(fault):
+            yield f"{_place(loc[:-1], what)} is not a list of {int(lengths[loc[:-1]]) + 1}"
+        elif type_ == "too_long":
+            yield f"{_place(loc, what)} is not a list of {fault['ctx']['max_length']}"
+        elif type_ == "unexpected_keyword_argument":
+            yield f"{_place(loc, what)}: no such key; {_hint(str(loc[-1]), _names(kind, loc[:-1]))}"
+        elif type_ in ("value_error", "assertion_error"):
+            yield f"{_place(loc, what)}: {fault['ctx']['error']}"
+        else:
+            yield f"{_place(loc, what)} is not {_EXPECTED.get(type_, fault['msg'])}"
+
+
+def _is_short_list(fault: "ErrorDetails") -> bool:
+    return fault["type"] == "missing" and isinstance(fault["loc"][-1], int)
+
+
+def _place(loc: Sequence[str | int], what: str) -> str:
+    if loc and loc[-1] == "[key]":
+        return f"a key of {_place(loc[:-2], what)}"
+    place = what + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return place if what else place.removeprefix(".")
+
+
+def _hint(key: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
+
+
+def _names(kind: Any, loc: Sequence[str | int]) -> list[str]:
+    """The fields of the dataclass at a place within a type."""
+    kinds = [kind]
+    for part in (*loc, None):
+        kinds = [inner for outer in kinds for inner in _without_none(outer)]
+        if part is not None:
+            kinds = [inner for outer in kinds for inner in _within(outer, part)]
+    return [field.name for inner in kinds if dataclasses.is_dataclass(inner) for field in dataclasses.fields(inner)]
+
+
+def _without_none(kind: Any) -> tuple[Any, ...]:
+    is_union = NoneType in get_args(kind)
+    return tuple(inner for inner in get_args(kind) if inner is not NoneType) if is_union else (kind,)
+
+
+def _within(kind: Any, part: str | int) -> tuple[Any, ...]:
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return (get_type_hints(kind)[str(part)],)
+    inner = [each for each in get_args(kind) if each is not Ellipsis]
+    if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
+        return (inner[int(part)],)
+    return tuple(inner[-1:])
