@@ -37,24 +37,20 @@ SHOWN = (verifier.ROLE, JUDGE)
 """Roles that may be shown examples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of the command, by their names; ``report`` is where a release has its tables."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is tried over all questions, said by a command's options or by an entry of a release's manifest.
 
-    questions: str
-    output: Path
-    method: Sequence[str]
-    generator: Sequence[str] = ()
-    verifier: Sequence[str] = ()
-    player: Sequence[str] = ()
+    Where several values may be given, a run has each of them.
+    """
+
     judge: str | None = None
-    benchmark: Sequence[str] = ()
-    split: str | None = None
     limit: int | None = None
-    on_error: str = "stop"
+    """Questions of each benchmark; all if not said."""
     drop_gold: bool = False
-    passages: str = "10"
+    """Whether each question loses one of its gold passages."""
     corpus: Path | None = None
+    """Passages to search."""
     max_steps: Sequence[int] = ()
     max_retries: Sequence[int] = ()
     on_exhausted: Sequence[str] = ()
@@ -64,7 +60,7 @@ class Options:
     samples: Sequence[int] = ()
     sampling: Sequence[str] = ()
     evidence: Sequence[bool] = ()
-    option: Sequence[str] = ()
+    """Whether prompting methods are asked for facts and triples, too."""
     tries_total: Sequence[bool] = ()
     accepted_diagnosis: Sequence[bool] = ()
     last_rejected: Sequence[bool] = ()
@@ -72,6 +68,23 @@ class Options:
     judge_without_question: bool | None = None
     as_published: bool = False
     """Whether to follow the papers in every choice that is not made above, or by an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Trial):
+    """The options of the command, by their names; ``report`` is where a release has its tables."""
+
+    questions: str
+    output: Path
+    method: Sequence[str]
+    generator: Sequence[str] = ()
+    verifier: Sequence[str] = ()
+    player: Sequence[str] = ()
+    benchmark: Sequence[str] = ()
+    split: str | None = None
+    on_error: str = "stop"
+    passages: str = "10"
+    option: Sequence[str] = ()
     judge_repeats: int = 1
     judge_all: bool = False
     seed: int = 0
