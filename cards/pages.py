@@ -2,14 +2,21 @@
 
 import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
+from safe_stepwise.store.documents import parse_yaml
 from safe_stepwise.store.names import marked
 
+Record = Mapping[str, Any]
+"""What a JSON file of a run says."""
+WORDS: Mapping[str, Mapping[str, str]] = parse_yaml(Path(__file__).with_name("words.yaml").read_bytes())
+"""What cards say of the names in records; ``words`` in templates."""
 _TEMPLATES = Path(__file__).parent / "templates"
+_PLAIN = frozenset(" .,;:?!'\"/-")
 _ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
@@ -34,8 +41,10 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # Markdown, where `cell` does the escaping
     )
-    environment.filters["cell"] = cell
-    environment.filters["marked"] = marked
+    environment.globals["words"] = WORDS
+    environment.filters |= {"cell": cell, "marked": marked, "shown": shown}
+    environment.filters["decimal"] = lambda value: "-" if value is None else f"{+value:.3f}"
+    environment.filters["percent"] = lambda value: "-" if value is None else f"{100 * value:.1f}%"
     # The plus has what is undefined say its name.
     environment.filters["number"] = lambda value, form=",": f"{+value:{form}}"
     return environment
@@ -53,6 +62,15 @@ def cell(value: object) -> str:
     'a\\|b c &lt;i> \\[d\\](e)'
     """
     return "".join(_ESCAPED.get(c, c) for c in line(value))
+
+
+def shown(text: str) -> str:
+    r"""Text of a row as it stands, in HTML: no Markdown, no markup, no end of its place.
+
+    >>> shown("a <b>\n\n# c | `d` [e](f)")
+    'a &#60;b&#62;&#10;&#10;&#35; c &#124; &#96;d&#96; &#91;e&#93;&#40;f&#41;'
+    """
+    return "".join(c if c.isalnum() or c in _PLAIN else f"&#{ord(c)};" for c in text)
 
 
 def line(value: object) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cards.cards import MEANINGS
+from cards.pages import WORDS
 from evaluators.audit import judgements, page, report
 from evaluators.audit.sample import Sample, draw
 from evaluators.audit.score import score
@@ -45,7 +45,7 @@ def _score(options: argparse.Namespace) -> None:
 
 def meanings(of: str) -> Mapping[str, str]:
     """What the labels mean that a reviewer looks at."""
-    return MEANINGS if of == LABELS else {entry.name: entry.definition for entry in TAXONOMY}
+    return WORDS["noise_types"] if of == LABELS else {entry.name: entry.definition for entry in TAXONOMY}
 
 
 def _strata(sample: Sample) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from builders.paths.build import build
 from builders.paths.probing import ProbeBuild
 from builders.paths.summary import summary
-from cards import path_probe as card
+from cards.datasets import path_probe as card
 from evaluators.derivations import read_derivations
 from safe_stepwise.store.names import PATH_PROBE, known_version
 from scripts.cli import COUNT, FILE, FOLDER, NAMES, SEED, command, run
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> None:
         seed=options.seed,
     )
     known = read_derivations(plan.derivations) if plan.derivations is not None else {}
-    print(summary(plan.output, build(plan, card.files, known)))
+    print(summary(plan.output, build(plan, card, known)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from builders.paths.negatives import MOST
 from builders.paths.relation_readers import READERS
 from builders.paths.relation_summary import summary
 from builders.work.executors import Submitted
-from cards.paths import files
+from cards.datasets import paths as card
 from safe_stepwise.errors import one_of
 from safe_stepwise.graphs.relation_paths import HOPS
 from safe_stepwise.store.names import REJECTS, known_version
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
         **engine_of(options),
     )
     try:
-        print(summary(plan, build(plan, files)))
+        print(summary(plan, build(plan, card)))
     except Submitted as message:
         print(message)
 

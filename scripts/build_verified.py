@@ -19,7 +19,7 @@ from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
 from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted
-from cards.cards import CARDS
+from cards.datasets import CARDS
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import REJECTS, known_version
 from scripts.cli import COUNT, FILE, FOLDER, SEED, add_teacher, add_teacher_options, command, price, run, share

@@ -11,7 +11,7 @@ from builders.paths.kg_build import build
 from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_summary import summary
 from builders.synthetic.films import Films, write_films
-from cards.paths import files
+from cards.datasets import paths as card
 from evaluators.deliberation.options import Options
 from evaluators.deliberation.proposing import BASELINES
 from safe_stepwise.errors import UserError
@@ -60,7 +60,7 @@ def built(kb: Path, questions: Path, output: Path) -> Path:
     """The set of weakly labelled paths."""
     sources = (str(questions),)
     plan = PathsBuild(BENCHMARK, sources, "train", output, kb=kb, workers=cores())
-    print(summary(plan, build(plan, files)), flush=True)
+    print(summary(plan, build(plan, card)), flush=True)
     return output / paths_set(BENCHMARK)
 
 

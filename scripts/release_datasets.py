@@ -13,8 +13,8 @@ from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
 from builders.verified.teachers.choice import known_teacher
 from builders.work.shards import Annotator
-from cards.cards import CARDS
-from cards.release import read_release
+from cards.datasets import CARDS
+from cards.releases import read_release
 from evaluators.audit.release import check_rows
 from releases import parts
 from releases.manifest import Manifest

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from cards.base_model import license_of_base
-from cards.tuned import tuned
+from cards.models import license_of_base, model_card
 from releases.manifest import Manifest
 from releases.parts import Made, Part
 from safe_stepwise.errors import UserError
@@ -51,7 +50,7 @@ def _check(manifest: Manifest, output: Path) -> None:
 def _trained(manifest: Manifest, output: Path) -> Made:
     recipe, folder = _recipe(manifest, output), output / GENERATOR
     record = train(recipe, resume=True, warn=warn)
-    text = tuned(
+    text = model_card(
         record,
         version=manifest.version,
         license=license_of_base(recipe.base_model),

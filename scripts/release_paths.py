@@ -9,8 +9,8 @@ from builders.paths.kg_build import build
 from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_statistics import PathStatistics
 from builders.paths.relation_summary import summary
-from cards import paths as card
-from cards.paths_release import read_release
+from cards.datasets import paths as card
+from cards.releases import read_paths_release
 from releases import parts
 from releases.needs import left_of
 from releases.parts import Made, Part
@@ -38,7 +38,7 @@ def released(
     skip = left_of(manifest.needs, manifest.trained, manifest.path, skip_training, only)
     plan = paths_plan(manifest, output, **engine)
     made = Part(PATHS, partial(_build, plan), partial(check_plan, manifest, plan))
-    return parts.make(manifest, output, [made, *others], skip, made_by, read_release)
+    return parts.make(manifest, output, [made, *others], skip, made_by, read_paths_release)
 
 
 def paths_plan(manifest: PathsManifest, output: Path, **engine: Any) -> PathsBuild:
@@ -69,7 +69,7 @@ def check_plan(manifest: PathsManifest, plan: PathsBuild) -> None:
 
 
 def _build(plan: PathsBuild) -> Made:
-    made = build(plan, card.files)
+    made = build(plan, card)
     return Made(summary(plan, made), {paths_set(plan.benchmark): counts(made)})
 
 

@@ -13,7 +13,7 @@ from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.llm import PROMPTS
 from builders.work.publishing import read_statistics
-from cards.audit import Audit
+from cards.datasets import Audit
 from evaluators.audit.release import read_scores
 from releases.keys import Known
 from releases.manifest import OWN_SET, Manifest

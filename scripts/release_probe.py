@@ -8,7 +8,7 @@ from builders.paths.probing import ProbeBuild
 from builders.paths.statistics import ProbeStatistics
 from builders.paths.summary import summary
 from builders.work.publishing import publish_lines, recover, swap_in
-from cards import path_probe as card
+from cards.datasets import path_probe as card
 from evaluators.derivations import read_derivations
 from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.parts import Made, Part
@@ -52,7 +52,7 @@ def _made(manifest: Manifest, entry: PathProbeEntry, datasets: Path, build: Buil
     )
     plan.output.mkdir(parents=True, exist_ok=True)
     known = read_derivations(plan.derivations) if plan.derivations is not None else {}
-    made = build(plan, card.files, known)
+    made = build(plan, card, known)
     rejects = plan.output / REJECTS
     publish_lines(datasets / PROBE_REJECTS, rejects.read_bytes() if rejects.is_file() else b"")
     swap_in(plan.output / PATH_PROBE, datasets / PATH_PROBE)

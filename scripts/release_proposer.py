@@ -5,8 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cards.base_model import license_of_base
-from cards.proposer import proposer as card
+from cards.models import license_of_base, proposer_card
 from releases.evaluations import OWN_ADAPTER
 from releases.parts import Made, Part
 from releases.paths_manifest import EVALUATION, DeliberationEntry, PathsManifest
@@ -52,7 +51,7 @@ def _carded(manifest: PathsManifest, entry: DeliberationEntry, output: Path) -> 
 def write_card(manifest: PathsManifest, stages: Mapping[str, Stage], measured: Mapping[str, Any]) -> None:
     """The card of the adapter that is published; ``measured`` are results by their place."""
     stage = stages[ADAPTER]
-    text = card(
+    text = proposer_card(
         [read_json(one.folder / RECORD) for one in stages.values()],
         read_json(stage.dataset / PATHS_RECORD),
         config=read_json(stage.folder / "adapter_config.json"),

@@ -12,7 +12,7 @@ from builders.steps.first import read_first
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.summary import counts, summary
 from builders.verified.teachers import Teachers
-from cards import verifier_steps as card
+from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_SET, Manifest
 from releases.parts import Made, Part
 from releases.planning import no_refined
@@ -56,7 +56,7 @@ class VerifierSet:
         if self.manifest.sets[self.name].rows_of:
             plan = replace(plan, **read_first(str(plan.verified)).terms)
         audit = read_audits(self.manifest).get(STEPS) if own else None
-        made = build(plan, self.maker, partial(card.files, audit=audit), warn)
+        made = build(plan, self.maker, partial(card, audit=audit), warn)
         counted = "verifier-steps" if own else f"verifier-steps-{self.name}"
         return Made(summary(plan, made), {counted: counts(made)})
 
@@ -80,7 +80,7 @@ def sets(
         prompts, unverifiable = plan.prompt_set.name, entry.unverifiable
         maker = known_maker(teacher, manifest.seed, unverifiable=unverifiable, prompts=prompts)
         if entry.refinement is not None:
-            build_set = partial(build, maker=maker, card=card.files, warn=warn)
+            build_set = partial(build, maker=maker, card=card, warn=warn)
             mining = refinement(manifest, entry.refinement, plan, build_set, output, asking)
             yield mining, maker
             if mining.name not in skip:

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from cards.adapter import adapter as card
-from cards.base_model import license_of_base
-from cards.tuned import tuned
+from cards.models import license_of_base, model_card
 from evaluators.verifier.options import Options
 from releases import report
 from releases.evaluations import OWN_ADAPTER
@@ -58,11 +56,11 @@ def write_card(training: Training) -> None:
     record = read_json(folder / RECORD)
     quality = read_json(measured) if training.entry.verifier is not None else None
     if training.model != folder:
-        found = find_model(Model(str(training.model)))
-        text = tuned(record, quality, weights=str(found), **told)
+        weights = find_model(Model(str(training.model)))
     else:
         told["config"] = read_json(folder / "adapter_config.json")
-        text = card(record, quality, weights=str(find_adapter(Model(str(folder)))), **told)
+        weights = find_adapter(Model(str(folder)))
+    text = model_card(record, quality, weights=str(weights), **told)
     write_atomically(folder / README, text.encode())
 
 

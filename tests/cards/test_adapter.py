@@ -15,16 +15,15 @@ from huggingface_hub import ModelCard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cards import base_model, quality
-from cards.adapter import adapter
-from cards.base_model import License, license_of, license_of_package
+from cards import models, scores
+from cards.models import License, license_of, license_of_package, model_card
 from evaluators.verifier import quality as verifier_quality
 from safe_stepwise.errors import UserError
 from tests.cards import records
 from tests.cards.records import config, training
 from tests.cards.test_verifier_steps import statistics
 
-TEMPLATES = Path(base_model.__file__).parent / "templates"
+TEMPLATES = Path(models.__file__).parent / "templates"
 APACHE = License("apache-2.0", "the model card of Qwen/Qwen3-8B")
 PUBLISHED = "ns/safe-verifier-steps@v0.3.0"
 EVIL = (
@@ -42,7 +41,7 @@ def readme(found: dict[str, Any] | None = None, **options: Any) -> str:
     trained = options.pop("trained", None) or training()
     name = {"base_model_name_or_path": trained["base_model"]["name"]}
     options = {"config": config(**name), "version": "v0.3.0", **options}
-    return adapter(trained, found, **options)
+    return model_card(trained, found, **options)
 
 
 def test_the_header_is_what_the_hub_reads(measured: dict[str, Any]) -> None:
@@ -59,10 +58,10 @@ def test_the_header_is_what_the_hub_reads(measured: dict[str, Any]) -> None:
     shown = {name: round(value, 4) for name, value in first.items() if value is not None}
     results = card.data.eval_results or []
     assert [one.metric_value for one in results] == list(shown.values())
-    assert [one.metric_name for one in results] == [quality.MEASURES[name][1] for name in shown]
+    assert [one.metric_name for one in results] == [scores.MEASURES[name][1] for name in shown]
     places = {(one.dataset_type, one.dataset_config, one.dataset_revision) for one in results}
     assert places == {("ns/safe-verifier-steps", "steps", "v0.3.0")}
-    assert quality.MEASURES == verifier_quality.MEASURES
+    assert scores.MEASURES == verifier_quality.MEASURES
 
 
 def test_what_is_not_known_is_not_said() -> None:
@@ -168,7 +167,7 @@ def test_every_figure_that_is_told_is_read(measured: dict[str, Any]) -> None:
     given_ = {"training": training(), "quality": measured, "config": config()}
 
     def make(said: dict[str, Any]) -> str:
-        return adapter(said["training"], said["quality"], config=said["config"], version="v0.3.0")
+        return model_card(said["training"], said["quality"], config=said["config"], version="v0.3.0")
 
     whole, unread, unseen = make(given_), set(), set()
     for path in paths(given_):
@@ -244,7 +243,7 @@ def test_names_can_break_nothing(measured: dict[str, Any]) -> None:
     assert "base_model" not in card.data.to_dict()  # it is no id of the Hub
     assert "datasets" not in card.data.to_dict()
     assert card.data.license == "other"
-    assert len(card.data.eval_results or []) == len(quality.MEASURES)
+    assert len(card.data.eval_results or []) == len(scores.MEASURES)
     assert text.count("\n---\n") == 1
     plain = readme(measured, trained=training(**{"recipe.filters.rows": 5}))
     heads = [line for line in shape(text) if not line.startswith("# ")]

@@ -11,10 +11,10 @@ from huggingface_hub import DatasetCard
 
 from builders.benchmarks import hotpotqa
 from builders.verified.features import noise_label_features, question_features, question_sha256
-from cards import cards
+from cards import datasets
 from safe_stepwise.records import NOISE_TYPES
 
-TEMPLATES = Path(cards.__file__).parent / "templates"
+TEMPLATES = Path(datasets.__file__).parent / "templates"
 INFO = [{"config_name": "musique", "features": [{"name": "id", "dtype": "string"}]}]
 
 
@@ -67,7 +67,7 @@ AGREEMENT = {
         {"confidence": "under 0.5", "noise": 8, "noise_confirmed": 2, "sound": 0, "sound_confirmed": 0},
     ],
 }
-MAKERS = [cards.verified_multihop, cards.noise_labels]
+MAKERS = [datasets.verified_multihop, datasets.noise_labels]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -82,7 +82,7 @@ def test_the_yaml_is_what_the_hub_reads(make: Any) -> None:
     configs = {c["config_name"]: c["data_files"] for c in data["configs"]}
     assert [f["split"] for f in configs["musique"]] == ["train", "validation"]
     assert configs["musique"][0]["path"] == "data/musique/train-*.parquet"
-    if make is cards.verified_multihop:
+    if make is datasets.verified_multihop:
         assert set(configs) == {"musique", "musique_labeled", "musique_eval"}
         assert [f["split"] for f in configs["musique_eval"]] == ["test"]
 
@@ -92,7 +92,7 @@ def test_every_figure_is_the_runs(make: Any) -> None:
     text = make([statistics(split="validation")], INFO)
     assert "| musique | validation | 100 | 81 | 13 | 3 | 3 |" in text
     assert "| musique | validation | chain | 97 | 13 |" in text
-    has_sample = make is cards.verified_multihop
+    has_sample = make is datasets.verified_multihop
     assert ("75 questions, drawn with seed 5" in text) is has_sample
     assert ("6 verified rows were out of the draw" in text) is has_sample
     assert "\n\n\n" not in text
@@ -106,7 +106,7 @@ def test_every_figure_is_the_runs(make: Any) -> None:
 
 def test_licences_that_differ_are_listed() -> None:
     other = statistics("hotpotqa", license="cc-by-sa-4.0")
-    text = cards.verified_multihop([statistics(), other], INFO)
+    text = datasets.verified_multihop([statistics(), other], INFO)
     assert DatasetCard(text).data.license == ["cc-by-4.0", "cc-by-sa-4.0"]
     assert "there is no single licence" in text
     assert "| musique | `cc-by-4.0` |" in text
@@ -123,7 +123,7 @@ def test_a_synthetic_card_says_so(make: Any) -> None:
 
 def test_one_real_benchmark_beside_it_and_the_card_is_not_synthetic() -> None:
     source = {"name": "rows=100,seed=1", "digest": "ab" * 32, "synthetic": True}
-    text = cards.noise_labels([statistics(), statistics("synthetic", source=source)], INFO)
+    text = datasets.noise_labels([statistics(), statistics("synthetic", source=source)], INFO)
     assert "**Synthetic data.**" not in text
     assert "| synthetic |" in text
 
@@ -141,7 +141,7 @@ def test_weak_labels_are_called_so_before_anything_else(make: Any) -> None:
     text = make([statistics("2wikimultihopqa"), statistics("hotpotqa")], INFO)
     screen = " ".join(text.partition("# safe-")[2].splitlines()[1:8])
     assert "**The labels of HotpotQA here are weak.**" in screen
-    of = cards.measured()["hotpotqa"]
+    of = datasets.measured()["hotpotqa"]
     assert f"on {of['rows']:,} rows of which {of['noise']} are noise" in screen.replace("> ", "")
     for figure in ("precision", "recall", "f1"):
         assert f"{of[figure]:.2f}" in screen
@@ -153,7 +153,7 @@ def test_what_was_measured_is_what_the_pages_say() -> None:
     root = Path(__file__).parents[2]
     readme = (root / "README.md").read_text(encoding="utf-8")
     page = (root / "docs" / "verify.md").read_text(encoding="utf-8")
-    for of in cards.measured().values():
+    for of in datasets.measured().values():
         figures = f"{of['precision']:.3f} | {of['recall']:.3f} | {of['f1']:.3f} |"
         of_rows = f"{of['rows']:,} | {of['noise']} | {of['found']}"
         assert f"| {of['title']} | {of_rows} | {figures}" in page
@@ -174,7 +174,7 @@ def test_agreement_with_published_labels_is_told(make: Any) -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_without_published_labels_a_card_says_what_was_measured_elsewhere(make: Any) -> None:
     text = make([statistics()], INFO)
-    of = cards.measured()["musique"]
+    of = datasets.measured()["musique"]
     assert "No published labels were given for musique train:" in text
     assert f"| MuSiQue | {of['rows']} | {of['noise']} |" in text
     assert "confirmed" not in text
@@ -205,10 +205,10 @@ def test_limits_are_those_of_the_teachers_it_had(make: Any) -> None:
 
 
 def test_only_configs_that_are_there_are_described() -> None:
-    text = cards.verified_multihop([statistics()], INFO)
+    text = datasets.verified_multihop([statistics()], INFO)
     assert "- `B`: " in text
     assert "- `B_eval`" not in text
-    assert "- `B_eval`" in cards.verified_multihop([statistics(split="validation")], INFO)
+    assert "- `B_eval`" in datasets.verified_multihop([statistics(split="validation")], INFO)
 
 
 def test_values_cannot_break_a_table() -> None:
@@ -217,7 +217,7 @@ def test_values_cannot_break_a_table() -> None:
         source={"name": "my|file\n.jsonl", "digest": "ab" * 32, "synthetic": False},
         kinds={"x | y": {"rows": 97, "unverifiable": 13}, "": {"rows": 0, "unverifiable": 0}},
     )
-    text = cards.verified_multihop([evil], INFO)
+    text = datasets.verified_multihop([evil], INFO)
     block: list[int] = []
     for line in text.splitlines():
         if line.startswith("| "):
@@ -232,13 +232,13 @@ def test_a_missing_figure_is_an_error() -> None:
     lacking = copy.deepcopy(statistics())
     del lacking["verified"]
     with pytest.raises(KeyError):
-        cards.verified_multihop([lacking], INFO)
+        datasets.verified_multihop([lacking], INFO)
 
 
 def test_a_split_without_rows_is_in_no_config() -> None:
     entry = statistics()
     entry["files"]["safe-verified-multihop"]["musique"] = split_files("train", 0)
-    data = DatasetCard(cards.verified_multihop([entry], INFO)).data.to_dict()
+    data = DatasetCard(datasets.verified_multihop([entry], INFO)).data.to_dict()
     assert [c["config_name"] for c in data["configs"]] == ["musique_labeled"]
 
 
@@ -254,7 +254,7 @@ def test_the_row_that_is_shown_is_one(make: Any) -> None:
     """It has the columns of the config, each of its type."""
     shown = make([statistics()], INFO).split("```json\n")[1].split("```")[0]
     row = json.loads(shown)
-    features = question_features() if make is cards.verified_multihop else noise_label_features()
+    features = question_features() if make is datasets.verified_multihop else noise_label_features()
     assert [*row] == [*features]
     encoded = features.encode_example(row)
     assert Dataset.from_list([encoded], features=features)[0].keys() == row.keys()

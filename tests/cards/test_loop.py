@@ -10,8 +10,8 @@ import pytest
 from huggingface_hub import ModelCard
 from huggingface_hub.repocard_data import eval_results_to_model_index, model_index_to_eval_results
 
-from cards import loop as looping
-from cards.adapter import adapter
+from cards import scores
+from cards.models import model_card
 from evaluators.comparison.report import report
 from safe_stepwise.records import FAILED
 from tests.cards.records import config, training
@@ -39,7 +39,7 @@ def evaluated(verifier: str = OWN, lost: int = 0, **changes: Any) -> dict[str, A
 def readme(loops: dict[str, dict[str, Any]], weights: str = WEIGHTS, first: str = "report") -> str:
     name = {"base_model_name_or_path": "Qwen/Qwen3-8B"}
     made = {"config": config(**name), "version": "v0.3.0"}
-    return adapter(training(), None, **made, loops=loops, weights=weights, first=first)
+    return model_card(training(), None, **made, loops=loops, weights=weights, first=first)
 
 
 def test_every_method_stands_beside_it_with_margins() -> None:
@@ -178,4 +178,4 @@ def test_a_figure_that_is_missing_is_an_error() -> None:
     del found["comparison"]["systems"][-1]["benchmarks"]["musique"]["failed"]
     with pytest.raises(KeyError):
         readme({"report": found})
-    assert set(looping.METRICS) == {"exact_match", "f1", "accuracy"}
+    assert set(scores.METRICS) == {"exact_match", "f1", "accuracy"}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from cards import cards
-from cards.noise import FULL, examples, ratios
+from cards import datasets
+from cards.datasets import FULL, examples, ratios
+from cards.pages import WORDS
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.published_tables import noise_ratios
 from tests.cards.test_cards import AGREEMENT, INFO, MAKERS, statistics
@@ -27,7 +28,7 @@ def example(type_: str, number: int = 1, **changes: str) -> dict[str, Any]:
 
 
 def test_every_noise_type_has_a_meaning() -> None:
-    assert list(cards.MEANINGS) == list(NOISE_TYPES)
+    assert list(WORDS["noise_types"]) == list(NOISE_TYPES)
 
 
 # Ratios
@@ -45,12 +46,12 @@ def test_the_ratio_stands_beside_the_printed_one(make: Any) -> None:
 
 
 def test_counts_that_are_those_of_the_split_need_no_word() -> None:
-    text = cards.verified_multihop([statistics("hotpotqa")], INFO)
+    text = datasets.verified_multihop([statistics("hotpotqa")], INFO)
     assert "| 90,447 | 2,376 | 2.63% |" in text
     assert "full splits" not in text
     made = [statistics("hotpotqa", "validation"), statistics("2wikimultihopqa", "validation"),
             statistics(split="validation")]  # fmt: skip
-    text = cards.verified_multihop(made, INFO)
+    text = datasets.verified_multihop(made, INFO)
     told = "7,345 of the 7,405 questions of hotpotqa validation; 2,412 of the 2,417 questions of"
     assert f"full splits: {told} musique validation. The" in text
 
@@ -62,13 +63,13 @@ def test_full_splits_are_those_that_the_papers_fall_short_of() -> None:
 
 
 def test_made_up_questions_have_no_printed_ratio() -> None:
-    text = cards.verified_multihop([statistics("synthetic")], INFO)
+    text = datasets.verified_multihop([statistics("synthetic")], INFO)
     assert "| synthetic | train | 94 | 13 | 13.83% | - | - | - | - |" in text
     assert "Published" not in text
     (nothing,) = ratios([statistics(rejected=97, rows=100, verified=0, unverifiable={})])
     assert nothing.percent is None
     empty = statistics("synthetic", rows=6, rejected=3, unparsed=3, verified=0, unverifiable={})
-    assert "| synthetic | train | 0 | 0 | - | - |" in cards.verified_multihop([empty], INFO)
+    assert "| synthetic | train | 0 | 0 | - | - |" in datasets.verified_multihop([empty], INFO)
 
 
 # Rows of noise
@@ -93,10 +94,10 @@ def test_rows_are_of_many_types_and_builds() -> None:
 
 def test_rows_cannot_break_the_card() -> None:
     evil = example("wrong_answer", question="a|b\n# <b>[x](http://y)", answer="`c`", explanation="*d*")
-    text = cards.verified_multihop([statistics(examples=[evil])], INFO)
+    text = datasets.verified_multihop([statistics(examples=[evil])], INFO)
     row = "| musique train | a\\|b # &lt;b>\\[x\\](http://y) | 'c' | `wrong_answer` | \\*d\\* |"
     assert row in text.splitlines()
-    assert "Rows of noise" not in cards.verified_multihop([statistics()], INFO)
+    assert "Rows of noise" not in datasets.verified_multihop([statistics()], INFO)
 
 
 # Labels by published lists
@@ -124,7 +125,7 @@ def test_labels_by_lists_are_told(make: Any) -> None:
 
 def test_scored_by_the_same_hands_and_said() -> None:
     known = {"by": "theirs.jsonl", "digest": "ef" * 32, "agreement": AGREEMENT}
-    text = cards.verified_multihop([statistics(listed=LISTED, known=known)], INFO)
+    text = datasets.verified_multihop([statistics(listed=LISTED, known=known)], INFO)
     assert "Labels of musique train are by published lists: that they agree" in text
-    plain = cards.verified_multihop([statistics(known=known)], INFO)
+    plain = datasets.verified_multihop([statistics(known=known)], INFO)
     assert "are by published lists" not in plain

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from huggingface_hub import DatasetCard
 
-from cards import path_probe
+from cards import datasets
+from cards.pages import WORDS
 from safe_stepwise.store.names import CORRUPTIONS
 
 EVIL = "</details>\n\n# Big | <script> `code` [x](y)"
@@ -48,7 +49,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
 
 
 def readme(**changes: Any) -> str:
-    return path_probe.files(statistics(**changes), INFO)["README.md"].decode()
+    return datasets.path_probe(statistics(**changes), INFO)["README.md"].decode()
 
 
 def test_figures_are_those_of_the_record() -> None:
@@ -86,8 +87,8 @@ def test_a_figure_that_is_missing_is_an_error(name: str) -> None:
     record = copy.deepcopy(statistics())
     del record[name]
     with pytest.raises(KeyError):
-        path_probe.files(record, INFO)
+        datasets.path_probe(record, INFO)
 
 
 def test_every_kind_has_a_meaning() -> None:
-    assert set(path_probe.MEANINGS) == set(CORRUPTIONS)
+    assert set(WORDS["corruptions"]) == set(CORRUPTIONS)

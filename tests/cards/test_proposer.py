@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from cards.base_model import License
-from cards.proposer import proposer
+from cards.models import License, proposer_card
 from safe_stepwise.errors import UserError
 from tests.cards import records
 from tests.cards.records import config
@@ -71,7 +70,7 @@ OWN, NEAREST = run("KTO", 0.861, f"transformers:tiny+{WEIGHTS}"), run("nearest",
 def readme(stages: Any = None, found: Any = None, about: Any = None, **options: Any) -> str:
     options = {"config": config(), "version": "v0.3.0", "weights": WEIGHTS, **options}
     stages = stages or [stage("sft"), stage("kto")]
-    return proposer(stages, about or paths(), results=found, **options)
+    return proposer_card(stages, about or paths(), results=found, **options)
 
 
 def test_both_stages_stand_side_by_side() -> None:

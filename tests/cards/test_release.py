@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cards.adapter import adapter
-from cards.release import read_release, release
+from cards.models import model_card
+from cards.releases import read_release, release
 from safe_stepwise.errors import UserError
 from tests.cards.records import changed, config, loop_results, training
 from tests.cards.test_adapter import EVIL
@@ -212,7 +212,7 @@ def test_a_folder_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert "Not in this release: `datasets/safe-verifier-steps/`, `adapter/`, `space/`." in read
     write("datasets/safe-verifier-steps/statistics/verifier_steps.json", steps_statistics())
     write("adapter/training.json", training())
-    write("adapter/README.md", adapter(training(), None, config=config(), version="v0.3.0"))
+    write("adapter/README.md", model_card(training(), None, config=config(), version="v0.3.0"))
     write("space/README.md", "---\ntitle: x\nsdk: gradio\nlicense: mit\n---\n# x")
     write("report/results.json", loop_results())
     ordered = sorted(BUILDS, key=lambda build: str(build["benchmark"]))

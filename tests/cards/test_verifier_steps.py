@@ -10,7 +10,8 @@ from huggingface_hub import DatasetCard
 
 from builders.steps import leakage
 from builders.steps.features import CONFIGS
-from cards import figures, verifier_steps
+from cards import figures, pages
+from cards.datasets import verifier_steps
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 INFO = [{"config_name": "steps", "features": [{"name": "id", "dtype": "string"}]}]
@@ -136,7 +137,7 @@ def statistics(**changes: Any) -> dict[str, Any]:
 
 
 def readme(**changes: Any) -> str:
-    return verifier_steps.files(statistics(**changes), INFO)["README.md"].decode()
+    return verifier_steps(statistics(**changes), INFO)["README.md"].decode()
 
 
 def test_the_yaml_is_what_the_hub_reads() -> None:
@@ -293,7 +294,7 @@ def test_rows_are_shown_as_text_that_can_break_nothing() -> None:
     assert text.count("</details>") == text.count("<details>") == 2
     assert "<script>" not in text
     assert "# Big" not in text
-    shown = verifier_steps.shown(EVIL)
+    shown = pages.shown(EVIL)
     assert html.unescape(shown) == EVIL
     assert not set(shown) & set("<>|`*_[]()\n")
 
@@ -329,11 +330,11 @@ def test_a_missing_figure_is_an_error() -> None:
     lacking = statistics()
     del lacking["kept_out"]
     with pytest.raises(KeyError):
-        verifier_steps.files(lacking, INFO)
+        verifier_steps(lacking, INFO)
 
 
 def test_figures_are_pngs_of_the_same_bytes() -> None:
-    one, two = (verifier_steps.files(statistics(), INFO) for _ in range(2))
+    one, two = (verifier_steps(statistics(), INFO) for _ in range(2))
     for name in ("images/types.png", "images/positions.png"):
         assert one[name] == two[name]
         assert one[name].startswith(b"\x89PNG")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cards.loop import Loop
+from cards.scores import Loop
 from evaluators.comparison.systems import System, names
 from evaluators.outcomes import read_outcomes
 from safe_stepwise import prompts

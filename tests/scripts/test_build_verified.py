@@ -17,7 +17,7 @@ from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from cards.cards import CARDS
+from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from scripts import build_verified, demo, regenerate
 

@@ -12,7 +12,7 @@ from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from cards.cards import CARDS
+from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness, judge_chains
 from studies.calibration.report import CEILING, FILES

@@ -16,7 +16,7 @@ from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.published import known_lists
-from cards.cards import CARDS
+from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question

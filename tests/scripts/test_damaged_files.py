@@ -21,8 +21,7 @@ from builders.steps.refined import line_of, read_refined
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import build as building
-from cards.audit import Audit
-from cards.cards import noise_labels
+from cards.datasets import Audit, noise_labels
 from evaluators.audit.release import read_scores
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Step

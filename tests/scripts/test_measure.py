@@ -10,7 +10,7 @@ import pytest
 from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from cards.cards import CARDS
+from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from scripts import compare_derivations, measure_checker
 from studies.derivations import table_rows

@@ -26,8 +26,8 @@ from builders.steps.skeletons import skeleton
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from cards import cards
-from cards import verifier_steps as card
+from cards import datasets
+from cards.datasets import verifier_steps as card
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods.verifier import prompt_digest, verifier_request
@@ -39,7 +39,7 @@ from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category, labe
 from tests.makers.plausible import PlausibleMaker
 
 ROOT = Path(__file__).parents[3]
-CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
+CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labels}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> StepsBuild:
     """A finished build; the tests that use it only look."""
     plan = plan_of(verified, tmp_path_factory.mktemp("made"))
-    build(plan, PlausibleMaker(), card.files)
+    build(plan, PlausibleMaker(), card)
     return plan
 
 
@@ -266,7 +266,7 @@ def test_rows_of_test_say_whether_their_wording_is_new(made: StepsBuild) -> None
 def test_steps_of_test_that_stand_in_train_are_taken_out(made: StepsBuild, tmp_path: Path) -> None:
     plan = replace(made, output=tmp_path)
     said: list[str] = []
-    build(plan, PlausibleMaker(alike="Redundancy"), card.files, said.append)
+    build(plan, PlausibleMaker(alike="Redundancy"), card, said.append)
     found, opened = record(plan), load(plan)
     names = opened["train"].features["error_type"]
     types = [names.int2str(number) for number in opened["test"]["error_type"]]
@@ -297,7 +297,7 @@ def test_what_probes_reach_is_recorded_and_warned_of(made: StepsBuild, tmp_path:
     assert evidence["score"] > 0.9
     said: list[str] = []
     plan = replace(made, output=tmp_path)
-    build(plan, PlausibleMaker(), card.files, said.append)
+    build(plan, PlausibleMaker(), card, said.append)
     assert sum("can be labelled" in line for line in said) == 3
     assert contents(tmp_path) == contents(made.output)
 
@@ -305,7 +305,7 @@ def test_what_probes_reach_is_recorded_and_warned_of(made: StepsBuild, tmp_path:
 def test_no_question_has_more_rows_than_it_may(made: StepsBuild, tmp_path: Path) -> None:
     composition = Composition(300, 120, rows_per_question=3)
     plan = replace(made, output=tmp_path, composition=composition)
-    build(plan, PlausibleMaker(), card.files)
+    build(plan, PlausibleMaker(), card)
     counts = Counter(name for part in load(plan).values() for name in part["question_id"])
     assert (len(counts), max(counts.values())) == (120, 3)
     assert record(plan)["per_question"] == {"mean": 2.5, "most": 3}
@@ -319,7 +319,7 @@ def test_same_bytes_for_any_number_of_workers(
     made: StepsBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("builders.steps.collect.CHUNK_QUESTIONS", 30)
-    build(replace(made, output=tmp_path, workers=2), PlausibleMaker(), card.files)
+    build(replace(made, output=tmp_path, workers=2), PlausibleMaker(), card)
     assert contents(tmp_path) == contents(made.output)
 
 
@@ -329,12 +329,12 @@ from pathlib import Path
 from builders.steps import chunks as step_chunks, collect as step_collect
 from builders.steps.composition import Composition
 from builders.steps.build import build
-from cards import verifier_steps as card
+from cards.datasets import verifier_steps as card
 from tests.makers.plausible import PlausibleMaker
 step_collect.CHUNK_QUESTIONS = 20
 step_chunks.code_digest = lambda *modules: sys.argv[4]
 plan = step_collect.StepsBuild(Path(sys.argv[1]), Path(sys.argv[2]), Composition(400, 120))
-build(plan, PlausibleMaker(pause=float(sys.argv[3])), card.files)
+build(plan, PlausibleMaker(pause=float(sys.argv[3])), card)
 """
 
 
@@ -365,7 +365,7 @@ def test_killed_at_once_it_resumes_to_the_same_bytes(
 
     monkeypatch.setattr("builders.steps.collect.CHUNK_QUESTIONS", 20)
     made_by_now = len(kept) * 20
-    build(replace(made, output=tmp_path), Counting(), card.files)
+    build(replace(made, output=tmp_path), Counting(), card)
     assert len(asked) <= record(made)["trajectories"]["synthetic"]["questions"] - made_by_now + 20
     assert contents(tmp_path) == contents(made.output)
 
@@ -380,18 +380,18 @@ def test_a_torn_shard_is_made_again(made: StepsBuild, tmp_path: Path,
     with monkeypatch.context() as patch:
         patch.setattr(verifier_steps, "choose", stop)
         with pytest.raises(KeyboardInterrupt):
-            build(plan, PlausibleMaker(), card.files)
+            build(plan, PlausibleMaker(), card)
     first, *_ = sorted((plan.work / "shards").iterdir())
     first.write_bytes(first.read_bytes()[:200])
-    build(plan, PlausibleMaker(), card.files)
+    build(plan, PlausibleMaker(), card)
     assert contents(tmp_path) == contents(made.output)
 
 
 def test_a_second_build_replaces_the_first(made: StepsBuild, tmp_path: Path) -> None:
     small = replace(made, output=tmp_path, composition=Composition(100))
-    build(small, PlausibleMaker(), card.files)
+    build(small, PlausibleMaker(), card)
     assert load(small)["train"].num_rows + load(small)["test"].num_rows == 100
-    build(replace(small, composition=made.composition), PlausibleMaker(), card.files)
+    build(replace(small, composition=made.composition), PlausibleMaker(), card)
     assert contents(tmp_path) == contents(made.output)
 
 
@@ -400,7 +400,7 @@ def test_a_second_build_replaces_the_first(made: StepsBuild, tmp_path: Path) -> 
 
 def test_rows_that_are_not_valid_are_counted_rejects(made: StepsBuild, tmp_path: Path) -> None:
     plan = replace(made, output=tmp_path)
-    build(plan, PlausibleMaker(broken="Nonsense"), card.files)
+    build(plan, PlausibleMaker(broken="Nonsense"), card)
     refused = record(plan)["refused"]
     questions = record(plan)["trajectories"]["synthetic"]["questions"]
     assert refused[""]["the same row again"] == questions
@@ -436,7 +436,7 @@ def without_paths(verified: Path, output: Path) -> Path:
 def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: Path) -> None:
     source = without_paths(verified, tmp_path / "verified")
     plan = StepsBuild(source, tmp_path / "out", Composition(100))
-    statistics = build(plan, PlausibleMaker(), card.files)
+    statistics = build(plan, PlausibleMaker(), card)
     seen = statistics.trajectories["synthetic"]
     assert statistics.refused[""]["no path"] == seen["questions"] - seen["passing"] > 0
 
@@ -455,13 +455,13 @@ def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: 
 def test_mistakes_are_user_errors(made: StepsBuild, tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
     plan = replace(made, output=tmp_path, **changes)
     with pytest.raises(UserError, match=expected):
-        build(plan, PlausibleMaker(), card.files)
+        build(plan, PlausibleMaker(), card)
     assert not (tmp_path / VERIFIER_STEPS).exists()
 
 
 def test_folders_that_are_no_verified_set(made: StepsBuild, verified: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no safe-verified-multihop in it"):
-        build(replace(made, verified=tmp_path / "no", output=tmp_path / "o"), PlausibleMaker(), card.files)
+        build(replace(made, verified=tmp_path / "no", output=tmp_path / "o"), PlausibleMaker(), card)
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", str(verified), str(copy)], check=True)
     (file,) = (copy / VERIFIED / "data" / "synthetic_labeled").glob("train-*.parquet")
@@ -469,10 +469,10 @@ def test_folders_that_are_no_verified_set(made: StepsBuild, verified: Path, tmp_
     pq.write_table(table.drop_columns(["teacher"]), file)
     plan = replace(made, verified=copy, output=tmp_path / "o")
     with pytest.raises(UserError, match="has other columns than this code writes"):
-        build(plan, PlausibleMaker(), card.files)
+        build(plan, PlausibleMaker(), card)
     file.write_bytes(b"PAR1 nonsense")
     with pytest.raises(UserError, match="cannot be read"):
-        build(plan, PlausibleMaker(), card.files)
+        build(plan, PlausibleMaker(), card)
 
 
 def test_labels_of_other_code_are_only_a_warning(made: StepsBuild, verified: Path, tmp_path: Path) -> None:
@@ -482,7 +482,7 @@ def test_labels_of_other_code_are_only_a_warning(made: StepsBuild, verified: Pat
     file.write_text(json.dumps({**json.loads(file.read_text()), "code_sha256": "0" * 64}))
     said: list[str] = []
     plan = replace(made, verified=copy, output=tmp_path / "o", composition=Composition(50))
-    build(plan, PlausibleMaker(), card.files, said.append)
+    build(plan, PlausibleMaker(), card, said.append)
     assert [line for line in said if "other code" in line] == said[:1]
     assert "other code than this one made the labels of synthetic train" in said[0]
 
@@ -491,7 +491,7 @@ def test_a_fault_of_the_maker_names_the_chunk(made: StepsBuild, tmp_path: Path) 
     os.environ["PLAUSIBLE_FAULT"] = "1"
     try:
         with pytest.raises(ZeroDivisionError) as caught:
-            build(replace(made, output=tmp_path), PlausibleMaker(), card.files)
+            build(replace(made, output=tmp_path), PlausibleMaker(), card)
     finally:
         del os.environ["PLAUSIBLE_FAULT"]
     assert "synthetic-train" in caught.value.__notes__[0]
@@ -499,5 +499,5 @@ def test_a_fault_of_the_maker_names_the_chunk(made: StepsBuild, tmp_path: Path) 
 
 def test_the_pool_limits_what_is_tried(made: StepsBuild, tmp_path: Path) -> None:
     plan = replace(made, output=tmp_path, composition=Composition(50), pool=15)
-    statistics = build(plan, PlausibleMaker(), card.files)
+    statistics = build(plan, PlausibleMaker(), card)
     assert statistics.trajectories["synthetic"]["questions"] == 30

@@ -16,13 +16,13 @@ from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work.shards import Shard, process
-from cards import cards
+from cards import datasets
 from safe_stepwise.records import Feedback, Label, Passage, Question, Step
 from safe_stepwise.store.names import NOISE_LABELS, REQUEST_FAILED, VERIFIED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 from tests.makers.plausible import PlausibleMaker
 
-CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
+CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labels}
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
 from builders.steps.statistics import StepStatistics
 from builders.verified.teachers.llm import LLMTeachers
-from cards import verifier_steps as card
+from cards.datasets import verifier_steps as card
 from safe_stepwise.engines import client
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
@@ -64,7 +64,7 @@ def built(
     verified: Path, output: Path, composition: Composition, **changes: Any
 ) -> tuple[StepStatistics, list[dict[str, Any]]]:
     plan = StepsBuild(verified, output, composition, **changes)
-    statistics = build(plan, AnnotationsMaker(plan.seed), card.files)
+    statistics = build(plan, AnnotationsMaker(plan.seed), card)
     opened = load_dataset(str(output / VERIFIER_STEPS), cache_dir=str(output / "cache"))
     origin = opened["train"].features["origin"].int2str
     type_ = opened["train"].features["error_type"].int2str
@@ -214,10 +214,10 @@ def test_a_maker_is_checked_first_and_closed_last(verified: Path, tmp_path: Path
     maker = Noting(bad="no server answers")
     plan = StepsBuild(verified, tmp_path, Composition(100))
     with pytest.raises(UserError, match="no server answers"):
-        build(plan, maker, card.files)
+        build(plan, maker, card)
     assert maker.calls == ["check", "close"]
     maker = Noting()
-    build(plan, maker, card.files)
+    build(plan, maker, card)
     assert (maker.calls[0], maker.calls[-1]) == ("check", "close")
     assert set(maker.calls[1:-1]) == {"make"}
 
@@ -227,7 +227,7 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
 ) -> None:
     monkeypatch.setattr(bars, "AFTER_S", 0.05)
     plan = StepsBuild(verified, tmp_path, Composition(100))
-    made = build(plan, Noting(pause=0.1), card.files)
+    made = build(plan, Noting(pause=0.1), card)
     bar = capsys.readouterr().err
     assert bar.endswith("\n")
     last = bar.rstrip("\n").split("\r")[-1]
@@ -236,7 +236,7 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
     assert f"{number}/{number}" in last
     assert f"done {number} cached 0 refused {refused} owed 0; requests: done 7" in last
     with pytest.raises(UserError):
-        build(replace(plan, composition=Composition(10**6)), Noting(pause=0.1), card.files)
+        build(replace(plan, composition=Composition(10**6)), Noting(pause=0.1), card)
     assert capsys.readouterr().err.endswith("\n")
 
 
@@ -257,17 +257,17 @@ def test_only_what_failed_is_asked_again(verified: Path, tmp_path: Path, monkeyp
         impatient.setattr(client, "TRIES", 1)
         maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "one.sqlite", open_engine))
         with pytest.raises(UserError, match="rows are wanted, but only"):
-            build(plan, maker, card.files)
+            build(plan, maker, card)
     assert any(plan.work.glob("shards/*"))
     plan = replace(plan, composition=Composition(300))
     with MockServer(truth, port=server.port) as again:
-        statistics = build(plan, maker, card.files)
+        statistics = build(plan, maker, card)
     assert again.asked
     assert not set(again.asked) & set(server.answered)
     assert not any(REQUEST_FAILED in found for found in statistics.refused.values())
     with MockServer(truth, port=server.port):
         clean = replace(plan, output=tmp_path / "clean")
-        build(clean, ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)), card.files)
+        build(clean, ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)), card)
     assert contents(tmp_path / "out") == contents(tmp_path / "clean")
 
 
@@ -281,9 +281,9 @@ def test_a_run_in_which_every_request_failed_is_a_mistake_that_resumes(
         maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "cache.sqlite", open_engine))
         expected = r"no step could be made of 20 .*the last: .*\(?HTTP 503.*only what failed"
         with pytest.raises(UserError, match=expected) as caught:
-            build(plan, maker, card.files)
+            build(plan, maker, card)
     assert "\n" not in str(caught.value)
     assert any(plan.work.glob("shards/*"))
     assert not (plan.output / VERIFIER_STEPS).exists()
     with MockServer(truth, port=server.port):
-        build(plan, maker, card.files)
+        build(plan, maker, card)

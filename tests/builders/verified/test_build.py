@@ -23,7 +23,7 @@ from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work import parquet
-from cards import cards
+from cards import datasets
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.prompts import quoted
@@ -31,7 +31,7 @@ from safe_stepwise.records import Question
 from safe_stepwise.store import codec, locks
 from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
-CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
+CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labels}
 ROOT = Path(__file__).parents[3]
 SPEC = "rows=60,seed=5,noise=0.4"
 

@@ -26,7 +26,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.verification import doubted, verify
 from builders.work import collecting
-from cards.cards import CARDS
+from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Label, Question, Triple

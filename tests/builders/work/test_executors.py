@@ -24,13 +24,13 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work import executors, processes
 from builders.work.executors import Slurm, Submitted
 from builders.work.ranks import RankError
-from cards import cards
+from cards import datasets
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
 from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
-CARDS = {VERIFIED: cards.verified_multihop, NOISE_LABELS: cards.noise_labels}
+CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labels}
 ROOT = Path(__file__).parents[3]
 SPEC = "rows=500,seed=5,noise=0.3"
 """Three chunks, the last of them short."""

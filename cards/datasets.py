@@ -1,0 +1,343 @@
+"""Dataset cards: README (and figures) of a dataset, from the statistics that its build wrote alone.
+
+A card that lacks a figure raises ``KeyError``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from cards import figures
+from cards.pages import Record, fill, headed
+from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store import names
+from safe_stepwise.store.documents import parse_yaml
+from safe_stepwise.store.published import PUBLISHED
+from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, noise_ratios
+from safe_stepwise.taxonomy import TAXONOMY, category
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+ANNOTATIONS = "annotations"
+FULL = {("hotpotqa", "validation"): 7_405, ("musique", "train"): 19_938, ("musique", "validation"): 2_417}
+"""Questions of a split, by its benchmark, where the papers' tables have fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Scores of people who judged a sample, as `audit_labels score` wrote them, and their file."""
+
+    file: str
+    sha256: str
+    scores: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One config of a dataset: (split, rows) for each split that has rows."""
+
+    name: str
+    splits: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCard:
+    """A dataset as its README tells it, whatever it holds."""
+
+    dataset: str
+    version: str
+    rows: int
+    builds: Sequence[Record]
+    """The records of the builds (each a benchmark's split) of verified questions in it."""
+    configs: tuple[Config, ...]
+    dataset_info: Sequence[Record]
+
+    @property
+    def sources(self) -> tuple[Record, ...]:
+        """The benchmarks it comes from."""
+        return sources_of(self.builds)
+
+    @property
+    def licenses(self) -> list[str]:
+        """The licences of the sources."""
+        return licenses_of(self.builds)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any label comes from a teacher that only plays a model."""
+        return any(build["simulated"] for build in self.builds)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether nothing in it is from a real benchmark."""
+        return all(build["source"]["synthetic"] for build in self.builds)
+
+    def readme(self, template: str, tasks: list[str], default: str | None = None, **values: Any) -> str:
+        """The YAML header, then the template with this ``card`` and the further values.
+
+        ``default`` names the config that `load_dataset` opens when it is told none.
+        """
+        return headed(self._metadata(tasks, default), fill(template, card=self, **values))
+
+    def _metadata(self, tasks: list[str], default: str | None) -> Any:
+        from huggingface_hub import DatasetCardData
+
+        tags = ["multi-hop-question-answering", "verification", "knowledge-graph"]
+        if any(build["source"]["synthetic"] for build in self.builds):
+            tags.append("synthetic")
+        extra: dict[str, Any] = {"dataset_info": [dict(entry) for entry in self.dataset_info]}
+        return DatasetCardData(
+            language="en",
+            # As a list the Hub takes several; its "other" would need a text of our own to link to.
+            license=self.licenses if len(self.licenses) > 1 else self.licenses[0],
+            pretty_name=self.dataset,
+            task_categories=tasks,
+            size_categories=[size_category(self.rows)],
+            tags=tags,
+            configs=[
+                {
+                    "config_name": config.name,
+                    **({"default": True} if config.name == default else {}),
+                    "data_files": [
+                        {"split": split, "path": f"data/{config.name}/{split}-*.parquet"} for split, _ in config.splits
+                    ],
+                }
+                for config in self.configs
+            ],
+            **extra,
+        )
+
+
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows.
+
+    >>> size_category(2_000)
+    '1K<n<10K'
+    """
+    return next((name for limit, name in _SIZES if rows < limit), "n>1M")
+
+
+def sources_of(builds: Sequence[Record]) -> tuple[Record, ...]:
+    """A build of each benchmark: it tells the licence, home page and citation of its source."""
+    return tuple({build["benchmark"]: build for build in builds}.values())
+
+
+def licenses_of(builds: Sequence[Record]) -> list[str]:
+    """The licences of the builds' sources, as Hub licence ids, each once."""
+    return sorted({build["license"] for build in builds})
+
+
+def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[Config, ...]:
+    """Every config of a dataset of verified questions that has rows, with the splits that have them."""
+    splits: dict[str, list[tuple[str, int]]] = {}
+    for build in statistics:
+        for name, files in build["files"][dataset].items():
+            if files["rows"]:
+                splits.setdefault(name, []).append((files["split"], files["rows"]))
+    return tuple(Config(name, tuple(parts)) for name, parts in sorted(splits.items()))
+
+
+def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> tuple[Config, ...]:
+    """Every config of any other dataset that has rows, the default first; ``files`` as its statistics hold them."""
+    configs = []
+    for name in sorted(files, key=lambda name: (name != default, name.startswith(names.MISSING), name)):
+        rows = {split: part["rows"] for split, part in files[name].items()}
+        parts = ((split, rows.get(split)) for split in (names.TRAIN, names.VALIDATION, names.TEST))
+        configs.append(Config(name, tuple((split, count) for split, count in parts if count)))
+    return tuple(config for config in configs if config.splits)
+
+
+# Verified questions and their labels
+
+
+def card_of_builds(
+    dataset: str,
+    tasks: list[str],
+    statistics: Sequence[Record],
+    dataset_info: Sequence[Record],
+    audit: Audit | None = None,
+) -> str:
+    """README of a dataset that the given builds make up, all of one version.
+
+    ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
+    Hub's entries of that name, one a config; ``audit`` is what people found who judged labels, if
+    any did. Raises ``KeyError`` for a figure that is missing.
+    """
+    (version,) = {build["version"] for build in statistics}
+    rows = sum(build["rows"] - build["rejected"] for build in statistics)
+    configs = configs_of_builds(dataset, statistics)
+    config_names = {config.name for config in configs}
+    annotated = {build["benchmark"] for build in statistics if build["teacher"] == ANNOTATIONS}
+    return DatasetCard(dataset, version, rows, statistics, configs, dataset_info).readme(
+        f"{dataset.removeprefix('safe-').replace('-', '_')}.md.jinja",
+        tasks,
+        noise_types=NOISE_TYPES,
+        teachers={_sort_of_teacher(build) for build in statistics},
+        known=[build for build in statistics if build.get("known")],
+        unknown=[b for b in statistics if not b.get("known") and not b.get("listed")],
+        listed=[build for build in statistics if build.get("listed")],
+        ratios=ratios(statistics),
+        examples=examples(statistics),
+        measured={name: figures for name, figures in measured().items() if name in annotated},
+        limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
+        endings={e for e in ("", names.LABELED, names.EVAL) for b in statistics if b["benchmark"] + e in config_names},
+        sampled=[b for b in statistics if b["benchmark"] + names.EVAL in b["files"][dataset]],
+        libraries=_libraries(statistics),
+        audit=audit,
+    )
+
+
+verified_multihop = partial(card_of_builds, names.VERIFIED, ["question-answering"])
+noise_labels = partial(card_of_builds, names.NOISE_LABELS, ["question-answering", "text-classification"])
+CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
+"""What makes the card of each dataset of verified questions."""
+
+
+def measured() -> dict[str, Record]:
+    """How labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
+    every = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
+    return {name: {"weak": "", **figures} for name, figures in every.items()}
+
+
+def _sort_of_teacher(build: Record) -> str:
+    if build["teacher"] == ANNOTATIONS:
+        return ANNOTATIONS
+    if build.get("listed"):
+        return PUBLISHED
+    return "simulated" if build["simulated"] else "model"
+
+
+def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
+    """Versions by name; of a library that changed between builds, each of them."""
+    versions: dict[str, set[str]] = {}
+    for build in statistics:
+        for name, version in build["libraries"].items():
+            versions.setdefault(name, set()).add(version)
+    return {name: " and ".join(sorted(each)) for name, each in sorted(versions.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Noise among the judged rows of a build, beside what the papers print of its split."""
+
+    benchmark: str
+    split: str
+    judged: int
+    noise: int
+    printed: Sequence[PublishedNoise]
+
+    @property
+    def percent(self) -> float | None:
+        """The ratio (0-100); None where nothing was judged."""
+        return 100 * self.noise / self.judged if self.judged else None
+
+    @property
+    def tables(self) -> str:
+        """Where the published ratio is printed."""
+        return " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in self.printed)
+
+    @property
+    def full(self) -> int | None:
+        """Questions of the split, if the tables have fewer."""
+        return FULL.get((self.benchmark, self.split)) if self.printed else None
+
+
+def ratios(builds: Sequence[Record]) -> list[Ratio]:
+    """The ratio of each build, in order."""
+    return [
+        Ratio(
+            build["benchmark"],
+            build["split"],
+            judged=build["rows"] - build["rejected"] - build["unparsed"],
+            noise=sum(build["unverifiable"].values()),
+            printed=[r for r in noise_ratios() if (r.benchmark, r.split) == (build["benchmark"], build["split"])],
+        )
+        for build in builds
+    ]
+
+
+def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
+    """Rows of noise that the builds kept to show, each with its benchmark and split.
+
+    One of each type first, in the order of the types, and from one build after another.
+    """
+    rows_by_type: dict[str, list[Record]] = {type_: [] for type_ in NOISE_TYPES}
+    for build in builds:
+        for row in build.get("examples") or ():
+            row = {"benchmark": build["benchmark"], "split": build["split"], **row}
+            rows_by_type[row["noise_type"]].append(row)
+    return list(_in_turns([rows for rows in rows_by_type.values() if rows]))[:number]
+
+
+def _in_turns(groups: Sequence[list[Record]]) -> Iterator[Record]:
+    """A row of each group, then another of each; each group begins one place further on."""
+    turned = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
+    for rows in zip_longest(*turned):
+        yield from filter(None, rows)
+
+
+# The other datasets: each function makes README.md, and figures if it has any, by file name. ``statistics`` is the
+# record that the dataset's one file of ``statistics/`` holds.
+
+
+def verifier_steps(statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None) -> dict[str, bytes]:
+    """README.md of ``safe-verifier-steps`` and the images it shows; ``audit`` is of people who judged its rows."""
+    counts = {e.name: [by_type.get(e.name, {}) for by_type in statistics["types"].values()] for e in TAXONOMY}
+    types = {name: by_benchmark for name, by_benchmark in counts.items() if any(by_benchmark)}
+    rows = {name: sum(sum(splits.values()) for splits in by_benchmark) for name, by_benchmark in types.items()}
+    readme = _readme(
+        names.VERIFIER_STEPS,
+        statistics,
+        dataset_info,
+        "verifier_steps.md.jinja",
+        default=names.STEPS,
+        types=types,
+        category=category,
+        audit=audit,
+    )
+    return {
+        names.README: readme,
+        "images/types.png": figures.types_bars(rows),
+        "images/positions.png": figures.positions_histogram(statistics["positions"]),
+    }
+
+
+def path_probe(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
+    """README.md of ``safe-path-probe``."""
+    by_form = _accuracy_by_form(statistics["marked"])
+    page = "path_probe.md.jinja"
+    readme = _readme(names.PATH_PROBE, statistics, dataset_info, page, default=names.PROBED, by_form=by_form)
+    return {names.README: readme}
+
+
+def _readme(
+    dataset: str, statistics: Record, dataset_info: Sequence[Record], template: str, default: str, **values: Any
+) -> bytes:
+    configs = configs_of(statistics["files"], default)
+    version, rows, builds = (statistics[name] for name in ("version", "rows", "verified"))
+    card = DatasetCard(dataset, version, rows, builds, configs, dataset_info)
+    return card.readme(template, ["text-classification"], default, record=statistics, **values).encode()
+
+
+def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
+    """The balanced accuracy of going by a path's form alone; None where a label has no rows."""
+    valid = marked.get("valid", {"rows": 0, "marked": 0})
+    wrong = [counts for kind, counts in marked.items() if kind != "valid"]
+    rows = sum(counts["rows"] for counts in wrong)
+    if not rows or not valid["rows"]:
+        return None
+    passed = 1 - valid["marked"] / valid["rows"]
+    return float(passed + sum(counts["marked"] for counts in wrong) / rows) / 2
+
+
+def paths(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
+    """README.md of a set of relation paths."""
+    builds = [{**statistics, "source": source} for source in statistics["sources"]]
+    configs = configs_of(statistics["files"])
+    rows = sum(rows for _, rows in next(c.splits for c in configs if c.name == names.PATHS))
+    dataset = names.paths_set(statistics["benchmark"])
+    card = DatasetCard(dataset, statistics["version"], rows, builds, configs, dataset_info)
+    tasks = ["question-answering"]
+    return {names.README: card.readme("paths.md.jinja", tasks, names.PROMPT_COMPLETION, record=statistics).encode()}

@@ -1,0 +1,227 @@
+"""The overview of a release: README on top of its folder, from its lock and its artifacts' records.
+
+It goes to no repo: every artifact has a card of its own. A figure that is missing raises
+``KeyError``, a lock that is of another version than the records ``UserError``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cards import datasets
+from cards.models import Base
+from cards.pages import Record, fill
+from cards.pages import metadata as header
+from cards.scores import Deliberation, answering_role, judge_of
+from safe_stepwise.errors import UserError
+from safe_stepwise.store import names
+from safe_stepwise.store.parsing import read_record
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One of the five: where it is in the folder, what its repo is called, under what licence."""
+
+    title: str
+    folder: str
+    repo: str
+    kind: str
+    licenses: list[str]
+    configs: tuple[datasets.Config, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCard:
+    """What the overview says beside what stands in the records."""
+
+    artifacts: Sequence[Artifact]
+    sources: tuple[Record, ...]
+    base: Base | None
+    """The model that the adapter is for."""
+    runs: Sequence[tuple[Record, Mapping[str, str]]]
+    """Every setting that was evaluated, and who played what in it."""
+    blocks: Mapping[str, Record]
+    """What the evaluations of blocks came to, by the folder of each."""
+    learnt_simulated: bool
+    """Whether any row that the adapter learnt is known to be simulated."""
+    simulated: bool
+    """Whether any of it was made by what only plays a model."""
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether nothing in it is from a real benchmark."""
+        return bool(self.sources) and all(s["source"]["synthetic"] for s in self.sources)
+
+    @property
+    def missing(self) -> list[str]:
+        """Artifacts that a release can have and this one has not."""
+        have = {artifact.folder for artifact in self.artifacts}
+        places = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
+        return [place for place in places if place not in have]
+
+    @property
+    def roles(self) -> list[str]:
+        """Every role that was played."""
+        return list(dict.fromkeys(role for _, players in self.runs for role in players))
+
+
+def release(
+    lock: Record,
+    statistics: Sequence[Record],
+    steps: Record | None = None,
+    training: Record | None = None,
+    metadata: Mapping[str, Record] | None = None,
+    results: Record | None = None,
+    blocks: Mapping[str, Record] | None = None,
+    probe: Record | None = None,
+) -> str:
+    """README of a release folder.
+
+    Args:
+        lock: what ``release.lock.json`` holds (``files`` is not looked at).
+        statistics: the builds' records, as ``statistics/*.json`` of the verified benchmarks.
+        steps: the verifier set's record, None if there is no such set.
+        training: ``adapter/training.json``, None if there is no adapter.
+        metadata: what the headers of the ``adapter`` and ``space`` cards say, by folder.
+        results: ``report/results.json``, None if nothing was evaluated.
+        blocks: the same of blocks, by the folder of each report.
+        probe: the path probe's record, None if there is none.
+    """
+    records = [*statistics, *([] if steps is None else [steps])]
+    for record in (*records, *([] if probe is None else [{"benchmark": names.PATH_PROBE, **probe}])):
+        if record["version"] != lock["version"]:
+            title = record.get("benchmark", names.VERIFIER_STEPS)
+            raise UserError(f"the lock is of {lock['version']}, but {title} of {record['version']}")
+    base = None if training is None else Base.read(training)
+    learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
+    runs = [] if results is None else results["runs"]
+    block_runs = [run for record in (blocks or {}).values() for run in record["runs"]]
+    card = ReleaseCard(
+        artifacts=_artifacts(statistics, steps, base, metadata or {}, probe),
+        sources=datasets.sources_of(statistics),
+        base=base,
+        runs=[(run, _players(run)) for run in runs],
+        blocks=blocks or {},
+        learnt_simulated=any(data["simulated"] for data in learnt),
+        simulated=any(part["simulated"] for part in (*records, *learnt, *runs, *block_runs)),
+    )
+    judge = judge_of(results["settings"]) if results is not None else None
+    values = {"lock": lock, "builds": statistics, "steps": steps, "training": training}
+    return fill("release.md.jinja", card=card, results=results, judge=judge, **values)
+
+
+def read_release(folder: Path, lock: Record) -> str:
+    """The overview from the files of a release folder, as far as they are there."""
+    builds = sorted((folder / names.DATASETS / names.VERIFIED / names.STATISTICS).glob("*.json"))
+    headers = {
+        name: header((folder / name / names.README).read_text(encoding="utf-8"))
+        for name in (names.GENERATOR, names.ADAPTER, names.SPACE)
+        if (folder / name / names.README).is_file()
+    }
+    patterns = (f"{names.BLOCKS}/*/{names.REPORT}", f"{names.BLOCKS}/*/*/{names.REPORT}")
+    return release(
+        lock,
+        [_record(build) for build in builds],
+        _record(folder / names.DATASETS / names.VERIFIER_STEPS / names.STEPS_RECORD),
+        _record(folder / names.ADAPTER / names.TRAINING),
+        headers,
+        _record(folder / names.REPORT / names.RESULTS),
+        _results(folder, sorted(place for pattern in patterns for place in folder.glob(pattern))),
+        _record(folder / names.DATASETS / names.PATH_PROBE / names.PROBE_RECORD),
+    )
+
+
+def _record(file: Path) -> Any:
+    return read_record(file, "make it anew") if file.is_file() else None
+
+
+def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:
+    """What the evaluations that are complete came to, by the folder of each."""
+    complete = (place for place in reports if (place / names.RESULTS).is_file())
+    return {place.relative_to(folder).as_posix(): _record(place / names.RESULTS) for place in complete}
+
+
+def _artifacts(
+    statistics: Sequence[Record],
+    steps: Record | None,
+    base: Base | None,
+    metadata: Mapping[str, Record],
+    probe: Record | None,
+) -> list[Artifact]:
+    def dataset(title: str, name: str, builds: Sequence[Record], configs: tuple[datasets.Config, ...]) -> Artifact:
+        return Artifact(title, f"{names.DATASETS}/{name}", name, "dataset", datasets.licenses_of(builds), configs)
+
+    def other(title: str, folder: str, name: str, kind: str) -> Artifact:
+        return Artifact(title, folder, name, kind, [metadata[folder]["license"]])
+
+    sets = (("verified benchmarks", names.VERIFIED), ("noise labels", names.NOISE_LABELS)) if statistics else ()
+    artifacts = [dataset(t, name, statistics, datasets.configs_of_builds(name, statistics)) for t, name in sets]
+    if steps is not None:
+        configs = datasets.configs_of(steps["files"], names.STEPS)
+        artifacts.append(dataset("step-level verifier set", names.VERIFIER_STEPS, steps["verified"], configs))
+    if probe is not None:
+        configs = datasets.configs_of(probe["files"], names.PROBED)
+        artifacts.append(dataset("path probe", names.PATH_PROBE, probe["verified"], configs))
+    if base is not None and names.GENERATOR in metadata:
+        artifacts.append(other("generator", names.GENERATOR, names.generator_repo(base.name), "model"))
+    if base is not None:
+        artifacts.append(other("verifier adapter", names.ADAPTER, names.adapter_repo(base.name), "model"))
+    if names.SPACE in metadata:
+        artifacts.append(other("stepwise metric", names.SPACE, names.METRIC, "space"))
+    return artifacts
+
+
+def _players(run: Record) -> dict[str, str]:
+    """Who was asked, the role that answers first."""
+    players, answering = run["players"], answering_role(run)
+    asked = (role for role, calls in run["all"]["calls"].items() if calls)
+    others = {role: players.get(role, players[answering]) for role in (*asked, *players)}
+    return {answering: players[answering], **others}
+
+
+def paths_release(
+    lock: Record,
+    paths: Record,
+    stages: Mapping[str, Record] | None = None,
+    license: str | None = None,
+    results: Mapping[str, Record] | None = None,
+) -> str:
+    """README of a release folder of relation paths.
+
+    Args:
+        lock: what ``release.lock.json`` holds (``files`` is not looked at).
+        paths: what ``statistics/paths.json`` of the set holds.
+        stages: what ``training.json`` holds, by folder, of the published adapter and of the one
+            that it went on from; those that are there.
+        license: that of the published adapter's card.
+        results: what ``results.json`` of evaluations holds, by the folder of each.
+    """
+    if paths["version"] != lock["version"]:
+        raise UserError(f"the lock is of {lock['version']}, but the paths of {paths['version']}")
+    dataset, trained = names.paths_set(paths["benchmark"]), dict(stages or {})
+    base = Base.read(trained[names.ADAPTER]) if names.ADAPTER in trained else None
+    return fill(
+        "paths_release.md.jinja",
+        lock=lock,
+        record=paths,
+        dataset=dataset,
+        folder=f"{names.DATASETS}/{dataset}",
+        configs=datasets.configs_of(paths["files"]),
+        base=base,
+        adapter=None if base is None else names.proposer_repo(dataset, base.name),
+        license=license,
+        stages=trained,
+        evaluations=[Deliberation(place, record) for place, record in (results or {}).items()],
+    )
+
+
+def read_paths_release(folder: Path, lock: Record) -> str:
+    """The overview of a release of relation paths from its files, as far as they are there."""
+    (paths,) = (folder / names.DATASETS).glob(f"*/{names.PATHS_RECORD}")
+    records = {name: _record(folder / name / names.TRAINING) for name in (names.SFT, names.ADAPTER)}
+    stages = {name: record for name, record in records.items() if record is not None}
+    card = folder / names.ADAPTER / names.README
+    license = header(card.read_text(encoding="utf-8")).get("license") if card.is_file() else None
+    reports = [folder / names.REPORT, *sorted(folder.glob(f"{names.BLOCKS}/*/{names.REPORT}"))]
+    return paths_release(lock, _record(paths), stages, license, _results(folder, reports))

@@ -1,0 +1,356 @@
+"""What was measured of a model that is published, as its card and the header for the Hub tell it.
+
+All figures are those of ``results.json`` and ``verifier_quality.json``, as evaluations wrote them. A
+model is known there by its name with a digest of its files, so that no other one's scores can get
+on its card.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cards.pages import Record, line
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.options import option_values
+from safe_stepwise.metric.judge import JUDGED
+from safe_stepwise.store import names
+from safe_stepwise.store.measures import MEASURES, title_of
+
+METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by the judge"}
+"""Of answers in the loop."""
+PATH_METRICS = {"hits_at_1": "Hits@1", "hit": "Hit", "f1": "F1"}
+"""Of answers over a knowledge graph."""
+_COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
+"""Measures on which a baseline that is as good gets a line of its own."""
+
+
+def judge_of(settings: Record) -> str | None:
+    """Who judged in an evaluation, and how, if not our way: that makes another measure of it.
+
+    >>> judge_of({"judge": "openai:m", "judge_without_question": True})
+    'openai:m (judge without question)'
+    """
+    how = [f"{n} {settings[n]}".removesuffix(" True") for n in JUDGED if settings.get(n)]
+    suffix = f" ({', '.join(how)})".replace("_", " ") if how else ""
+    return f"{settings['judge']}{suffix}" if settings["judge"] else None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An evaluation of the loop in which the model took part."""
+
+    place: str
+    """The folder of its report in the release."""
+    results: Record
+    weights: str
+    """The model's own name in it: ``NAME@DIGEST``."""
+    is_first: bool = False
+    """Whether it was evaluated for this model, and not for a table of its own."""
+    kind: str = "adapter"
+    """What it is: an adapter, or a model that was tuned as a whole."""
+
+    @property
+    def systems(self) -> Sequence[Record]:
+        """All that were compared, baselines too."""
+        systems: Sequence[Record] = self.results["comparison"]["systems"]
+        return systems
+
+    @cached_property
+    def own(self) -> list[Record]:
+        """Those in which the model played."""
+        return [system for system in self.systems if self.is_own(system)]
+
+    @property
+    def lacks(self) -> list[str]:
+        """In words what evidence was other than that of the samples."""
+        settings = self.results["settings"]
+        given = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
+        conditions = (given, *(system.get("conditions") or {} for system in self.systems))
+        changed = [name for values in conditions for name, value in values.items() if value]
+        return list(dict.fromkeys(n.replace("_", " ") for n in changed if n not in JUDGED))
+
+    @property
+    def judge(self) -> str | None:
+        """Who judged, if anybody did, and how."""
+        return judge_of(self.results["settings"])
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its scores stand on the card: its own, and those of the loop as it is."""
+        otherwise = any(self.results["settings"].get(name) for name in JUDGED)
+        return self.is_first or not (self.lacks or otherwise or any(map(self.options, self.systems)))
+
+    def options(self, system: Record) -> str:
+        """The options of a system that its method has otherwise.
+
+        >>> Loop("report", {}, "").options({"method": "safe", "options": {"max_steps": 2}})
+        'max_steps=2'
+        """
+        method = METHODS.get(system["method"])
+        defaults = option_values(options_type(method)()) if method else {}
+        changed = [f"{n}={value}" for n, value in system["options"].items() if defaults.get(n) != value]
+        return ", ".join(changed)
+
+    @property
+    def benchmarks(self) -> list[str]:
+        """Those that were asked, and their mean where there are several."""
+        benchmarks = list(self.results["comparison"]["benchmarks"])
+        return [*benchmarks, "average"] if len(benchmarks) > 1 else benchmarks
+
+    @property
+    def roles(self) -> list[str]:
+        """Every role that anybody plays."""
+        return list(dict.fromkeys(role for system in self.systems for role in system["players"]))
+
+    @property
+    def margins(self) -> list[tuple[Record, Record, list[Record | None]]]:
+        """How much better the model's systems are than others: both, and a test a measure.
+
+        Of the mean of the benchmarks.
+        """
+        tests: dict[tuple[str, str], dict[str, Record]] = {}
+        for test in self.results["comparison"]["differences"]:
+            if test["benchmark"] is None and self.is_own(test["first"]):
+                tests.setdefault((str(test["first"]), str(test["second"])), {})[test["metric"]] = test
+        pairs = ((next(iter(by_metric.values())), by_metric) for by_metric in tests.values())
+        return [(t["first"], t["second"], [by_metric.get(n) for n in METRICS]) for t, by_metric in pairs]
+
+    def is_own(self, system: Record) -> bool:
+        """Whether the model plays in a system."""
+        return any(map(self._names_it, system["players"].values()))
+
+    def played(self, player: str) -> str:
+        """A player as the card tells it."""
+        return f"this {self.kind}" if self._names_it(player) else player
+
+    def _names_it(self, player: object) -> bool:
+        mark = "+" if self.kind == "adapter" else ":"
+        return f"{mark}{self.weights}" in str(player)
+
+    def answering(self, system: Record) -> str:
+        """Who plays the role that answers."""
+        return self.played(str(system["players"][answering_role(system)]))
+
+    def title(self, system: Record) -> str:
+        """The name of a system's method."""
+        name = str(system["method"])
+        return METHODS[name].title if name in METHODS else name
+
+    def cell(self, system: Record, benchmark: str) -> str:
+        """Scores with half their 95% interval: EM, F1 and accuracy, from 0 to 1."""
+        scores = system["average"] if benchmark == "average" else system["benchmarks"].get(benchmark, {})
+        return " / ".join(_with_margin(scores.get(name)) for name in METRICS)
+
+    def failed(self, system: Record) -> int:
+        """Questions that a failed request ended, which count as wrong."""
+        return sum(scores["failed"] for scores in system["benchmarks"].values())
+
+
+def answering_role(system: Record) -> str:
+    """The role that answers in a system or a run."""
+    method = METHODS.get(system["method"])
+    return method.roles[0] if method else str(min(system["players"]))
+
+
+def _with_margin(estimate: Record | None) -> str:
+    if estimate is None:
+        return "-"
+    return f"{estimate['value']:.3f} ±{(estimate['high'] - estimate['low']) / 2:.3f}"
+
+
+def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: str) -> list[Loop]:
+    """The evaluations of a release, by the place of each, in which a model of a kind took part.
+
+    ``first`` is the place of the one that was made for it.
+    """
+    loops = [Loop(place, record, weights, place == first, kind) for place, record in results.items()]
+    return [loop for loop in loops if loop.own]
+
+
+def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
+    """The model's scores as `huggingface_hub.EvalResult`, one a benchmark and measure.
+
+    None of a system that was simulated or of which a question failed, and none with other evidence
+    than the samples': these are no scores on them. A setting that several evaluations have is told
+    once.
+    """
+    results: dict[str, Any] = {}
+    for loop in loops:
+        for system in () if loop.lacks else loop.own:
+            if not system["simulated"] and not loop.failed(system):
+                for result in _system_results(loop, system, version):
+                    key = f"{result.dataset_config} {result.metric_type} {result.metric_args}"
+                    results.setdefault(key, result)
+    return list(results.values())
+
+
+def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
+    from huggingface_hub import EvalResult
+
+    players = {role: line(loop.played(name)) for role, name in system["players"].items()}
+    how = {**players, "method": system["method"], **system["options"]}
+    judge = {"judge": line(loop.judge)}
+    for benchmark, scores in system["benchmarks"].items():
+        for metric, title in METRICS.items():
+            if scores[metric] is not None:
+                yield EvalResult(
+                    task_type="question-answering",
+                    task_name="Multi-hop question answering, step by step",
+                    dataset_type=names.VERIFIED,
+                    dataset_name=f"{names.VERIFIED}, {line(benchmark)}",
+                    dataset_config=f"{line(benchmark)}{names.EVAL}",
+                    dataset_split=names.TEST,
+                    dataset_revision=version,
+                    dataset_args={"questions": scores["questions"]},
+                    metric_type=metric,
+                    metric_name=title,
+                    metric_value=round(scores[metric]["value"], 4),
+                    metric_args={**how, **(judge if metric == "accuracy" else {})},
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """A verifier's measured quality beside baselines: parts of ``verifier_quality.json`` as they stand."""
+
+    steps: Record
+    """The rows: of which dataset, asked and answered how."""
+    bootstrap: Record
+    adapter: Record
+    baselines: Sequence[Record]
+    agreement: Sequence[tuple[str, Record]]
+    """Titles of baselines, and how far their labels are equal to the adapter's."""
+
+    @classmethod
+    def read(cls, record: Record) -> "Quality":
+        """Raise ``KeyError`` for a figure that is missing, ``UserError`` for figures that may not stand on a card.
+
+        Those are of a verifier that is no model, or with requests that failed.
+        """
+        adapter, *baselines = record["verifiers"]
+        if adapter["simulated"]:
+            raise UserError(f"{adapter['name']}: simulated results go on no model card")
+        if adapter["failed"]:
+            raise UserError(
+                f"{adapter['name']}: {adapter['failed']:,} requests failed; run evaluate_verifier again first"
+            )
+        titles = {baseline["role"]: title_of(baseline) for baseline in baselines}
+        pairs = [(titles[pair["b"]], pair) for pair in record["agreement"] if pair["a"] == adapter["role"]]
+        return cls(record["steps"], record["bootstrap"], adapter, baselines, pairs)
+
+    @property
+    def not_better(self) -> list[tuple[str, str, float]]:
+        """Each baseline and measure on which the adapter is not better: name, title, margin."""
+        return [
+            (title_of(baseline), MEASURES[name][1], margin)
+            for baseline in self.baselines
+            for name in _COMPARED
+            if (margin := self.margin(baseline, name)) is not None and margin <= 0
+        ]
+
+    def margin(self, baseline: Record, measure: str) -> float | None:
+        """How much the adapter has more than a baseline, None where one was not measured."""
+        ours, theirs = self.adapter["measures"][measure], baseline["measures"][measure]
+        return None if ours is None or theirs is None else ours - theirs
+
+    def eval_results(self, dataset: str, revision: str | None) -> list[Any]:
+        """The adapter's measures as `huggingface_hub.EvalResult`, one each; only what was measured."""
+        from huggingface_hub import EvalResult
+
+        return [
+            EvalResult(
+                task_type="text-classification",
+                task_name="Step verification",
+                dataset_type=dataset,
+                dataset_name=names.VERIFIER_STEPS,
+                dataset_config=names.STEPS,
+                dataset_split=self.steps["split"],
+                dataset_revision=revision,
+                dataset_args={name: self.adapter[name] for name in ("rows", "questions")},
+                metric_type=type_,
+                metric_name=name,
+                metric_value=round(value, 4),
+            )
+            for measure, (type_, name) in MEASURES.items()
+            if (value := self.adapter["measures"][measure]) is not None
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliberation:
+    """An evaluation of answers over a knowledge graph; ``place`` is its folder in the release."""
+
+    place: str
+    results: Record
+    weights: str = ""
+    """How its runs name the adapter of the card, if it has one."""
+
+    @property
+    def way(self) -> str:
+        """How it was asked, in words."""
+        held = self.results["settings"]["constrained"]
+        return "held to the paths of the graph" if held else "free to name any path"
+
+    @property
+    def hops(self) -> list[str]:
+        """The numbers of hops that questions have."""
+        return list(self.results["runs"][0]["by_hop"])
+
+    def is_own(self, run: Record) -> bool:
+        """Whether the adapter of the card proposes."""
+        return self.weights in run["players"]["proposer"]
+
+    @property
+    def own(self) -> Record:
+        """The run of the adapter."""
+        return next(run for run in self.results["runs"] if self.is_own(run))
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it tells anything of the adapter: nothing was simulated, and nothing failed."""
+        return not self.own["simulated"] and not self.own["failed"]
+
+    @property
+    def not_better(self) -> list[tuple[str, str, float]]:
+        """Where another run is as good or better: the run, hops, and the margin in Hits@1."""
+        rows = []
+        for run in self.results["runs"]:
+            for hop in self.hops if not self.is_own(run) else ():
+                margin = self.own["by_hop"][hop]["hits_at_1"] - run["by_hop"][hop]["hits_at_1"]
+                if margin <= 0:
+                    rows.append((names.marked(str(run["name"]), run["simulated"]), hop, margin))
+        return rows
+
+    def eval_results(self, dataset: str) -> list[Any]:
+        """The scores by hop as `huggingface_hub.EvalResult`; none of what was simulated or failed."""
+        from huggingface_hub import EvalResult
+
+        settings = self.results["settings"]
+        return [
+            EvalResult(
+                task_type="question-answering",
+                task_name="Question answering over a knowledge graph",
+                dataset_type=dataset,
+                dataset_name=dataset,
+                dataset_config=f"{hop}-hop",
+                dataset_split=settings["split"],
+                dataset_args={"questions": self.own["by_hop"][hop]["questions"], "held_out": settings["held_out"]},
+                metric_type=metric,
+                metric_name=f"{title}, {self.way}",
+                metric_value=round(self.own["by_hop"][hop][metric], 4),
+            )
+            for hop in (self.hops if self.is_result else ())
+            for metric, title in PATH_METRICS.items()
+        ]
+
+
+def read_deliberations(results: Mapping[str, Record], weights: str) -> list[Deliberation]:
+    """The evaluations by the folder of each; raises ``UserError`` for one of another adapter."""
+    evaluations = [Deliberation(place, record, weights) for place, record in results.items()]
+    for evaluation in evaluations:
+        if not any(map(evaluation.is_own, evaluation.results["runs"])):
+            raise UserError(f"{evaluation.place}: no run of it is of {weights}; evaluate the adapter that is there")
+    return evaluations
