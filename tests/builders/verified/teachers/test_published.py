@@ -30,8 +30,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.published import PublishedTeachers, known_lists
 from builders.verified.verification import verify
-from cards import verifier_steps
-from cards.datasets import CARDS
+from cards.datasets import CARDS, verifier_steps
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
 from safe_stepwise.store.codec import label_of, label_row
