@@ -26,7 +26,7 @@ from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question, Step, SupportingFact, Triple
 from scripts import build_verified
-from tests.growth import RATIO, growth, too_slow
+from tests.growth import POWER, exponent, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)
 BORN = Passage("Ana Vorr", ("Ana Vorr was born in Oru.",), True)
@@ -117,18 +117,13 @@ def pointed(count: int) -> Question:
 
 @pytest.mark.parametrize("make", [gold, bridge, aliases, pointed])
 def test_twice_as_many_take_no_more_than_their_pairs(make: Callable[[int], Question]) -> None:
-    small, large = make(PASSAGES // 2), make(PASSAGES)
-    assert growth(lambda: judged(small), lambda: judged(large)) < 2 * RATIO
+    assert exponent(lambda count: judged(make(count)), PASSAGES, bound=2.5) <= 2.5
 
 
 def test_a_split_of_many_groups_is_drawn_in_one_go() -> None:
     groups = [[str(n)] for n in range(40_000)]
     rows = dict.fromkeys((str(n) for n in range(40_000)), 2)
-
-    def drawn(count: int) -> Callable[[], list[int]]:
-        return lambda: held_out(groups[:count], rows, count + 1)
-
-    assert growth(drawn(20_000), drawn(40_000)) < RATIO
+    assert exponent(lambda count: held_out(groups[:count], rows, count + 1), 40_000) <= POWER
 
 
 def raw(**fields: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.said import Said, Stand
 from safe_stepwise.records import Passage, Triple, canonical_json
 from tests.benchmarks.bench_faithfulness import cases
-from tests.growth import RATIO, growth, too_slow
+from tests.growth import POWER, exponent, too_slow
 
 RULES: tuple[Rule, ...] = ("paper", "house")
 PATH = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana Vorr"))
@@ -121,7 +121,7 @@ def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
         told = (f"The director of Dune Rain is Ors Velt. {text}", text)
         judge_chain(KIN, Chain(told, text))
 
-    assert growth(lambda: judge(1000), lambda: judge(2000)) <= RATIO
+    assert exponent(judge, 2000) <= POWER
 
 
 def test_a_fact_of_many_paths_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
