@@ -1,15 +1,14 @@
 """A card's page: a template filled, values that can't break it, the YAML header on top."""
 
-import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
-
+from safe_stepwise.store import pages
 from safe_stepwise.store.documents import parse_yaml
-from safe_stepwise.store.names import marked
+from safe_stepwise.store.pages import cell as cell
+from safe_stepwise.store.pages import line as line
 
 Record = Mapping[str, Any]
 """What a JSON file of a run says."""
@@ -17,51 +16,17 @@ WORDS: Mapping[str, Mapping[str, str]] = parse_yaml(Path(__file__).with_name("wo
 """What cards say of the names in records; ``words`` in templates."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLAIN = frozenset(" .,;:?!'\"/-")
-_ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
 def fill(template: str, **values: Any) -> str:
-    """The text of a template; raises ``KeyError`` for a figure that it lacks."""
-    try:
-        body = _environment().get_template(template).render(**values)
-    except UndefinedError as error:
-        raise KeyError(str(error)) from error
-    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
-    return f"{body.rstrip()}\n"
-
-
-@functools.cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # Markdown, where `cell` does the escaping
-    )
-    environment.globals["words"] = WORDS
-    environment.filters |= {"cell": cell, "marked": marked, "shown": shown}
-    environment.filters["decimal"] = lambda value: "-" if value is None else f"{+value:.3f}"
-    environment.filters["percent"] = lambda value: "-" if value is None else f"{100 * value:.1f}%"
-    # The plus has what is undefined say its name.
-    environment.filters["number"] = lambda value, form=",": f"{+value:{form}}"
-    return environment
+    """The text of a card's template; raises ``KeyError`` for a figure that it lacks."""
+    return pages.fill(_TEMPLATES, template, **values)
 
 
 def headed(data: Any, body: str) -> str:
     """A README: one of `huggingface_hub`'s ``CardData`` as YAML, then the body."""
     return f"---\n{data.to_yaml().rstrip()}\n---\n\n{body}"
-
-
-def cell(value: object) -> str:
-    r"""A value that cannot break a Markdown table (nor, unlike its source, carry markup).
-
-    >>> cell("a|b\nc <i> [d](e)")
-    'a\\|b c &lt;i> \\[d\\](e)'
-    """
-    return "".join(_ESCAPED.get(c, c) for c in line(value))
 
 
 def shown(text: str) -> str:
@@ -73,14 +38,13 @@ def shown(text: str) -> str:
     return "".join(c if c.isalnum() or c in _PLAIN else f"&#{ord(c)};" for c in text)
 
 
-def line(value: object) -> str:
-    r"""A value on one line, without control characters.
-
-    >>> line("a\n---\n\x1bb")
-    'a --- b'
-    """
-    text = " ".join(str(value).split())
-    return "".join(c for c in text if c.isprintable())
+_environment = pages.environment((_TEMPLATES,))
+_environment.globals["words"] = WORDS
+_environment.filters |= {
+    "shown": shown,
+    "decimal": lambda value: "-" if value is None else f"{+value:.3f}",
+    "percent": lambda value: "-" if value is None else f"{100 * value:.1f}%",
+}
 
 
 def hub_id(name: object) -> str | None:

@@ -11,11 +11,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.pages import environment
 
 _SHARED = Path(__file__).parent / "templates"
 # All of these are mere spelling in JSON; raw, the first three can end or change a script element.
@@ -30,16 +30,17 @@ def page(templates: Path, name: str, scripts: Sequence[str], data: object) -> st
     style = "\n".join((f / "style.css").read_text(encoding="utf-8") for f in (_SHARED, templates))
     files = (_SHARED / "dom.js", *(templates / f"{name}.js" for name in scripts))
     script = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    environment = Environment(
-        loader=FileSystemLoader((templates, _SHARED)), undefined=StrictUndefined, autoescape=True
-    )
-    return environment.get_template("page.html.jinja").render(
-        name=name,
-        style=Markup(style),
-        style_hash=_hash(style),
-        script=Markup(script),
-        script_hash=_hash(script),
-        data=Markup(embedded(data)),
+    return (
+        environment((templates, _SHARED), is_html=True)
+        .get_template("page.html.jinja")
+        .render(
+            name=name,
+            style=Markup(style),
+            style_hash=_hash(style),
+            script=Markup(script),
+            script_hash=_hash(script),
+            data=Markup(embedded(data)),
+        )
     )
 
 

@@ -91,11 +91,46 @@ def shown(value: Any, form: Callable[[Any], object] = as_is, missing: str = NOTH
 
 @dataclass(frozen=True)
 class Column(Generic[R]):
-    """One column of a table whose rows are of type ``R``."""
+    """One column of a table whose rows are of type ``R``: on pages if it has a title, in CSV if it has a key."""
 
     title: str
     value: Callable[[R], Any]
     form: Callable[[Any], object] = as_is
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet(Generic[R]):
+    """A table with its rows, for a page and for CSV.
+
+    >>> columns = (Column("model", lambda row: row[0], key="model"), Column("EM", lambda row: row[1], percent, "em"))
+    >>> sheet = Sheet(columns, [("4B", 0.5), ("8B", None)])
+    >>> print(sheet.markdown)
+    | model | EM |
+    | --- | ---: |
+    | 4B | 50.0 |
+    | 8B | – |
+    >>> sheet.csv
+    b'model,em\\n4B,50.0\\n8B,\\n'
+    """
+
+    columns: Sequence[Column[R]]
+    rows: Sequence[R]
+
+    @property
+    def markdown(self) -> str:
+        return markdown(self.table)
+
+    @property
+    def table(self) -> Table:
+        return table_of((column for column in self.columns if column.title), self.rows)
+
+    @property
+    def csv(self) -> bytes:
+        """Counts stand without their thousands apart; truth as other languages write it."""
+        columns = [column for column in self.columns if column.key]
+        cells = [[_for_machines(column.value(row), column.form) for column in columns] for row in self.rows]
+        return csv_bytes([[column.key for column in columns], *cells])
 
 
 def table_of(columns: Iterable[Column[R]], rows: Iterable[R], missing: str = NOTHING) -> Table:
@@ -108,6 +143,12 @@ def table_of(columns: Iterable[Column[R]], rows: Iterable[R], missing: str = NOT
     columns = list(columns)
     cells = [[shown(column.value(row), column.form, missing) for column in columns] for row in rows]
     return [[column.title for column in columns], *cells]
+
+
+def _for_machines(value: Any, form: Callable[[Any], object]) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return shown(value, as_is if form is count else form, "")
 
 
 def markdown(table: Table) -> str:
