@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
 def built(kb: Path, questions: Path, output: Path) -> Path:
     """The set of weakly labelled paths."""
     sources = (str(questions),)
-    plan = PathsBuild(BENCHMARK, sources, "train", output, kb=kb, workers=cores())
+    plan = PathsBuild(BENCHMARK, sources, "train", output=output, kb=kb, workers=cores())
     print(summary(plan, build(plan, card)), flush=True)
     return output / paths_set(BENCHMARK)
 

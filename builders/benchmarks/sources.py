@@ -50,6 +50,23 @@ class Chunk:
     rows: tuple[RawRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class InputSource:
+    """A source as records name it: file name, ``hub-id@rev`` or the spec of made-up rows.
+
+    ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
+    """
+
+    name: str
+    digest: str
+    synthetic: bool = False
+
+    @classmethod
+    def of(cls, source: str, synthetic: bool = False) -> "InputSource":
+        """The record of a file or Hub dataset; ``UserError`` for one that can't be read."""
+        return cls(Path(source).name if Path(source).exists() else source, digest(source), synthetic)
+
+
 def canonical_split(name: str) -> str:
     """``train``, ``validation`` or ``test``; raises UserError for any other name.
 

@@ -49,6 +49,7 @@ from safe_stepwise.store.names import (
 
 LIBRARIES = ("matplotlib", "scikit-learn")
 """Those of the card's pictures and of the probes."""
+DATASET = publishing.Dataset(VERIFIER_STEPS, STEPS_RECORD, config_features, REFUSED)
 
 
 def build(
@@ -77,29 +78,24 @@ def build(
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
     found = Found()
 
-    def done() -> str:
-        return f"{found.standing.done} questions done"
-
-    with publishing.building(plan.output, (VERIFIER_STEPS,), plan.version, plan.work, done):
+    def make_rows(folder: Path) -> tuple[StepStatistics, bytes]:
         _check_kind(plan)
-        try:
-            maker.check()
-            if rewriter is not None:
-                rewriter.check()
-            make(plan, verified, maker, found)
-            release = publishing.new_release(plan.work)
-            statistics = _write(plan, verified, maker, found, release / "data", rewriter)
-            dataset, record = plan.output / VERIFIER_STEPS, (STEPS_RECORD, statistics)
-            lines = (REFUSED, (plan.work / REFUSED).read_bytes())
-            publishing.publish(plan.work, dataset, record, card, config_features, lines)
-            publishing.forget(plan.work)
-            for concern in concerns(statistics):
-                warn(concern)
-            return statistics
-        finally:
-            maker.close()
-            if rewriter is not None:
-                rewriter.close()
+        maker.check()
+        if rewriter is not None:
+            rewriter.check()
+        make(plan, verified, maker, found)
+        statistics = _write(plan, verified, maker, found, folder, rewriter)
+        return statistics, (plan.work / REFUSED).read_bytes()
+
+    try:
+        statistics = DATASET.build(plan, card, lambda: f"{found.standing.done} questions done", make_rows)
+    finally:
+        maker.close()
+        if rewriter is not None:
+            rewriter.close()
+    for concern in concerns(statistics):
+        warn(concern)
+    return statistics
 
 
 def _labelled_otherwise(verified: VerifiedSet) -> list[str]:

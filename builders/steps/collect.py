@@ -16,12 +16,13 @@ from builders.steps.first import First
 from builders.steps.questions import VerifiedSet, near_evaluation, question_key, rows, splits_of
 from builders.steps.refined import read_refined
 from builders.steps.rows import Refused, StepRow
-from builders.work.executors import Executor, Standing, results
+from builders.work.executors import Standing, results
+from builders.work.plans import Plan
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.names import REFUSED, REQUEST_FAILED, WORK
+from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
@@ -32,20 +33,16 @@ LEAST_POOL = 200
 
 
 @dataclass(frozen=True, slots=True)
-class StepsBuild:
+class StepsBuild(Plan):
     """What to build. ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
 
     verified: Path
-    output: Path
     composition: Composition
     benchmarks: tuple[str, ...] = ()
     """All that are there, if none is named."""
     test_share: float = 0.1
     test_split: str | None = None
     """The benchmarks' split whose questions make up test, in the place of a share."""
-    version: str = "v0.1.0"
-    seed: int = 0
-    workers: int = 1
     tokenizer: str | None = None
     max_length: int = MAX_LENGTH
     prompt_set: PromptSet = PAPER
@@ -60,9 +57,9 @@ class StepsBuild:
     """Another build, whose rows are to be made anew (an ablation: SAFE v2, Table 6)."""
 
     @property
-    def work(self) -> Path:
-        """Where unfinished work lies."""
-        return self.output / WORK / "verifier-steps"
+    def work_name(self) -> str:
+        """The folder of unfinished work."""
+        return "verifier-steps"
 
 
 @dataclass(slots=True)
@@ -95,8 +92,8 @@ def make(plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found) ->
     found.refined = Counter(row.family for rows in refined.values() for row in rows)
     jobs = functools.partial(chunks_of, plan, verified, maker, refined)
     work = Work(jobs, maker, plan.work, "verifier steps", "question")
-    total, executor = functools.partial(_total, plan, verified), Executor(workers=plan.workers)
-    made = results(work, executor, total, found.standing)
+    total = functools.partial(_total, plan, verified)
+    made = results(work, plan, total, found.standing)
     known: set[str] = set()
     with (plan.work / REFUSED).open("wb") as lines, closing(made):
         for chunk, shard in made:

@@ -1,54 +1,46 @@
 """From a benchmark's rows to the two release folders: verified benchmarks and noise labels.
 
-Everything is prepared in ``OUTPUT/.work/BENCHMARK-SPLIT`` and swapped in when complete. Builds
-accumulate: a build replaces its own benchmark and split and keeps the rest.
+Everything is prepared in ``OUTPUT/.work/BENCHMARK-SPLIT`` and swapped in when complete. Builds accumulate: a build
+replaces its own benchmark and split and keeps the rest, of the datasets and of the files of what is in no split.
 """
 
 import functools
+import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.benchmarks import BENCHMARKS
-from builders.verified import features, left_out
+from builders.benchmarks.sources import InputSource
+from builders.verified import features
 from builders.verified.chunks import code_of
-from builders.verified.collect import Build, Collected, collect, source_of
+from builders.verified.collect import Build, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample, rendered
-from builders.verified.statistics import TRUTH, InputSource, Kind, Known, SampleCounts, Statistics, libraries
+from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics
 from builders.verified.tally import Tally
 from builders.verified.teachers.published import lists_of
 from builders.work import publishing
-from builders.work.parquet import SplitFiles, SplitWriter
-from builders.work.shards import read_shard
+from builders.work.collect import Collected
+from builders.work.parquet import DatasetWriter, Files
+from builders.work.plans import libraries
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.agreement import Seen, agreement_of
+from safe_stepwise.store import names
+from safe_stepwise.store.agreement import agreement_of
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
-from safe_stepwise.store.names import (
-    EVAL,
-    INPUT,
-    LABELED,
-    NOISE_LABELS,
-    README,
-    STATISTICS,
-    TEST,
-    VALIDATION,
-    VERIFIED,
-)
+from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
+from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.published import read_published
+from safe_stepwise.store.shapes import shaped
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
-
-_Files = dict[str, dict[str, SplitFiles]]
-"""By dataset and config."""
 
 Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 """README text of a dataset, from the statistics of its builds and its ``dataset_info`` entries."""
@@ -57,47 +49,46 @@ Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     """Build both release folders (again, if they are there) for one benchmark and split.
 
-    ``cards`` makes the README of each of `VERIFIED` and `NOISE_LABELS`. Killed at any instant,
-    the same call resumes, and ends in the same bytes.
+    ``cards`` makes the README of each of `VERIFIED` and `NOISE_LABELS`. Killed at any instant, the same call resumes,
+    and ends in the same bytes.
 
-    Raises ``UserError`` for what the user can mend: output folder, source, rows (unless
-    ``keep_rejects``), a full disk.
+    Raises ``UserError`` for what the user can mend: output folder, source, rows (unless ``keep_rejects``), a full
+    disk.
     """
-    done = Collected()
-
-    def verified() -> str:
-        return f"{done.standing.done} rows verified"
-
-    with publishing.building(plan.output, DATASETS, plan.version, plan.work, verified, Statistics):
-        kept = left_out.of_others(plan)
-        source = source_of(plan)
-        lists = lists_of(plan.teacher)
+    collected = Collected()
+    with publishing.building(plan, DATASETS, lambda: f"{collected.standing.done} rows verified", Statistics):
+        kept = {name: _lines_of_others(plan, name) for name in (REJECTS, UNMATCHED)}
+        source, lists = source_of(plan), lists_of(plan.teacher)
         tally = Tally(None if plan.published is None else read_published(plan.published), lists)
-        collect(plan, done)
+        collect(plan, collected)
         release = publishing.new_release(plan.work)
-        statistics = _statistics(plan, source, done, tally, *_write(plan, done, release, tally))
-        _refuse_unjudged(plan, done, statistics)
+        files, sample = _write(plan, collected, release, tally)
+        statistics = _statistics(plan, source, collected, tally, files, sample)
+        _refuse_unjudged(plan, collected, statistics)
         _refuse_unnamed(plan, statistics)
         for name in DATASETS:
             _merge(plan, release / name, statistics, cards[name])
         for name in DATASETS:
             publishing.swap_in(release / name / "merged", plan.output / name)
-        left_out.publish(plan, kept, lists, tally)
-        _forget(plan, release)
+        new = {REJECTS: [(plan.work / REJECTS).read_bytes()], UNMATCHED: _unmatched(plan, tally)}
+        for name, lines in new.items():
+            publishing.publish_lines(plan.output / name, b"".join([*kept[name], *lines]))
+        shutil.rmtree(release)
+        if not plan.keep_work:
+            publishing.forget(plan.work)
     return statistics
 
 
-def _refuse_unjudged(plan: Build, done: Collected, statistics: Statistics) -> None:
+def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) -> None:
     """Raise ``UserError`` if a model judged nothing; its replies stay, and so what failed is owed.
 
     Replies that can't be read are no work to keep: another cache is to be asked for others.
     """
-    if not done.replies or statistics.unparsed < statistics.rows - statistics.rejected:
+    if not collected.replies or statistics.unparsed < statistics.rows - statistics.rejected:
         return
-    shards = (read_shard(path) for path, _ in done.finished)
-    *_, last = (reason for shard in shards for reason in shard.column("explanation").to_pylist())
+    *_, last = (reason for table in collected.tables() for reason in table.column("explanation").to_pylist())
     mend = "mend that and run the same command again: only what failed is asked"
-    if not done.replies["failed"]:
+    if not collected.replies["failed"]:
         shutil.rmtree(plan.work)
         mend = "to have it asked again, run with another --cache (or try another model)"
     raise UserError(
@@ -117,54 +108,35 @@ def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
     )
 
 
-def _forget(plan: Build, release: Path) -> None:
-    """Everything is in place: what it was made of can go."""
-    shutil.rmtree(release)
-    if not plan.keep_work:
-        publishing.forget(plan.work)
-
-
-def _write(plan: Build, done: Collected, release: Path, tally: Tally) -> tuple[_Files, SampleCounts | None]:
+def _write(
+    plan: Build, collected: Collected, release: Path, tally: Tally
+) -> tuple[dict[str, Files], SampleCounts | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows.
 
     Returns them, and what came of the sample.
     """
-    name = plan.benchmark
+    name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
     sample = EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
-    writers = {
-        (dataset, config): SplitWriter(release / dataset / "new" / config, split, _features(dataset, config))
+    verified, labels = (
+        DatasetWriter(release / dataset / "new", _splits(plan, dataset).items(), functools.partial(_features, dataset))
         for dataset in DATASETS
-        for config, split in _splits(plan, dataset).items()
-    }
-    for path, dropped in done.finished:
-        table = _without(read_shard(path), dropped)
+    )
+    for table in collected.tables():
         numbers = table.column("noise_type")
-        types = [NOISE_TYPES[number] for number in numbers.to_pylist()]
-        tally.add(table, types)
-        verified = table.filter(pc.equal(numbers, NOISE_TYPES.index("none")))
-        writers[VERIFIED, name].add(verified)
-        writers[VERIFIED, name + LABELED].add(table)
-        writers[NOISE_LABELS, name].add(table)
-        if plan.split == VALIDATION:
-            sample.offer(verified)
-    if plan.split == VALIDATION:
-        schema = features.evaluation_features().arrow_schema
-        rows = [{**row, INPUT: rendered(row)} for row in sample.rows()]
-        writers[VERIFIED, name + EVAL].add(pa.Table.from_pylist(rows, schema=schema))
-    files: _Files = {dataset: {} for dataset in DATASETS}
-    for (dataset, config), writer in writers.items():
-        files[dataset][config] = writer.close()
-    if plan.split != VALIDATION:
+        tally.add(table, [NOISE_TYPES[number] for number in numbers.to_pylist()])
+        sound = table.filter(pc.equal(numbers, NOISE_TYPES.index(NONE)))
+        verified.add(name, split, sound)
+        verified.add(name + LABELED, split, table)
+        labels.add(name, split, table)
+        if is_sampled:
+            sample.offer(sound)
+    if is_sampled:
+        verified.add(name + EVAL, TEST, [{**row, names.INPUT: rendered(row)} for row in sample.rows()])
+    files = {VERIFIED: verified.close(), NOISE_LABELS: labels.close()}
+    if not is_sampled:
         return files, None
-    drawn = files[VERIFIED][name + EVAL].rows
-    counts = SampleCounts(plan.evaluation_size, drawn, sample.left_out, plan.evaluation_passages)
-    return files, counts
-
-
-def _known(plan: Build, seen: Mapping[Seen, int]) -> Known | None:
-    if plan.published is not None:
-        return Known(plan.published.name, sha256_of(plan.published), agreement_of(seen))
-    return Known(TRUTH, "", agreement_of(seen)) if seen else None
+    drawn = files[VERIFIED][name + EVAL][TEST].rows
+    return files, SampleCounts(plan.evaluation_size, drawn, sample.left_out, plan.evaluation_passages)
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
@@ -185,13 +157,23 @@ def _features(dataset: str, config: str) -> Any:
 
 
 def _statistics(
-    plan: Build, source: InputSource, done: Collected, tally: Tally, files: _Files, evaluation: SampleCounts | None
+    plan: Build,
+    source: InputSource,
+    collected: Collected,
+    tally: Tally,
+    files: Mapping[str, Files],
+    evaluation: SampleCounts | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
     for (kind, type_), number in tally.rows.items():
         types[type_] += number
         kinds[kind] += number
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
+    known = None
+    if plan.published is not None:
+        known = Known(plan.published.name, sha256_of(plan.published), agreement_of(tally.seen))
+    elif tally.seen:
+        known = Known(TRUTH, "", agreement_of(tally.seen))
     benchmark = BENCHMARKS[plan.benchmark]
     return Statistics(
         version=plan.version,
@@ -201,34 +183,30 @@ def _statistics(
         limit=plan.limit,
         teacher=plan.teacher.name,
         simulated=plan.teacher.simulated,
-        replies=dict(sorted(done.replies.items())),
+        replies=dict(sorted(collected.replies.items())),
         seed=plan.seed,
-        rows=done.standing.done,
+        rows=collected.standing.done,
         verified=types.pop(NONE, 0),
         unparsed=types.pop(UNPARSED, 0),
         unverifiable={type_: types[type_] for type_ in NOISE_TYPES if types[type_]},
-        rejected=done.standing.failed,
+        rejected=collected.standing.failed,
         kinds={kind: Kind(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
         evaluation=evaluation,
-        files=files,
+        files={
+            name: {config: part for config, parts in made.items() for part in parts.values()}
+            for name, made in files.items()
+        },
         license=benchmark.LICENSE,
         homepage=benchmark.HOMEPAGE,
         citation=benchmark.CITATION,
         caveat=benchmark.CAVEAT,
         min_confidence=plan.min_confidence,
-        known=_known(plan, tally.seen),
+        known=known,
         libraries=libraries(),
         code_sha256=code_of(plan.benchmark, plan.teacher.name),
         listed=tally.listed,
         examples=tally.examples,
     )
-
-
-def _without(table: pa.Table, dropped: frozenset[int]) -> pa.Table:
-    if not dropped:
-        return table
-    kept = [index not in dropped for index in table.column("index").to_pylist()]
-    return table.filter(pa.array(kept, pa.bool_()))
 
 
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:
@@ -244,10 +222,39 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
         new.rename(target)
     publishing.complete(
         merged,
-        f"{STATISTICS}/{plan.benchmark}-{plan.split}.json",
+        f"{names.STATISTICS}/{plan.benchmark}-{plan.split}.json",
         # Noise labels are published without the questions.
         statistics if name == VERIFIED else replace(statistics, examples=()),
-        lambda builds, info: {README: card(builds, info).encode()},
+        lambda builds, info: {names.README: card(builds, info).encode()},
         lambda build: {config: [files] for config, files in build["files"][name].items()},
         functools.partial(_features, name),
     )
+
+
+def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
+    """The entries of lists that no row has, as lines."""
+    for questions in tally.lists:
+        for text in tally.unmatched(questions):
+            place = {"benchmark": plan.benchmark, "split": plan.split, "list": questions.name}
+            line = json.dumps({**place, "question": text}, ensure_ascii=False)
+            yield f"{line}\n".encode("utf-8", "backslashreplace")
+
+
+def _lines_of_others(plan: Build, name: str) -> list[bytes]:
+    """The lines of a file beside the datasets that are not of this benchmark and split, which stay.
+
+    Raises ``UserError`` for a line that does not say what it is of.
+    """
+    file, kept = plan.output / name, []
+    lines = file.read_bytes().split(b"\n") if file.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line and number == len(lines):
+            break
+        try:
+            row = shaped(parse_json(line), Mapping[str, Any])
+            is_ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
+        except (ValueError, KeyError) as error:
+            raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None
+        if not is_ours:
+            kept.append(line + b"\n")
+    return kept

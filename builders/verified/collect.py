@@ -1,50 +1,37 @@
 """The first half of a build: from the source's rows to verified shards and rejects."""
 
 import functools
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from builders.benchmarks import sources
+from builders.benchmarks.sources import InputSource
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
-from builders.verified.chunks import CHUNK_ROWS, Chunk, Synthetic, shard_schema
+from builders.verified.chunks import CHUNK_ROWS, Chunk, shard_schema
 from builders.verified.evaluation_sample import PASSAGES
-from builders.verified.statistics import InputSource
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
-from builders.work import collecting
-from builders.work.executors import Executor, Slurm
+from builders.work import collect as work
+from builders.work.plans import Plan
 from builders.work.ranks import Work
 from builders.work.rejects import Rejecting
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-from safe_stepwise.store.names import WORK
 
 EVALUATION_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
-    """What to build. ``source`` is a file, ``hub-id@rev``, or a synthetic benchmark's spec."""
+class Build(Plan):
+    """What to verify. ``source`` is a file, ``hub-id@rev``, or a synthetic benchmark's spec."""
 
     benchmark: str
     source: str
     split: str
-    output: Path
     teacher: Teachers
-    version: str = "v0.1.0"
-    seed: int = 0
-    limit: int | None = None
-    workers: int = 1
-    engine: str = "local"
-    """One of ``executors.EXECUTORS``."""
-    ranks: int | None = None
-    """Parts of the work, for the other engines; as many as workers if not said."""
-    slurm: Slurm = field(default_factory=Slurm)
-    keep_rejects: bool = False
     evaluation_size: int = EVALUATION_SIZE
     evaluation_passages: int = PASSAGES
     """Of each question of the sample: less for a world of short questions."""
@@ -54,35 +41,26 @@ class Build:
     """Noise of which the teacher is less sure is not counted."""
     published: Path | None = None
     """Labels to score ours against; they are never looked up to label."""
-    keep_work: bool = False
-    """Leave the shards after success too, for a caller with more builds to do."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min_confidence <= 1:
-            raise UserError(f"min_confidence {self.min_confidence}: has to lie between 0 and 1")
-        if self.min_confidence and isinstance(self.teacher, LLMTeachers):
+        least, teacher = self.min_confidence, self.teacher
+        if not 0 <= least <= 1:
+            raise UserError(f"min_confidence {least}: has to lie between 0 and 1")
+        if least and isinstance(teacher, LLMTeachers):
             raise UserError(
-                f"min_confidence {self.min_confidence}: {self.teacher.spec} says no confidence, so "
+                f"min_confidence {least}: {teacher.spec} says no confidence, so "
                 "it would change nothing; leave it out, or label by annotations"
             )
-        if self.min_confidence and isinstance(self.teacher, PublishedTeachers):
+        if least and isinstance(teacher, PublishedTeachers):
             raise UserError(
-                f"min_confidence {self.min_confidence}: it would overrule the published labels of "
-                f"{self.teacher.name}; leave it out, or label by annotations"
+                f"min_confidence {least}: it would overrule the published labels of "
+                f"{teacher.name}; leave it out, or label by annotations"
             )
 
     @property
-    def work(self) -> Path:
-        """Where unfinished work lies."""
-        return self.output / WORK / f"{self.benchmark}-{self.split}"
-
-
-@dataclass(slots=True)
-class Collected(collecting.Collected):
-    """The shards of a build, and what its teacher replied."""
-
-    replies: Counter[str] = field(default_factory=Counter)
-    """By class."""
+    def work_name(self) -> str:
+        """The folder of unfinished work."""
+        return f"{self.benchmark}-{self.split}"
 
 
 def spec_of(benchmark: str, source: str) -> Spec | None:
@@ -101,8 +79,7 @@ def source_of(plan: Build) -> InputSource:
     if spec is not None:
         source = InputSource(plan.source, identity(spec), synthetic=True)
     else:
-        name = Path(plan.source).name if Path(plan.source).exists() else plan.source
-        source = InputSource(name, sources.digest(plan.source), plan.benchmark == "synthetic")
+        source = InputSource.of(plan.source, plan.benchmark == "synthetic")
     if plan.sha256 not in (None, source.digest):
         raise UserError(
             f"{plan.source}: its digest is {source.digest}, expected {plan.sha256}; "
@@ -114,26 +91,19 @@ def source_of(plan: Build) -> InputSource:
 def jobs(plan: Build) -> Iterator[Chunk]:
     """The rows of a build's source, chunk by chunk."""
     schema = shard_schema(features.labeled_features().arrow_schema)
-    folder = plan.work / "shards"
-    for start, rows in _parts(plan):
-        yield Chunk(
-            *(plan.benchmark, plan.split, start, rows, plan.teacher, schema, folder),
-            min_confidence=plan.min_confidence,
-        )
-
-
-def _parts(plan: Build) -> Iterator[tuple[int, tuple[sources.RawRow, ...] | Synthetic]]:
+    head, folder = (plan.benchmark, plan.split), plan.work / "shards"
+    how = (plan.teacher, schema, plan.min_confidence)
     spec = spec_of(plan.benchmark, plan.source)
     if spec is None:
-        for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield chunk.start, chunk.rows
+        for part in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
+            yield Chunk(*head, part.start, part.rows, folder, *how)
         return
-    total = _made(plan, spec)
+    total = _generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
-        yield start, Synthetic(spec, min(CHUNK_ROWS, total - start))
+        yield Chunk(*head, start, (), folder, *how, spec, min(CHUNK_ROWS, total - start))
 
 
-def _made(plan: Build, spec: Spec) -> int:
+def _generated(plan: Build, spec: Spec) -> int:
     return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
@@ -147,17 +117,12 @@ def _total(plan: Build) -> int | None:
     return sum(chunk.size for chunk in jobs(plan))
 
 
-def collect(plan: Build, done: Collected) -> None:
-    """Run all chunks; fills ``done`` as it goes, and ``rejects.jsonl`` in the work folder."""
-    (plan.work / "shards").mkdir(parents=True, exist_ok=True)
+def collect(plan: Build, collected: work.Collected) -> None:
+    """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
     rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
-    work = Work(
-        functools.partial(jobs, plan), plan.teacher, plan.work, f"{plan.benchmark} {plan.split}", check=rejecting.check
-    )
-    executor = Executor(plan.engine, plan.workers, plan.ranks or plan.workers, plan.slurm)
-    total = functools.partial(_total, plan)
-    for found in collecting.collected(work, executor, total, rejecting, plan.source, done):
-        done.replies.update(found.replies)
+    title = f"{plan.benchmark} {plan.split}"
+    chunks = Work(functools.partial(jobs, plan), plan.teacher, plan.work, title, check=rejecting.check)
+    work.collect(chunks, plan, functools.partial(_total, plan), rejecting, plan.source, collected)
 
 
 def questions(plan: Build) -> Iterator[Question]:
@@ -169,4 +134,4 @@ def questions(plan: Build) -> Iterator[Question]:
 def count(plan: Build) -> int:
     """How many `questions` there are; none is made up to be counted."""
     spec = spec_of(plan.benchmark, plan.source)
-    return sum(1 for _ in questions(plan)) if spec is None else _made(plan, spec)
+    return sum(1 for _ in questions(plan)) if spec is None else _generated(plan, spec)

@@ -2,27 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version as installed_version
 
-import safe_stepwise
+from builders.benchmarks.sources import InputSource
 from builders.verified.evaluation_sample import PASSAGES
-from builders.work.parquet import SplitFiles
+from builders.work.plans import BuildRecord
 from safe_stepwise.records import NoiseType
 from safe_stepwise.store.agreement import Agreement
 
 TRUTH = "truth"
-
-
-@dataclass(frozen=True, slots=True)
-class InputSource:
-    """Where rows came from: file name, ``hub-id@rev`` or spec.
-
-    ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
-    """
-
-    name: str
-    digest: str
-    synthetic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +83,18 @@ class Example:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What one build read and found; ``rows`` counts everything that was read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics(BuildRecord):
+    """What one build read and found; ``rows`` counts everything that was read."""
 
-    ``files`` holds, for each dataset and config, the split as written.
-    """
-
-    version: str
     benchmark: str
     split: str
     source: InputSource
-    limit: int | None
     teacher: str
     simulated: bool
     """Whether a script or annotations stood in for a model."""
     replies: Mapping[str, int]
     """Replies of a model by how they could be read."""
-    seed: int
     rows: int
     verified: int
     unverifiable: Mapping[str, int]
@@ -121,12 +102,9 @@ class Statistics:
     rejected: int
     kinds: Mapping[str, Kind]
     evaluation: SampleCounts | None
-    files: Mapping[str, Mapping[str, SplitFiles]]
     license: str
     homepage: str
     citation: str
-    libraries: Mapping[str, str]
-    code_sha256: str
     caveat: str = ""
     """Builds of before have none; nor what follows."""
     min_confidence: float = 0.0
@@ -141,10 +119,3 @@ class Statistics:
         parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
         if parts != self.rows:
             raise AssertionError(f"{self.rows} rows in, {parts} accounted for")
-
-
-def libraries() -> dict[str, str]:
-    """Versions of what decides on the bytes and the labels."""
-    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex")
-    installed = {package: installed_version(package) for package in packages}
-    return {"safe-stepwise": safe_stepwise.__version__, **installed}

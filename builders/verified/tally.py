@@ -31,7 +31,7 @@ class Tally:
         self._published = published
         self._least: dict[str, list[tuple[bytes, Example]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
-        self._lists, self._index = lists, Index(lists)
+        self.lists, self._index = lists, Index(lists)
         self._exact, self._plain, self._named = set[str](), set[str](), Counter[str]()
         self._loosely = self._pathless = 0
 
@@ -40,7 +40,7 @@ class Tally:
         self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
         self.seen.update(_seen(table, types, self._published))
         self._keep_examples(table, types)
-        if self._lists:
+        if self.lists:
             for question in table.column("question").to_pylist():
                 self._look_up(question)
             lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
@@ -60,11 +60,11 @@ class Tally:
     @property
     def listed(self) -> Listed | None:
         """What came of the lists; None if there are none."""
-        if not self._lists:
+        if not self.lists:
             return None
         shared = sum(rows > 1 for rows in self._named.values())
         return Listed(
-            lists=tuple(map(self._use, self._lists)),
+            lists=tuple(map(self._use, self.lists)),
             rows=self._named.total(),
             loosely=self._loosely,
             shared=shared,

@@ -9,10 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from builders.work.plans import Plan, Slurm
 from builders.work.processes import wait_for
 from builders.work.ranks import J, Survey, Work, first_failure, new_attempt, python_path, rank_of, survey
 from builders.work.shards import Shard, process, stored
@@ -21,32 +22,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.progress import counts, telling
 
-EXECUTORS = ("local", "datatrove-local", "slurm", "ray")
-
-
-@dataclass(frozen=True, slots=True)
-class Slurm:
-    """Where and how long; any other option is an environment variable, say ``SBATCH_ACCOUNT``."""
-
-    partition: str | None = None
-    time: str = "24:00:00"
-
 
 class Submitted(Exception):
     """Work was handed to a scheduler, and there is nothing to gather yet: what to tell the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Executor:
-    """One of `EXECUTORS`, how many processes of this machine it has, how many ranks share the work.
-
-    How many ranks a cluster runs at once is its own affair.
-    """
-
-    name: str = "local"
-    workers: int = 1
-    ranks: int = 1
-    slurm: Slurm = field(default_factory=Slurm)
 
 
 @dataclass(slots=True)
@@ -61,69 +39,67 @@ class Standing:
 
 
 def results(
-    work: Work[J], executor: Executor, rows: Callable[[], int | None], standing: Standing
+    work: Work[J], plan: Plan, rows: Callable[[], int | None], standing: Standing
 ) -> Generator[tuple[J, Shard[Any]], None, None]:
     """Each chunk with its shard, in order; a progress bar tells how it stands.
 
-    ``rows`` counts those of the input, where that can be told beforehand. ``standing`` counts as
-    the results are drawn, but for what has failed, which its owner counts.
+    ``rows`` counts those of the input, where that can be told beforehand. ``standing`` counts as the results are
+    drawn, but for what has failed, which its owner counts.
 
-    Raises ``UserError`` and ``OSError`` of any rank as its own, ``RankError`` for any other error
-    in one, and ``Submitted`` when the shards will only be there later.
+    Raises ``UserError`` and ``OSError`` of any rank as its own, ``RankError`` for any other error in one, and
+    ``Submitted`` when the shards will only be there later.
     """
-    total = rows() if executor.name == "local" else prepare(work, executor)
+    total = rows() if plan.engine == "local" else prepare(work, plan)
 
-    def told() -> str:
+    def shown() -> str:
         owed = "?" if total is None else max(total - standing.done, 0)
-        made, failed = standing.done - standing.cached, {standing.word: standing.failed}
-        stands = counts(made, standing.cached, owed, **failed)
-        return "; ".join(filter(None, [stands, work.annotator.progress()]))
+        done = counts(standing.done - standing.cached, standing.cached, owed, **{standing.word: standing.failed})
+        return "; ".join(filter(None, [done, work.annotator.progress()]))
 
-    bar = telling(work.title, work.unit, total, lambda: standing.done, told)
-    with bar, closing(_made(work, executor)) as made:
+    with telling(work.title, work.unit, total, lambda: standing.done, shown), closing(_made(work, plan)) as made:
         for job, shard in made:
             yield job, shard
             standing.done += job.size
             standing.cached += job.size if shard.cached else 0
 
 
-def prepare(work: Work[Any], executor: Executor) -> int:
+def prepare(work: Work[Any], plan: Plan) -> int:
     """Have ranks make every shard that is owed; returns how many rows the source has.
 
     Raises as `results`.
     """
-    _require(executor)
-    found = survey(work)
-    ranks = min(executor.ranks, len(found.owed))
-    if found.owed and executor.name == "slurm":
-        _with_slurm(work, executor.slurm, ranks, found)
-    elif found.owed:
-        wait_for(work, executor.name, ranks, executor.workers, found)
-    return found.rows
+    _require(plan.engine)
+    surveyed = survey(work)
+    ranks = min(plan.ranks or plan.workers, len(surveyed.owed))
+    if surveyed.owed and plan.engine == "slurm":
+        _with_slurm(work, plan.slurm, ranks, surveyed)
+    elif surveyed.owed:
+        wait_for(work, plan, ranks, surveyed)
+    return surveyed.rows
 
 
-def _made(work: Work[J], executor: Executor) -> Generator[tuple[J, Shard[Any]], None, None]:
-    if executor.name == "local":
+def _made(work: Work[J], plan: Plan) -> Generator[tuple[J, Shard[Any]], None, None]:
+    if plan.engine == "local":
         own = work.annotator.own_processes
-        return in_order(process, work.jobs(), workers=executor.workers, own_processes=own)
+        return in_order(process, work.jobs(), workers=plan.workers, own_processes=own)
     # What ranks have made is gathered even where a reply failed again.
     return ((job, stored(job, job.path) or process(job)) for job in work.jobs())
 
 
-def _require(executor: Executor) -> None:
-    for module in ("datatrove", "ray") if executor.name == "ray" else ("datatrove",):
+def _require(engine: str) -> None:
+    for module in ("datatrove", "ray") if engine == "ray" else ("datatrove",):
         try:
             importlib.import_module(module)
         except ImportError:
             raise UserError(
-                f"--engine {executor.name} needs {module}: pip install -e '.[distributed]', or leave --engine out"
+                f"--engine {engine} needs {module}: pip install -e '.[distributed]', or leave --engine out"
             ) from None
 
 
 # Slurm, whose ranks run after this command
 
 
-def _with_slurm(work: Work[Any], slurm: Slurm, ranks: int, found: Survey) -> None:
+def _with_slurm(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> None:
     """Submit what is owed, or say how the last submission stands.
 
     Returns when that has made every shard, even ones in which replies failed.
@@ -135,14 +111,14 @@ def _with_slurm(work: Work[Any], slurm: Slurm, ranks: int, found: Survey) -> Non
         )
     submissions = sorted((work.folder / "ranks").glob("*/submitted.json"))
     if submissions:
-        _report(submissions[-1], found)
+        _report(submissions[-1], owed)
     else:
-        _submit(work, slurm, ranks, found)
+        _submit(work, slurm, ranks, owed)
 
 
-def _report(submission: Path, found: Survey) -> None:
+def _report(submission: Path, owed: Survey) -> None:
     job = json.loads(submission.read_text(encoding="utf-8"))["job"]
-    missing = len(found.missing())
+    missing = len(owed.missing())
     if not missing:
         return
     if _is_queued(job):
@@ -161,7 +137,7 @@ def _report(submission: Path, found: Survey) -> None:
     )
 
 
-def _submit(work: Work[Any], slurm: Slurm, ranks: int, found: Survey) -> NoReturn:
+def _submit(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> NoReturn:
     from datatrove.executor.slurm import SlurmPipelineExecutor
     from loguru import logger
 
@@ -172,7 +148,7 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, found: Survey) -> NoRetur
     attempt = new_attempt(work)
     here = f"PYTHONPATH='{python_path()}' PATH='{Path(sys.executable).parent}':\"$PATH\""
     executor = SlurmPipelineExecutor(
-        [rank_of(work, found, attempt)],
+        [rank_of(work, owed, attempt)],
         tasks=ranks,
         time=slurm.time,
         partition=partition,
@@ -190,34 +166,32 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, found: Survey) -> NoRetur
         executor.launch_job()
     except (OSError, subprocess.CalledProcessError) as error:
         raise UserError(f"sbatch did not take the job ({error}); see what it says above") from None
-    content = json.dumps({"job": executor.job_id, "chunks": len(found.owed), "ranks": ranks})
+    content = json.dumps({"job": executor.job_id, "chunks": len(owed.owed), "ranks": ranks})
     write_atomically(attempt / "submitted.json", content.encode())
     raise Submitted(
-        f"submitted Slurm job {executor.job_id}: {work.title}, {len(found.owed)} chunks in "
+        f"submitted Slurm job {executor.job_id}: {work.title}, {len(owed.owed)} chunks in "
         f"{ranks} ranks; its output will be in {attempt / 'slurm'}\n"
         "When it has ended (squeue tells), run the same command again to gather the result."
     )
 
 
 def _job_id(output: str) -> str:
-    """Of what sbatch says, which may go on with a cluster's name.
+    """The number in what sbatch says, which may go on with a cluster's name.
 
     >>> _job_id("Submitted batch job 71 on cluster red")
     '71'
     """
-    found = re.search(r"\d+", output)
-    if found is None:
+    number = re.search(r"\d+", output)
+    if number is None:
         raise UserError(f"sbatch named no job: {output!r}")
-    return found[0]
+    return number[0]
 
 
 def _is_queued(job: str) -> bool:
     try:
-        asked: Any = subprocess.run(
-            ["squeue", "--noheader", "--jobs", job], capture_output=True, text=True, check=False
-        )
+        queue = subprocess.run(["squeue", "--noheader", "--jobs", job], capture_output=True, text=True, check=False)
     except OSError as error:
         raise UserError(f"squeue cannot be run ({error.strerror}), so who knows of job {job}") from None
-    if asked.returncode and "invalid job id" not in asked.stderr.lower():
-        raise UserError(f"squeue does not say how job {job} stands: {asked.stderr.strip()}")
-    return bool(asked.stdout.strip()) and not asked.returncode
+    if queue.returncode and "invalid job id" not in queue.stderr.lower():
+        raise UserError(f"squeue does not say how job {job} stands: {queue.stderr.strip()}")
+    return bool(queue.stdout.strip()) and not queue.returncode

@@ -1,6 +1,7 @@
 """Parquet files of a split: streamed, of fixed shape, the same bytes for the same rows."""
 
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,31 @@ class SplitFiles:
     files: tuple[str, ...]
 
 
+Files = dict[str, dict[str, SplitFiles]]
+"""By config, then split."""
+
+
+class DatasetWriter:
+    """Writes the Parquet files of some splits of some configs, each config into its folder."""
+
+    def __init__(self, folder: Path, places: Iterable[tuple[str, str]], features: Callable[[str], Any]) -> None:
+        self._writers = {
+            (config, split): SplitWriter(folder / config, split, features(config)) for config, split in places
+        }
+
+    def add(self, config: str, split: str, rows: pa.Table | Sequence[Mapping[str, Any]]) -> None:
+        """Append rows to a split of a config."""
+        writer = self._writers[config, split]
+        writer.add(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows, schema=writer.schema))
+
+    def close(self) -> Files:
+        """Write what waits; returns what was written."""
+        files: Files = {}
+        for (config, split), writer in self._writers.items():
+            files.setdefault(config, {})[split] = writer.close()
+        return files
+
+
 class SplitWriter:
     """Writes ``SPLIT-NNNNN-of-MMMMM.parquet`` files into a folder, a row group at a time.
 
@@ -32,7 +58,7 @@ class SplitWriter:
 
     def __init__(self, folder: Path, split: str, features: Any) -> None:
         self._folder, self._split = folder, split
-        self._schema: pa.Schema = features.arrow_schema
+        self.schema: pa.Schema = features.arrow_schema
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
         self._writer: pq.ParquetWriter | None = None
@@ -41,7 +67,7 @@ class SplitWriter:
 
     def add(self, table: pa.Table) -> None:
         """Append rows; columns that the split does not have are left out."""
-        table = table.select(self._schema.names).replace_schema_metadata(self._schema.metadata)
+        table = table.select(self.schema.names).replace_schema_metadata(self.schema.metadata)
         self._waiting.append(table)
         self._waiting_rows += table.num_rows
         while self._waiting_rows >= ROWS_PER_GROUP:
@@ -72,7 +98,7 @@ class SplitWriter:
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file_rows.append(0)
-            self._writer = pq.ParquetWriter(self._part(len(self._file_rows) - 1), self._schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._part(len(self._file_rows) - 1), self.schema, compression="zstd")
         self._writer.write_table(group, row_group_size=ROWS_PER_GROUP)
         self._file_rows[-1] += rows
         self._arrow_bytes += group.nbytes

@@ -16,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from builders.work.plans import Plan
 from builders.work.ranks import RankError, Survey, Work, first_failure, new_attempt, note, python_path, rank_of
 from builders.work.workers import end_with_parent
 from safe_stepwise.errors import UserError
@@ -28,18 +29,17 @@ PATIENCE = 30.0
 Step = Callable[..., None]
 
 
-def wait_for(work: Work[Any], engine: str, ranks: int, workers: int, found: Survey) -> None:
+def wait_for(work: Work[Any], plan: Plan, ranks: int, found: Survey) -> None:
     """Have an engine make what is owed; raises what went wrong in a rank, or around them."""
     attempt = new_attempt(work)
-    arguments = (_ENGINES[engine], rank_of(work, found, attempt), ranks, workers, attempt)
+    arguments = (_ENGINES[plan.engine], rank_of(work, found, attempt), ranks, plan.workers, attempt)
     launcher = multiprocessing.get_context("spawn").Process(target=_launch, args=arguments)
     launcher.start()
     try:
         _watch(launcher, work, found, attempt)
     finally:
         _end(launcher, attempt)
-    failure = first_failure(attempt)
-    if failure is not None:
+    if (failure := first_failure(attempt)) is not None:
         raise failure
     if missing := len(found.missing()):
         raise RankError(

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
 from safe_stepwise.store.files import write_atomically
@@ -23,6 +24,9 @@ Card = Callable[[Sequence[Record], Sequence[Mapping[str, Any]]], Mapping[str, by
 """README and images by file name, from the records of a dataset and its ``dataset_info``."""
 CardOfOne = Callable[[Record, Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The same of a dataset that one build makes, from its only record."""
+
+S = TypeVar("S")
+"""A build's statistics, a dataclass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +93,26 @@ def recover(final: Path) -> None:
 
 
 @contextmanager
-def building(
-    output: Path, datasets: Sequence[str], version: str, work: Path, done: Callable[[], str], kind: Any = Versioned
-) -> Iterator[None]:
-    """Hold the output folder while its datasets are built in ``work``, and mend what a crash left.
+def building(plan: Plan, datasets: Sequence[str], done: Callable[[], str], kind: Any = Versioned) -> Iterator[None]:
+    """Hold a plan's output folder while its datasets are built, and mend what a crash left.
 
-    Raises ``UserError`` for a folder that cannot be written, holds a link, another version or
-    records that lack what ``kind`` has, and for a full disk, with what is ``done``.
+    Raises ``UserError`` for a folder that cannot be written, holds a link, another version or records that lack what
+    ``kind`` has, and for a full disk, with what is ``done``.
     """
+    output = plan.output
     hidden = (WORK, *(_old(output / name).name for name in datasets))
     with locks.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
         for name in datasets:
             recover(output / name)
-            check_version(output / name, version, kind)
+            check_version(output / name, plan.version, kind)
         try:
             yield
         except OSError as error:
-            new_release(work)
+            new_release(plan.work)
             if locks.is_disk_full(error):
                 raise UserError(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
-                    f"same command again: it resumes from {work}"
+                    f"same command again: it resumes from {plan.work}"
                 ) from error
             raise
 
@@ -146,31 +149,43 @@ def complete(
             _sync_folder(made)
 
 
-def publish(
-    work: Path,
-    dataset: Path,
-    record: tuple[str, Any],
-    card: CardOfOne,
-    features: Callable[[str], Any],
-    lines: tuple[str, bytes],
-) -> None:
-    """Complete a build's only dataset (its `new_release`), and put all in place.
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset that one build makes whole, and the file beside it of what it left out."""
 
-    ``record`` is a file's name and the statistics, whose ``files`` are those by config and split;
-    ``lines`` the name and the content of a file beside the dataset, of what was left out.
-    """
-    (name, statistics), release = record, work / "release"
-    told = json.loads(json.dumps(asdict(statistics)))  # in our order, not that of its file
-    complete(
-        release,
-        name,
-        statistics,
-        lambda _, info: card(told, info),
-        lambda _: {config: splits.values() for config, splits in told["files"].items()},
-        features,
-    )
-    swap_in(release, dataset)
-    publish_lines(dataset.parent / lines[0], lines[1])
+    name: str
+    record: str
+    """The file of its statistics, whose ``files`` are those by config and split."""
+    features: Callable[[str], Any]
+    """The `datasets.Features` of a config."""
+    left_out: str = REJECTS
+    kind: Any = Versioned
+    """What the records of builds that it replaces have to have."""
+
+    def build(
+        self, plan: Plan, card: CardOfOne, done: Callable[[], str], make: Callable[[Path], tuple[S, bytes]]
+    ) -> S:
+        """Build it in the place of any earlier one; returns its statistics.
+
+        ``make`` writes the Parquet files into a folder, and returns the statistics with the lines of what was left
+        out. Killed at any instant, the same call resumes. Raises as `building`.
+        """
+        with building(plan, (self.name,), done, self.kind):
+            release = new_release(plan.work)
+            statistics, left_out = make(release / "data")
+            content: Any = statistics
+            record = json.loads(json.dumps(asdict(content)))  # in our order, not that of its file
+            files = {config: splits.values() for config, splits in record["files"].items()}
+
+            def whole_card(_: Sequence[Record], info: Sequence[Mapping[str, Any]]) -> Mapping[str, bytes]:
+                return card(record, info)
+
+            complete(release, self.record, statistics, whole_card, lambda _: files, self.features)
+            swap_in(release, plan.output / self.name)
+            publish_lines(plan.output / self.left_out, left_out)
+            if not plan.keep_work:
+                forget(plan.work)
+        return statistics
 
 
 def publish_lines(file: Path, content: bytes) -> None:

@@ -1,10 +1,11 @@
 """Rows that are in no split: told with the reason in ``rejects.jsonl``, or the end of a build."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import REJECTS
 
@@ -26,44 +27,21 @@ class Reject:
     row: Any
 
 
-class Found(Protocol):
-    """What a chunk says of its rows: the ids of those that were read by index, and the others."""
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """A chunk's summary: the ids of the rows that were read by their index in it, and the other rows.
+
+    ``replies`` counts a model's replies by class, if one was asked.
+    """
+
+    ids: tuple[tuple[int, str], ...]
+    rejects: tuple[Reject, ...]
+    replies: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def ids(self) -> tuple[tuple[int, str], ...]: ...
-    @property
-    def rejects(self) -> tuple[Reject, ...]: ...
-    @property
-    def settled(self) -> bool: ...
-
-
-class Rows(Protocol):
-    """A chunk that can show its rows."""
-
-    def location(self, index: int) -> str:
-        """Where a row is in the source."""
-
-    def raw_row(self, index: int) -> Any:
-        """A row's content as far as it can be read."""
-
-
-class Checked(Protocol):
-    """A shard, as far as its rejects go."""
-
-    @property
-    def summary(self) -> Found: ...
-
-
-def duplicates(rows: Rows, ids: Iterable[tuple[int, str]], seen: dict[str, str]) -> list[Reject]:
-    """Rows of a chunk whose id an earlier row had. ``seen`` maps ids to where the first row was."""
-    dropped = []
-    for index, id_ in ids:
-        if id_ in seen:
-            reason = f"duplicate id {id_!r}, first at {seen[id_]}"
-            dropped.append(Reject(index, rows.location(index), id_, reason, rows.raw_row(index)))
-        else:
-            seen[id_] = rows.location(index)
-    return dropped
+    def settled(self) -> bool:
+        """Whether no reply of the model is owed any more."""
+        return not self.replies.get("failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +52,7 @@ class Rejecting:
     split: str
     kept: bool
 
-    def check(self, shard: Checked) -> None:
+    def check(self, shard: Shard[RowsRead]) -> None:
         """Raise ``UserError`` for a row that ends the build."""
         for reject in shard.summary.rejects:
             self.line(reject)
@@ -86,8 +64,8 @@ class Rejecting:
             mend = f"; mend the row, or run with --on-error keep to put such rows into {REJECTS}"
             is_mended = OTHER_BENCHMARK in reject.reason
             raise UserError(f"{reject.location}{id_}: {reject.reason}{'' if is_mended else mend}")
-        told = {name: getattr(reject, name) for name in ("location", "id", "reason", "row")}
-        record = {"benchmark": self.benchmark, "split": self.split, **told}
+        record = {"benchmark": self.benchmark, "split": self.split, **asdict(reject)}
+        del record["index"]
         line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
         # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
         return line.encode("utf-8", "backslashreplace")

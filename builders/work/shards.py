@@ -54,6 +54,26 @@ class Annotator(Protocol):
         """Free connections and files; the next use opens them again."""
 
 
+class NoModel:
+    """An `Annotator` that asks nobody: nothing to check, to tell or to free."""
+
+    simulated = False
+    own_processes = True
+
+    @staticmethod
+    def check() -> None:
+        """Nothing that could be missing."""
+
+    @staticmethod
+    def progress() -> str:
+        """No requests."""
+        return ""
+
+    @staticmethod
+    def close() -> None:
+        """Nothing to free."""
+
+
 class Summary(Protocol):
     """What a job says of its rows: a dataclass of what JSON can hold."""
 

@@ -220,7 +220,7 @@ def test_killed_at_once_it_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     wait_for_the_session_to_end(process.pid)
-    killed = Build("synthetic", spec, "train", tmp_path / "out", AnnotationsTeacher)
+    killed = Build("synthetic", spec, "train", AnnotationsTeacher, output=tmp_path / "out")
     assert not (killed.output / "safe-verified-multihop").exists()
     finished = {p: p.stat().st_mtime_ns for p in (killed.work / "shards").glob("*.arrow")}
     assert 2 <= len(finished) < 8

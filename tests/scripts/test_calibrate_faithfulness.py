@@ -25,7 +25,7 @@ CHECKED = 120
 @pytest.fixture(scope="module")
 def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("verified")
-    plan = Build("synthetic", "rows=60,seed=4,noise=0.1", "train", folder, AnnotationsTeacher)
+    plan = Build("synthetic", "rows=60,seed=4,noise=0.1", "train", AnnotationsTeacher, output=folder)
     build(plan, CARDS)
     return folder
 

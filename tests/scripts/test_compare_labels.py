@@ -31,7 +31,7 @@ SPEC = "rows=80,seed=31337,noise=0.5,writer=plain"
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("built") / "out"
-    build(Build("synthetic", SPEC, "validation", output, AnnotationsTeacher), CARDS)
+    build(Build("synthetic", SPEC, "validation", AnnotationsTeacher, output=output), CARDS)
     return output
 
 
@@ -182,7 +182,7 @@ def test_confidence_is_calibrated_and_may_keep_what_is_doubted(
     tmp_path: Path, truths: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "out"
-    build(Build("synthetic", SPEC, "validation", folder, Unsure), CARDS)
+    build(Build("synthetic", SPEC, "validation", Unsure, output=folder), CARDS)
     ((_, rows),) = labelled(folder)
     ours = {question.id: label for question, label in rows}
     doubts = [i for i, label in ours.items() if label.noise_type == "missing_evidence"]
@@ -329,7 +329,7 @@ def test_two_builds_side_by_side(
     file = tmp_path / "a_wrong.txt"
     file.write_text("\n".join(noise), encoding="utf-8")
     other, out = tmp_path / "other", tmp_path / "compared.json"
-    plan = Build("synthetic", SPEC, "validation", other, known_lists([file]))
+    plan = Build("synthetic", SPEC, "validation", known_lists([file]), output=other)
     build(plan, CARDS)
     build(replace(plan, split="train", limit=7), CARDS)
     compare_labels.main([str(built), str(other / "safe-noise-labels"), "--output", str(out)])

@@ -17,7 +17,7 @@ from studies.derivations import table_rows
 
 
 def test_the_checker_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = Build("synthetic", "rows=200,seed=4,noise=0.1", "train", tmp_path, AnnotationsTeacher)
+    plan = Build("synthetic", "rows=200,seed=4,noise=0.1", "train", AnnotationsTeacher, output=tmp_path)
     build(plan, CARDS)
     measure_checker.main(["--verified", str(tmp_path)])
     said = capsys.readouterr().out

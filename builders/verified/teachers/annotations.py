@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
+from builders.work.shards import NoModel
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.graphs.stated import look_up
@@ -25,31 +26,16 @@ _SHORT = 2
 _EPITHET = re.compile(r",? (?:the )?(?:Elder|Younger|Sr|Jr|Senior|Junior)\.?$")
 
 
-class AnnotationsTeacher:
+class AnnotationsTeacher(NoModel):
     """See the module docstring; the stages are those of ``builders.verified.teachers.Teacher``."""
 
     name = "annotations"
     identity = "annotations"
-    simulated = False
-    own_processes = True
     replies: Mapping[str, int] = {}
 
     def __init__(self) -> None:
         self._loose: set[Triple] = set()
         """Triples that the text states, but not in so many words."""
-
-    @staticmethod
-    def check() -> None:
-        """Nothing that could be missing."""
-
-    @staticmethod
-    def close() -> None:
-        """Nothing to free."""
-
-    @staticmethod
-    def progress() -> str:
-        """No requests."""
-        return ""
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Annotated hops that the passage states, further values beside them, contradictions."""

@@ -14,6 +14,7 @@ from builders.verified.question_lists import Index, QuestionList, read_list
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import validate, without_loops
+from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, canonical_json
@@ -22,7 +23,7 @@ from safe_stepwise.store.published import PUBLISHED
 
 
 @dataclass(frozen=True)
-class PublishedTeachers:
+class PublishedTeachers(NoModel):
     """Makes the teacher of each question, from the lists in ``files``; picklable.
 
     ``digests`` are the SHA-256 of the lists as they were first read. See `known_lists`.
@@ -30,9 +31,6 @@ class PublishedTeachers:
 
     files: tuple[Path, ...]
     digests: tuple[str, ...]
-
-    simulated = False
-    own_processes = True
 
     @property
     def name(self) -> str:
@@ -47,18 +45,9 @@ class PublishedTeachers:
     def __call__(self) -> "PublishedTeacher":
         return PublishedTeacher(self.name, _index(self))
 
-    def check(self) -> None:
+    def check(self) -> None:  # type: ignore[override]
         """Raise ``UserError`` if a list is gone or is not what it was when it was first read."""
         _index(self)
-
-    @staticmethod
-    def close() -> None:
-        """Nothing to free."""
-
-    @staticmethod
-    def progress() -> str:
-        """No requests."""
-        return ""
 
 
 def known_lists(files: Sequence[Path]) -> PublishedTeachers:

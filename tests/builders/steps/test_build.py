@@ -47,7 +47,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("verified")
     for split, rows, seed in (("train", 160, 11), ("validation", 60, 12)):
         source = f"rows={rows},seed={seed},noise=0.15"
-        plan = Build("synthetic", source, split, output, AnnotationsTeacher, evaluation_size=8)
+        plan = Build("synthetic", source, split, AnnotationsTeacher, output=output, evaluation_size=8)
         build_verified(plan, CARDS)
     return output
 
@@ -61,7 +61,7 @@ def made(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> StepsBuild
 
 
 def plan_of(verified: Path, output: Path, rows: int = 400, **changes: Any) -> StepsBuild:
-    return StepsBuild(verified, output, Composition(rows, 120), **changes)
+    return StepsBuild(verified, Composition(rows, 120), output=output, **changes)
 
 
 def load(plan: StepsBuild, *config: str) -> Any:
@@ -333,7 +333,7 @@ from cards.datasets import verifier_steps as card
 from tests.makers.plausible import PlausibleMaker
 step_collect.CHUNK_QUESTIONS = 20
 step_chunks.code_digest = lambda *modules: sys.argv[4]
-plan = step_collect.StepsBuild(Path(sys.argv[1]), Path(sys.argv[2]), Composition(400, 120))
+plan = step_collect.StepsBuild(Path(sys.argv[1]), Composition(400, 120), output=Path(sys.argv[2]))
 build(plan, PlausibleMaker(pause=float(sys.argv[3])), card)
 """
 
@@ -435,7 +435,7 @@ def without_paths(verified: Path, output: Path) -> Path:
 
 def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: Path) -> None:
     source = without_paths(verified, tmp_path / "verified")
-    plan = StepsBuild(source, tmp_path / "out", Composition(100))
+    plan = StepsBuild(source, Composition(100), output=tmp_path / "out")
     statistics = build(plan, PlausibleMaker(), card)
     seen = statistics.trajectories["synthetic"]
     assert statistics.refused[""]["no path"] == seen["questions"] - seen["passing"] > 0

@@ -29,7 +29,7 @@ CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labe
 def chunk(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Verified rows with a path."""
     output = tmp_path_factory.mktemp("verified")
-    build_verified(Build("synthetic", "rows=12,seed=4", "train", output, AnnotationsTeacher), CARDS)
+    build_verified(Build("synthetic", "rows=12,seed=4", "train", AnnotationsTeacher, output=output), CARDS)
     return list(verified_rows(open_verified(output, "v0.1.0"), "synthetic", "train", None, 0))
 
 

@@ -63,7 +63,7 @@ def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(
     verified: Path, output: Path, composition: Composition, **changes: Any
 ) -> tuple[StepStatistics, list[dict[str, Any]]]:
-    plan = StepsBuild(verified, output, composition, **changes)
+    plan = StepsBuild(verified, composition, output=output, **changes)
     statistics = build(plan, AnnotationsMaker(plan.seed), card)
     opened = load_dataset(str(output / VERIFIER_STEPS), cache_dir=str(output / "cache"))
     origin = opened["train"].features["origin"].int2str
@@ -212,7 +212,7 @@ class Noting(PlausibleMaker):
 
 def test_a_maker_is_checked_first_and_closed_last(verified: Path, tmp_path: Path) -> None:
     maker = Noting(bad="no server answers")
-    plan = StepsBuild(verified, tmp_path, Composition(100))
+    plan = StepsBuild(verified, Composition(100), output=tmp_path)
     with pytest.raises(UserError, match="no server answers"):
         build(plan, maker, card)
     assert maker.calls == ["check", "close"]
@@ -226,7 +226,7 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bars, "AFTER_S", 0.05)
-    plan = StepsBuild(verified, tmp_path, Composition(100))
+    plan = StepsBuild(verified, Composition(100), output=tmp_path)
     made = build(plan, Noting(pause=0.1), card)
     bar = capsys.readouterr().err
     assert bar.endswith("\n")
@@ -252,7 +252,7 @@ def asked_of(verified: Path) -> tuple[Pair, ...]:
 def test_only_what_failed_is_asked_again(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ended short, its work kept: some chunks hold refusals that are still owed."""
     truth = Truth(asked_of(verified))
-    plan = StepsBuild(verified, tmp_path / "out", Composition(100_000), workers=2)
+    plan = StepsBuild(verified, Composition(100_000), output=tmp_path / "out", workers=2)
     with MockServer(truth, fault_rate=0.3, faults=("500", "reset")) as server, monkeypatch.context() as impatient:
         impatient.setattr(client, "TRIES", 1)
         maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "one.sqlite", open_engine))
@@ -275,7 +275,7 @@ def test_a_run_in_which_every_request_failed_is_a_mistake_that_resumes(
     verified: Path, mined: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "TRIES", 1)
-    plan = StepsBuild(verified, tmp_path / "out", Composition(40), pool=10, refined=mined)
+    plan = StepsBuild(verified, Composition(40), output=tmp_path / "out", pool=10, refined=mined)
     truth = Truth(asked_of(verified))
     with MockServer(truth, status=503) as server:
         maker = ModelMaker(LLMTeachers(server.spec, tmp_path / "cache.sqlite", open_engine))

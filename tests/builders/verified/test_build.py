@@ -43,7 +43,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Build:
-    return Build("synthetic", SPEC, "validation", tmp_path / "out", AnnotationsTeacher)
+    return Build("synthetic", SPEC, "validation", AnnotationsTeacher, output=tmp_path / "out")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -510,7 +510,7 @@ REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA", "../shared/data"))
 def test_every_real_row_is_found_by_its_id(plan: Build, benchmark: str, split: str) -> None:
     file = REAL_DATA / f"{benchmark}_{split}.jsonl"
     split = {"dev": "validation"}.get(split, split)
-    real = Build(benchmark, str(file), split, plan.output, AnnotationsTeacher, keep_rejects=True, workers=1)
+    real = Build(benchmark, str(file), split, AnnotationsTeacher, output=plan.output, keep_rejects=True, workers=1)
     made = build(real, CARDS)
     given = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     ids = [row.get("_id") or row["id"] for row in given]

@@ -54,7 +54,7 @@ class Failing(AnnotationsTeacher):
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Build:
-    return Build("synthetic", SPEC, "train", tmp_path / "out", Unsure)
+    return Build("synthetic", SPEC, "train", Unsure, output=tmp_path / "out")
 
 
 def truths() -> dict[str, bool]:

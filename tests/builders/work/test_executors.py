@@ -38,7 +38,7 @@ SPEC = "rows=500,seed=5,noise=0.3"
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Build:
-    return Build("synthetic", SPEC, "validation", tmp_path / "out", AnnotationsTeacher)
+    return Build("synthetic", SPEC, "validation", AnnotationsTeacher, output=tmp_path / "out")
 
 
 @pytest.fixture

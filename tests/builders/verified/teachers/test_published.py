@@ -59,7 +59,7 @@ def list_of(folder: Path, texts: Iterable[str], name: str = "a_wrong.txt") -> Pa
 
 
 def plan_of(folder: Path, *files: Path) -> Build:
-    return Build("synthetic", SPEC, "train", folder / "out", known_lists(files))
+    return Build("synthetic", SPEC, "train", known_lists(files), output=folder / "out")
 
 
 def labels_of(folder: Path) -> dict[str, Label]:
@@ -118,7 +118,7 @@ def test_rows_without_a_path_stay_verified_and_make_no_steps(tmp_path: Path) -> 
     rows = load_dataset(str(folder), "synthetic", cache_dir=cache)["train"]
     assert len(rows) == 60
     maker = known_maker(AnnotationsTeacher)
-    plan = StepsBuild(tmp_path / "out", tmp_path / "steps", Composition(rows=40, refined=0))
+    plan = StepsBuild(tmp_path / "out", Composition(rows=40, refined=0), output=tmp_path / "steps")
     made = build_steps(plan, maker, verifier_steps.files, print)
     pathless = sum(label.noise_type != "none" for label in OURS.values())
     assert made.refused[""][NO_PATH] == pathless
@@ -190,7 +190,7 @@ def test_a_text_of_several_rows_names_all_of_them(tmp_path: Path) -> None:
     ]  # fmt: skip
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     teacher = known_lists([list_of(tmp_path, asked[:1])])
-    made = build(Build("musique", str(file), "train", tmp_path / "out", teacher), CARDS)
+    made = build(Build("musique", str(file), "train", teacher, output=tmp_path / "out"), CARDS)
     labels = labels_of(tmp_path / "out")
     assert [label.unverifiable for label in labels.values()] == [True, True, True, False]
     assert made.listed is not None
@@ -325,7 +325,7 @@ def test_real_rows_with_a_list_of_their_labels(real_data: Path, tmp_path: Path, 
     accounted, met = 0, 0
     for part, split in (("train", "train"), ("dev", "validation")):
         source = str(real_data / f"{benchmark}_{part}.jsonl")
-        plan = Build(benchmark, source, split, tmp_path / "out", teacher, published=file)
+        plan = Build(benchmark, source, split, teacher, output=tmp_path / "out", published=file)
         made = build(replace(plan, keep_rejects=True), CARDS)
         assert made.known is not None
         assert made.listed is not None

@@ -1,0 +1,73 @@
+"""What every build is asked for and puts on record, beside what is its dataset's own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import safe_stepwise
+from builders.work.parquet import SplitFiles
+from safe_stepwise.store.names import WORK
+
+ENGINES = ("local", "datatrove-local", "slurm", "ray")
+"""Who makes a build's shards: processes of this command, or ranks of datatrove, Slurm, Ray."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slurm:
+    """Where and how long; any other option is an environment variable, say ``SBATCH_ACCOUNT``."""
+
+    partition: str | None = None
+    time: str = "24:00:00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Where to build, which version, and who works; a dataset's own plan says the rest."""
+
+    output: Path
+    version: str = "v0.1.0"
+    seed: int = 0
+    limit: int | None = None
+    """Rows of each source, if not all."""
+    workers: int = 1
+    """Processes of this machine; how many ranks a cluster runs at once is its own affair."""
+    engine: str = "local"
+    """One of `ENGINES`."""
+    ranks: int | None = None
+    """Parts of the work, for the other engines; as many as workers if not said."""
+    slurm: Slurm = field(default_factory=Slurm)
+    keep_rejects: bool = False
+    """Whether rows that cannot be read are kept apart, and the first of them does not end the build."""
+    keep_work: bool = False
+    """Leave the shards after success too, for a caller with more builds to do."""
+
+    @property
+    def work_name(self) -> str:
+        """The folder of unfinished work, below the output's."""
+        raise NotImplementedError
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished work lies."""
+        return self.output / WORK / self.work_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRecord:
+    """What the statistics of every build say: which version, by which code, in which files."""
+
+    version: str
+    seed: int
+    limit: int | None
+    files: Mapping[str, Mapping[str, SplitFiles]]
+    """By config and split, of a dataset that one build makes; of several datasets by these and config."""
+    libraries: Mapping[str, str]
+    code_sha256: str
+
+
+def libraries() -> dict[str, str]:
+    """Versions of what decides on the bytes and the labels."""
+    packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex")
+    installed = {package: installed_version(package) for package in packages}
+    return {"safe-stepwise": safe_stepwise.__version__, **installed}
