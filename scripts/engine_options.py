@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from builders.work.executors import EXECUTORS, Slurm
+from builders.work.plans import ENGINES, Slurm
 from safe_stepwise.errors import one_of
 from scripts.cli import COUNT, cores
 
@@ -12,7 +12,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Add them."""
     add = parser.add_argument
     add("--workers", **COUNT, default=cores(), help="default: all cores")
-    add("--engine", default="local", metavar="NAME", help=f"{', '.join(EXECUTORS)} (default local)")
+    add("--engine", default="local", metavar="NAME", help=f"{', '.join(ENGINES)} (default local)")
     parts = "parts that another engine cuts the work into (default: as many as workers)"
     add("--ranks", **COUNT, help=parts)
     slurm = parser.add_argument_group("on Slurm", "other options: SBATCH_ACCOUNT and its like")
@@ -25,7 +25,7 @@ def engine_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `add_engine_options` was given, as fields of a `Build`."""
     return {
         "workers": options.workers,
-        "engine": one_of(options.engine, EXECUTORS, "--engine"),
+        "engine": one_of(options.engine, ENGINES, "--engine"),
         "ranks": options.ranks,
         "slurm": Slurm(options.slurm_partition, options.slurm_time),
     }

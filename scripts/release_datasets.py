@@ -9,9 +9,9 @@ from typing import Any
 
 from builders.verified.build import build
 from builders.verified.collect import Build
-from builders.verified.statistics import libraries
 from builders.verified.summary import counts, overview
 from builders.verified.teachers.choice import known_teacher
+from builders.work.plans import libraries
 from builders.work.shards import Annotator
 from cards.datasets import CARDS
 from cards.releases import read_release

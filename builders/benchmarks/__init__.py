@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from builders import synthetic
 from builders.benchmarks import hotpotqa, musique, twowiki
 from builders.benchmarks.sizes import check_size
-from builders.work.rejects import OTHER_BENCHMARK
+from builders.work.fields import OTHER_BENCHMARK
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 

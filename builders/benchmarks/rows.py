@@ -28,6 +28,11 @@ class RowsChunk:
     folder: Path
 
     @property
+    def summary_kind(self) -> type[RowsRead]:
+        """What is read back from a shard."""
+        return RowsRead
+
+    @property
     def size(self) -> int:
         """Rows of the source."""
         return len(self.rows)
@@ -42,11 +47,6 @@ class RowsChunk:
             return decode(self.rows[index])
         except RowError:
             return self.rows[index].payload
-
-    def read(self, summary: dict[str, Any]) -> RowsRead:
-        """What `make` returned, from its JSON."""
-        ids = tuple((index, id_) for index, id_ in summary["ids"])
-        return RowsRead(ids, tuple(Reject(**reject) for reject in summary["rejects"]), summary["replies"])
 
     def parsed(self, parse: Callable[[Mapping[str, Any]], T], rejects: list[Reject]) -> Iterator[tuple[int, T]]:
         """What ``parse`` makes of each row, with its index; ``rejects`` gets those it can't read."""

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from builders.benchmarks.sources import InputSource
 from builders.corpus.recall import Recall, recall
 from builders.steps.composition import rank
 from builders.verified.collect import Build, jobs, source_of
-from builders.verified.statistics import InputSource
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.records import Passage, Question

@@ -6,6 +6,7 @@ evaluation questions of the verified set are in test.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from builders.paths import metaqa
 from builders.paths.asked import Asked, Refuse
@@ -17,14 +18,14 @@ from builders.paths.sources import Derivation, verified_questions
 from builders.paths.statistics import ProbeStatistics, Tally
 from builders.paths.writing import rank, reject, write
 from builders.steps.questions import open_verified
-from builders.verified.statistics import libraries
 from builders.work import publishing
+from builders.work.plans import libraries
 from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import prompt_of
 from safe_stepwise.records import Triple
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD, REJECTS
+from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD
 from safe_stepwise.store.progress import counts, telling
 
 
@@ -45,22 +46,18 @@ def build(
         tally.left_out[benchmark, reason] += 1
         rejects.append(reject(benchmark, id_, "", reason))
 
-    def done() -> str:
-        return f"{tally.questions.total()} questions done"
-
-    with publishing.building(plan.output, (PATH_PROBE,), plan.version, plan.work, done):
-        release = publishing.new_release(plan.work)
+    def make(folder: Path) -> tuple[ProbeStatistics, bytes]:
         with telling("questions", "question", None, lambda: tally.read, lambda: _read(tally)):
-            asked, known = _asked(plan, derivations, refuse, tally)
-        if not asked:
+            questions, known = _asked(plan, derivations, refuse, tally)
+        if not questions:
             raise UserError(
                 f"{plan.verified}: not one question has a path; take other benchmarks, or give "
                 "--derivations for hotpotqa, --kb and --questions for metaqa"
             )
-        total = sum(map(len, asked.values()))
+        total = sum(map(len, questions.values()))
         standing = (lambda: tally.questions.total(), lambda: _told(tally, total))
         with telling("paths", "question", total, *standing):
-            files = write(release / "data", asked, known, plan.seed, tally, rejects)
+            files = write(folder, questions, known, plan.seed, tally, rejects)
         statistics = ProbeStatistics(
             version=plan.version,
             seed=plan.seed,
@@ -72,12 +69,10 @@ def build(
             code_sha256=code_digest(__name__),
             **tally.fields(),
         )
-        lines = "".join(f"{line}\n" for line in rejects).encode("utf-8", "backslashreplace")
-        dataset, record = plan.output / PATH_PROBE, (PROBE_RECORD, statistics)
-        left_out = (REJECTS, lines)
-        publishing.publish(plan.work, dataset, record, card, config_features, left_out)
-        publishing.forget(plan.work)
-        return statistics
+        return statistics, "".join(f"{line}\n" for line in rejects).encode("utf-8", "backslashreplace")
+
+    dataset = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
+    return dataset.build(plan, card, lambda: f"{tally.questions.total()} questions done", make)
 
 
 def _read(tally: Tally) -> str:

@@ -13,28 +13,24 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from builders.benchmarks.sources import InputSource
 from builders.paths.kg_collect import PathsBuild, collect
-from builders.paths.relation_inputs import Graph, InputFile, graph_of, inputs_of
+from builders.paths.relation_inputs import Graph, graph_of
 from builders.paths.relation_readers import reader_of
 from builders.paths.relation_rows import CONFIGS, Labelled, candidates_of, config_features, judged, labelled, rows_of
 from builders.paths.relation_splits import SPLITS, WAYS, Splits, held_out
 from builders.paths.relation_statistics import Audit, PathStatistics
 from builders.paths.weak import Templates, popularity
-from builders.verified.statistics import libraries
 from builders.work import publishing
-from builders.work.collecting import Collected
+from builders.work.collect import Collected
 from builders.work.dealing import dealt
-from builders.work.parquet import SplitFiles, SplitWriter
-from builders.work.shards import read_shard
+from builders.work.parquet import DatasetWriter, Files
+from builders.work.plans import libraries
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import BY_TEMPLATE, KTO, PATHS_RECORD, REJECTS, TRAIN, paths_set
 from safe_stepwise.store.progress import counts, telling
-
-_Files = dict[str, dict[str, SplitFiles]]
 
 
 def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
@@ -46,27 +42,20 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
     Raises ``UserError`` for what the user can mend: folders, sources, rows (unless
     ``keep_rejects``), a full disk.
     """
-    done = Collected()
-    name = paths_set(plan.benchmark)
+    collected = Collected()
 
-    def said() -> str:
-        return f"{done.standing.done} questions searched"
-
-    with publishing.building(plan.output, (name,), plan.version, plan.work, said, PathStatistics):
-        inputs = inputs_of(plan.sources)
+    def make(folder: Path) -> tuple[PathStatistics, bytes]:
+        inputs = [InputSource.of(source) for source in plan.sources]
         graph, about = (None, None) if plan.kb is None else graph_of(plan.kb, plan.work)
-        collect(plan, graph, done)
-        corpus = _survey(plan, done)
-        release = publishing.new_release(plan.work)
+        collect(plan, graph, collected)
+        corpus = _survey(plan, collected)
         written = _Written(plan, corpus)
-        files = written.write(done, release / "data")
-        statistics = _statistics(plan, inputs, about, done, corpus, written, files)
-        dataset, record = plan.output / name, (PATHS_RECORD, statistics)
-        lines = (REJECTS, (plan.work / REJECTS).read_bytes())
-        publishing.publish(plan.work, dataset, record, card, config_features, lines)
-        if not plan.keep_work:
-            publishing.forget(plan.work)
-    return statistics
+        files = written.write(collected, folder)
+        statistics = _statistics(plan, inputs, about, collected, corpus, written, files)
+        return statistics, (plan.work / REJECTS).read_bytes()
+
+    dataset = publishing.Dataset(paths_set(plan.benchmark), PATHS_RECORD, config_features, kind=PathStatistics)
+    return dataset.build(plan, card, lambda: f"{collected.standing.done} questions searched", make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +73,20 @@ class Corpus:
     """Topic entities by template."""
 
 
-def _searched(done: Collected, title: str) -> Iterator[list[dict[str, Any]]]:
+def _searched(collected: Collected, title: str) -> Iterator[list[dict[str, Any]]]:
     """The topic entities of each shard, without those of questions whose id was there before."""
-    gone, total = 0, len(done.finished)
-
-    def told() -> str:
-        return counts(gone, 0, total - gone)
-
-    with telling(title, "chunk", total, lambda: gone, told):
-        for path, dropped in done.finished:
-            rows = read_shard(path).to_pylist()
-            yield [row for row in rows if row["index"] not in dropped]
+    gone, total = 0, len(collected.shards)
+    with telling(title, "chunk", total, lambda: gone, lambda: counts(gone, 0, total - gone)):
+        for table in collected.tables():
+            yield table.to_pylist()
             gone += 1
 
 
-def _survey(plan: PathsBuild, done: Collected) -> Corpus:
+def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
     templates, hops = Templates(), dict[str, int]()
     ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
     drawn = Splits(plan.seed, plan.test_share, frozenset())
-    for rows in _searched(done, "survey"):
+    for rows in _searched(collected, "survey"):
         for row in rows:
             name, candidates = row["template"], candidates_of(row)
             hops.setdefault(name, row["hops"])
@@ -127,26 +111,17 @@ class _Written:
     audit: Audit = field(default_factory=Audit)
     neighbours: int = 0
 
-    def write(self, done: Collected, folder: Path) -> _Files:
+    def write(self, collected: Collected, folder: Path) -> Files:
         """Write the Parquet files; returns them by config and split."""
-        schemas = {config: config_features(config).arrow_schema for config in CONFIGS}
-        writers = {
-            (config, way, split): SplitWriter(folder / (config + way), split, config_features(config))
-            for config in CONFIGS
-            for way in WAYS
-            for split in SPLITS
-        }
-        for rows in _searched(done, "rows"):
+        places = [(config + way, split) for config in CONFIGS for way in WAYS for split in SPLITS]
+        writer = DatasetWriter(folder, places, config_features)
+        for rows in _searched(collected, "rows"):
             for way in WAYS:
                 popular = self.corpus.popular[way]
-                asked = [labelled(row, popular, self.corpus.gold) for row in rows]
-                for (config, split), made in self._made(asked, way).items():
-                    table = pa.Table.from_pylist(made, schema=schemas[config])
-                    writers[config, way, split].add(table)
-        files: _Files = {config + way: {} for config in CONFIGS for way in WAYS}
-        for (config, way, split), writer in writers.items():
-            files[config + way][split] = writer.close()
-        return files
+                questions = [labelled(row, popular, self.corpus.gold) for row in rows]
+                for (config, split), made in self._made(questions, way).items():
+                    writer.add(config + way, split, made)
+        return writer.close()
 
     def _key(self, one: Labelled) -> str:
         return f"{self.plan.seed}\0{one.searched['question_id']}\0{one.searched['topic']}"
@@ -176,12 +151,12 @@ def _neighbours(rows: Sequence[Mapping[str, Any]]) -> int:
 
 def _statistics(
     plan: PathsBuild,
-    inputs: Sequence[InputFile],
+    inputs: Sequence[InputSource],
     graph: Graph | None,
-    done: Collected,
+    collected: Collected,
     corpus: Corpus,
     written: _Written,
-    files: _Files,
+    files: Files,
 ) -> PathStatistics:
     reader = reader_of(plan.benchmark)
     held = len(corpus.splits.templates)
@@ -196,8 +171,8 @@ def _statistics(
         test_share=plan.test_share,
         max_hops=plan.max_hops,
         negatives=plan.negatives,
-        rows=done.standing.done,
-        rejected=done.standing.failed,
+        rows=collected.standing.done,
+        rejected=collected.standing.failed,
         templates={"train": len(corpus.templates) - held, "test": held},
         gold_paths=len(set(corpus.gold.values())),
         hops=written.audit.by_hop(),

@@ -8,8 +8,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.sources import RawRow, canonical_split, decode
-from builders.paths.relation_inputs import Graph, GraphFile, graph_of, inputs_of
+from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode
+from builders.paths.relation_inputs import Graph, GraphFile, graph_of
 from builders.paths.relation_readers import Reader, check_graph, reader_of
 from builders.paths.weak import Explored, Templates, explore
 from safe_stepwise.errors import RowError, UserError
@@ -59,7 +59,7 @@ class Questions:
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
-            "sources": {one.name: one.digest for one in inputs_of(self.sources)},
+            "sources": {source.name: source.digest for source in map(InputSource.of, self.sources)},
             "split": self.split,
             "graph": None if graph is None else {"name": graph.name, "sha256": graph.digest},
             "max_hops": self.hops,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.benchmarks.rows import content_of, digest_of, read_rows
-from builders.benchmarks.sources import RawRow
+from builders.benchmarks.rows import RowsChunk
 from builders.paths.negatives import negatives
 from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import reader_of
 from builders.paths.weak import Explored, explore
-from builders.work.rejects import Reject
+from builders.work.rejects import Reject, RowsRead
+from builders.work.shards import NoModel
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph
 from safe_stepwise.methods.path_proposing import masked
@@ -42,84 +42,40 @@ SCHEMA = pa.schema(
 """A row is a topic entity of a question; ``index`` is its row's in the chunk."""
 
 
-class Searcher:
-    """Who makes the rows (`work.shards.Annotator`): a search, no model."""
+class Searcher(NoModel):
+    """Who makes the rows: a search, no model."""
 
     name = identity = "search"
-    simulated = False
-    own_processes = True
-
-    def check(self) -> None:
-        """Nothing that could be missing."""
-
-    def progress(self) -> str:
-        """No requests."""
-        return ""
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 @dataclass(frozen=True, slots=True)
-class Explorations:
-    """What came of a chunk; ``ids`` of the questions with their row's index in it."""
+class PathsChunk(RowsChunk):
+    """Rows of a source and how they are searched."""
 
-    ids: tuple[tuple[int, str], ...]
-    rejects: tuple[Reject, ...]
-    settled: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class PathsChunk:
-    """Rows of a source and how they are searched, a `work.shards.Job`; ``start`` counts from 0."""
-
-    benchmark: str
-    split: str
     source: int
-    start: int
-    rows: tuple[RawRow, ...]
     graph: GraphFile | None
     """None where each row brings its own."""
     max_hops: int
     most: int
     seed: int
-    folder: Path
 
     @property
     def path(self) -> Path:
         """The shard file, named by position and content."""
-        return self.folder / f"{self.source:03d}-{self.start:09d}-{_key(self)[:24]}.arrow"
+        graph = self.graph.digest if self.graph else None
+        head = [code_of(self.benchmark), self.benchmark, self.split, self.start, graph]
+        key = self.digest([*head, self.max_hops, self.most, self.seed])
+        return self.folder / f"{self.source:03d}-{self.start:09d}-{key[:24]}.arrow"
 
-    @property
-    def size(self) -> int:
-        """Rows of the source."""
-        return len(self.rows)
-
-    def make(self) -> tuple[Explorations, pa.RecordBatch]:
+    def make(self) -> tuple[RowsRead, pa.RecordBatch]:
         """Read the rows and search their graph; one that can't be read is among the rejects."""
         rejects: list[Reject] = []
         ids: list[tuple[int, str]] = []
-        found: list[dict[str, Any]] = []
-        for index, (question, graph) in read_rows(self.rows, self._read, rejects):
-            found += self._explored(index, question, graph)
+        rows: list[dict[str, Any]] = []
+        for index, (question, graph) in self.parsed(self._read, rejects):
+            rows += self._explored(index, question, graph)
             ids.append((index, question.id))
-        batch = pa.RecordBatch.from_pylist(found, schema=SCHEMA)
-        return Explorations(tuple(ids), tuple(rejects)), batch
-
-    def read(self, summary: dict[str, Any]) -> Explorations:
-        """What `make` said, of its JSON."""
-        return Explorations(
-            tuple((index, id_) for index, id_ in summary["ids"]),
-            tuple(Reject(**reject) for reject in summary["rejects"]),
-        )
-
-    def location(self, index: int) -> str:
-        """Where a row is in the source."""
-        return self.rows[index].location
-
-    def raw_row(self, index: int) -> Any:
-        """A row's content as far as it can be read."""
-        return content_of(self.rows[index])
+        return RowsRead(tuple(ids), tuple(rejects)), pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
     def _read(self, content: Mapping[str, Any]) -> tuple[KGQuestion, GraphStore]:
         reader = reader_of(self.benchmark)
@@ -163,11 +119,3 @@ def _columns(noun: object, *names: str) -> dict[str, Any]:
 def code_of(benchmark: str) -> str:
     """Digest of the code by which a benchmark's rows become shards."""
     return code_digest(__name__, reader_of(benchmark).parse.__module__, "builders.work.shards")
-
-
-def _key(chunk: PathsChunk) -> str:
-    head = [
-        *(code_of(chunk.benchmark), chunk.benchmark, chunk.split, chunk.start),
-        *(chunk.graph.digest if chunk.graph else None, chunk.max_hops, chunk.most, chunk.seed),
-    ]
-    return digest_of(head, chunk.rows)

@@ -4,11 +4,10 @@ Builds and evaluations open a graph alike, in memory or, if it is large, from SQ
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.benchmarks import sources
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph
@@ -18,15 +17,6 @@ from safe_stepwise.store.progress import telling
 
 LARGE = 64 * 2**20
 """Bytes of a graph's file from which it is kept on disk: its dictionaries would take some GB."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A source: its name, and its digest or commit."""
-
-    name: str
-    digest: str
-    synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +47,6 @@ def _opened(graph: GraphFile) -> GraphStore:
     if graph.file.suffix == ".sqlite":
         return SqliteGraph(graph.file)
     return MemoryGraph(read_triples(graph.file))
-
-
-def inputs_of(named: Sequence[str]) -> list[InputFile]:
-    """The sources with their digests; ``UserError`` for one that can't be read."""
-    return [InputFile(Path(one).name if Path(one).exists() else one, sources.digest(one)) for one in named]
 
 
 def graph_of(kb: Path, work: Path) -> tuple[GraphFile, Graph]:

@@ -4,10 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from builders.benchmarks.sources import InputSource
 from builders.paths.negatives import KINDS, POSITIVE
-from builders.paths.relation_inputs import Graph, InputFile
+from builders.paths.relation_inputs import Graph
 from builders.paths.relation_rows import Labelled
-from builders.work.parquet import SplitFiles
+from builders.work.plans import BuildRecord
 from safe_stepwise.records import RelationPath
 
 RULES = ("shortest", "best_f1", "best")
@@ -47,17 +48,14 @@ class HopAudit:
     """Rows that call a gold path wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathStatistics:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathStatistics(BuildRecord):
     """What one build read and found; ``rows`` counts the questions that were read."""
 
-    version: str
     benchmark: str
     split: str
-    sources: Sequence[InputFile]
+    sources: Sequence[InputSource]
     graph: Graph | None
-    limit: int | None
-    seed: int
     test_share: float
     max_hops: int
     negatives: int
@@ -72,14 +70,11 @@ class PathStatistics:
     """Of the rows of KTO (the paper: 1/4)."""
     neighbours: int
     """Rows of KTO that follow one of the same question."""
-    files: Mapping[str, Mapping[str, SplitFiles]]
     license: str
     homepage: str
     citation: str
     caveat: str
     prompt_sha256: str
-    libraries: Mapping[str, str]
-    code_sha256: str
     simulated: bool = False
 
 

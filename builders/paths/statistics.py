@@ -7,22 +7,19 @@ from typing import Any
 
 from builders.paths.form import is_marked
 from builders.paths.rows import ProbeRow
-from builders.work.parquet import SplitFiles
+from builders.work.plans import BuildRecord
 
 Counts = Mapping[str, Mapping[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeStatistics:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeStatistics(BuildRecord):
     """The record of one build; every mapping counts rows unless it says otherwise.
 
     ``left_out``: questions without rows, by benchmark and reason. ``refused``: corruptions that a
     question has none of, by kind and reason; ``drawn``: drafts that were refused on the way.
     """
 
-    version: str
-    seed: int
-    limit: int | None
     rows: int
     questions: int
     splits: Counts
@@ -38,11 +35,7 @@ class ProbeStatistics:
     drawn: Counts
     verified: Sequence[Mapping[str, Any]]
     """The sources: benchmark, split, licence, digest of their record or file."""
-    files: Mapping[str, Mapping[str, SplitFiles]]
-    """By config, then split."""
     prompt_sha256: str
-    libraries: Mapping[str, str]
-    code_sha256: str
 
 
 @dataclass(slots=True)

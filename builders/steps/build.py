@@ -28,8 +28,8 @@ from builders.steps.rows import StepRow
 from builders.steps.skeletons import unseen
 from builders.steps.statistics import Rewording, StepStatistics, concerns, counted, examples
 from builders.verified.chunks import code_of
-from builders.verified.statistics import libraries
 from builders.work import publishing
+from builders.work.plans import libraries
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import generator
 from safe_stepwise.methods.verifier import prompt_digest

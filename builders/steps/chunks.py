@@ -123,13 +123,10 @@ class StepChunk:
         summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
 
-    def read(self, summary: dict[str, Any]) -> MadeSteps:
-        """What `make` said, of its JSON."""
-        return MadeSteps(
-            tuple(Candidate(**one) for one in summary["candidates"]),
-            tuple(summary["passing"]),
-            tuple(Refused(**one) for one in summary["refused"]),
-        )
+    @property
+    def summary_kind(self) -> type[MadeSteps]:
+        """What is read back from a shard."""
+        return MadeSteps
 
     def _made(self, asked: list[tuple[Question, Label]]) -> list[Made]:
         try:

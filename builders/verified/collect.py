@@ -91,16 +91,16 @@ def source_of(plan: Build) -> InputSource:
 def jobs(plan: Build) -> Iterator[Chunk]:
     """The rows of a build's source, chunk by chunk."""
     schema = shard_schema(features.labeled_features().arrow_schema)
-    head, folder = (plan.benchmark, plan.split), plan.work / "shards"
-    how = (plan.teacher, schema, plan.min_confidence)
+    teacher, least, folder = plan.teacher, plan.min_confidence, plan.work / "shards"
     spec = spec_of(plan.benchmark, plan.source)
     if spec is None:
         for part in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield Chunk(*head, part.start, part.rows, folder, *how)
+            yield Chunk(plan.benchmark, plan.split, part.start, part.rows, folder, teacher, schema, least)
         return
     total = _generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
-        yield Chunk(*head, start, (), folder, *how, spec, min(CHUNK_ROWS, total - start))
+        size = min(CHUNK_ROWS, total - start)
+        yield Chunk(plan.benchmark, plan.split, start, (), folder, teacher, schema, least, spec, size)
 
 
 def _generated(plan: Build, spec: Spec) -> int:

@@ -13,6 +13,8 @@ from safe_stepwise.store.parsing import parse_json
 NO_JSON = "not in JSON"
 """The one name of an object that stands for a value of a type which JSON lacks, and says which."""
 
+OTHER_BENCHMARK = "try --benchmark"
+"""In a reason that needs no other advice."""
 LONGEST = 50_000
 """Characters of a text; those of real rows have a sixth of it."""
 MOST = 1_000

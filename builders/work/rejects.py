@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from builders.work.fields import OTHER_BENCHMARK
 from builders.work.shards import Shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import REJECTS
-
-OTHER_BENCHMARK = "try --benchmark"
-"""In a reason that needs no other advice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import boundary
 from safe_stepwise.store.files import write_parts
 
 _SUMMARY = b"safe_stepwise.shard"
@@ -100,8 +101,9 @@ class Job(Protocol[S_co]):
     def make(self) -> tuple[S_co, pa.RecordBatch]:
         """The shard's summary and its rows."""
 
-    def read(self, summary: dict[str, Any]) -> S_co:
-        """A summary as it comes back from JSON."""
+    @property
+    def summary_kind(self) -> type[S_co]:
+        """What is read back from the summary's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def stored(job: Job[S], path: Path) -> Shard[S] | None:
     if content is None:
         return None
     with pa.ipc.open_file(content) as reader:
-        summary = job.read(json.loads(reader.schema.metadata[_SUMMARY]))
+        summary = boundary.read(job.summary_kind, json.loads(reader.schema.metadata[_SUMMARY]))
     return Shard(path, summary, cached=True)
 
 

@@ -9,9 +9,10 @@ import pytest
 from builders.benchmarks.sources import RawRow
 from builders.synthetic import parse_spec
 from builders.verified import chunks, features
-from builders.verified.chunks import Chunk, Synthetic, Verified, shard_schema
+from builders.verified.chunks import Chunk, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.work.rejects import RowsRead
 from builders.work.shards import Shard, process, read_shard
 from builders.work.workers import in_order
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -71,7 +72,7 @@ def raw(number: int, content: object) -> RawRow:
 def job(tmp_path: Path) -> Chunk:
     schema = shard_schema(features.labeled_features().arrow_schema)
     rows = tuple(raw(n, hotpot_row(n)) for n in range(1, 4))
-    return Chunk("hotpotqa", "train", 0, rows, SilentTeacher, schema, tmp_path)
+    return Chunk("hotpotqa", "train", 0, rows, tmp_path, SilentTeacher, schema)
 
 
 def test_a_chunk_is_processed_once(job: Chunk) -> None:
@@ -148,12 +149,13 @@ def test_a_fault_names_the_row_and_leaves_no_shard(job: Chunk) -> None:
     assert list(job.folder.iterdir()) == []
 
 
-def run(jobs: Iterable[Chunk], workers: int) -> Generator[tuple[Chunk, Shard[Verified]], None, None]:
+def run(jobs: Iterable[Chunk], workers: int) -> Generator[tuple[Chunk, Shard[RowsRead]], None, None]:
     return in_order(process, jobs, workers=workers, own_processes=True)
 
 
 def synthetic_jobs(job: Chunk) -> list[Chunk]:
-    return [replace(job, benchmark="synthetic", start=start, rows=Synthetic(SPEC, 10)) for start in range(0, 60, 10)]
+    made = {"benchmark": "synthetic", "rows": (), "spec": SPEC, "generated": 10}
+    return [replace(job, start=start, **made) for start in range(0, 60, 10)]  # type: ignore[arg-type]
 
 
 def test_results_come_in_order_for_any_number_of_workers(job: Chunk, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from builders.verified.collect import Build
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work import executors, processes
-from builders.work.executors import Slurm, Submitted
+from builders.work.executors import Submitted
+from builders.work.plans import Slurm
 from builders.work.ranks import RankError
 from cards import datasets
 from safe_stepwise.errors import UserError
