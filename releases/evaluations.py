@@ -11,7 +11,7 @@ from releases.keys import Known, read_entry
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS, prompting, verifier
+from safe_stepwise.methods import METHODS, asking, verifier
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.options import published_values
@@ -31,7 +31,7 @@ CHOICES = tuple(published_values(Limits))
 """Options in which the papers may be followed, true or false."""
 LOOP = ("no_verification", "self_verification", "safe")
 """The methods of the papers' main table, which an evaluation has where it names none."""
-OPTIONS = (*("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES), *prompting.OPTIONS)
+OPTIONS = (*("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES), *asking.OPTIONS)
 """Options of methods that an evaluation may name, each with several values."""
 SHOWN = (verifier.ROLE, JUDGE)
 """Roles of an evaluation that may be shown examples."""

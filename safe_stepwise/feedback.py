@@ -18,13 +18,12 @@ text that UTF-8 can hold.
 """
 
 import json
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
 from safe_stepwise.store.replies import ReplyError, plain_key, read_reply
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category, category, labels, normalize_label
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category, Comparison, category, labels, normalize_label
 
-Comparison = Literal["same", "different", "absent"]
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
 
 _FIELDS = ("error_type", "diagnosis", "guidance", "query")

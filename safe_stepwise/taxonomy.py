@@ -17,6 +17,8 @@ import yaml
 from safe_stepwise.records import StepKind
 
 Category = Literal["Procedural", "Attribution", "Logical", "Final Answer", "Correct", "Missing Evidence"]
+Comparison = Literal["same", "different", "absent"]
+Mender = Literal["search", "decompose", "stop", "summarize"]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 STEP_KINDS: tuple[StepKind, ...] = get_args(StepKind)
 
@@ -29,6 +31,11 @@ class ErrorType:
     category: Category
     definition: str
     step_kinds: tuple[StepKind, ...]
+    value: Comparison = "same"
+    """How the value that such a step gives compares with its evidence."""
+    gives_value: bool = True
+    mended_by: Mender | None = None
+    """What a machine goes back to from a find with that label; None goes on."""
 
 
 CORRECT = "Correct"
@@ -43,7 +50,7 @@ DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_
 """The categories that a verifier may do without, in an ablation."""
 EVIDENCE = ("Correct", "Contradictory", "Unsupported", "Off-topic")
 """Labels of attribution steps that only the passages tell apart."""
-_BY_NAME = {entry.name: entry for entry in TAXONOMY}
+ENTRIES = {entry.name: entry for entry in TAXONOMY}
 
 # No "!", "?", "~" or "¬": before a label they negate it, around it they strike it out or doubt it.
 _SURROUNDING = " \t\r\n\"'`“”‘’«»„*_#.,:;()[]{}<>"
@@ -87,9 +94,9 @@ def category(error_type: str) -> Category:
     >>> category("Information Miss")
     'Attribution'
     """
-    if error_type not in _BY_NAME:
-        raise ValueError(f"unknown error type {error_type!r}; known: {', '.join(_BY_NAME)}")
-    return _BY_NAME[error_type].category
+    if error_type not in ENTRIES:
+        raise ValueError(f"unknown error type {error_type!r}; known: {', '.join(ENTRIES)}")
+    return ENTRIES[error_type].category
 
 
 def spelling(text: str) -> str:
@@ -104,7 +111,7 @@ def spelling(text: str) -> str:
 
 
 # The second spelling of Correct is the one in the paper's evaluation prompt.
-_LABEL_OF = {spelling(name): name for name in _BY_NAME} | {spelling("Correct (No Error)"): CORRECT}
+_LABEL_OF = {spelling(name): name for name in ENTRIES} | {spelling("Correct (No Error)"): CORRECT}
 
 
 def normalize_label(text: str) -> str | None:

@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Mapping
 
+from safe_stepwise.methods.asking import SAMPLING, Iterating
 from safe_stepwise.methods.limits import DEFAULT, FEEDBACK_FORMS
-from safe_stepwise.methods.prompting import SAMPLING, Iterating
 from scripts.cli import numbers, words
 
 CHOICES: Mapping[str, str] = {

@@ -12,8 +12,8 @@ from evaluators.deliberation.proposing import LOST, PATH, PROPOSER, Proposal, Pr
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
 from safe_stepwise.methods import deliberation
-from safe_stepwise.methods.deliberation import Candidate, Deliberating, Knowledge, deliberate
-from safe_stepwise.records import ANSWERED, FAILED, Attempt, Trajectory
+from safe_stepwise.methods.deliberation import Deliberating, Knowledge, deliberate
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, Trajectory
 
 PROPOSE, FOLLOW = "propose", "follow"
 """States: a path is proposed; one is carried out, nobody being asked."""

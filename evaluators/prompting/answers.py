@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.methods.asking import ANSWERING, salvaged_answer, voted
-from safe_stepwise.methods.hops import DECOMPOSE, REVISED_IN, SEARCH, TERMINATE
 from safe_stepwise.methods.scene import Found
+from safe_stepwise.methods.sg_fsm import DECOMPOSE, REVISED_IN, SEARCH, TERMINATE
 from safe_stepwise.methods.sg_fsm_safe import FIND
 from safe_stepwise.records import ANSWERED, Attempt, Trajectory
 

@@ -16,10 +16,9 @@ from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, coverage
 from evaluators.prompting.answers import Said, said
-from safe_stepwise.methods.asking import UNREADABLE, readability
-from safe_stepwise.methods.hops import WITHDREW
-from safe_stepwise.methods.prompting import Prompting
+from safe_stepwise.methods.asking import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
+from safe_stepwise.methods.sg_fsm import WITHDREW
 from safe_stepwise.metric.evidence import (
     Overlap,
     answer_overlap,

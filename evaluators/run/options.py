@@ -16,7 +16,7 @@ from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS, prompting, verifier
+from safe_stepwise.methods import METHODS, asking, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.limits import Limits
@@ -108,7 +108,7 @@ class Options(Trial):
     @property
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
-        values = {name: [*getattr(self, name)] for name in (*LOOP, *prompting.OPTIONS) if getattr(self, name)}
+        values = {name: [*getattr(self, name)] for name in (*LOOP, *asking.OPTIONS) if getattr(self, name)}
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values

@@ -1,15 +1,11 @@
-"""How a question is answered: one file a method, and their registry."""
+"""How a question is answered: one file a method, or a line in one of its kind, and their registry."""
 
 from safe_stepwise.methods.base import Method
-from safe_stepwise.methods.cot import COT
-from safe_stepwise.methods.direct import DIRECT
-from safe_stepwise.methods.no_verification import NO_VERIFICATION
+from safe_stepwise.methods.loop import NO_VERIFICATION, SAFE, SELF_VERIFICATION
+from safe_stepwise.methods.one_shot import COT, DIRECT, SP_COT
 from safe_stepwise.methods.react import REACT
-from safe_stepwise.methods.safe import SAFE
-from safe_stepwise.methods.self_verification import SELF_VERIFICATION
 from safe_stepwise.methods.sg_fsm import SG_FSM1, SG_FSM2
 from safe_stepwise.methods.sg_fsm_safe import SG_FSM_SAFE
-from safe_stepwise.methods.sp_cot import SP_COT
 
 METHODS: dict[str, Method] = {
     method.name: method

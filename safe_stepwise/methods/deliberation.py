@@ -29,21 +29,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.methods import path_deliberating as states
 from safe_stepwise.methods.asking import GENERATOR, SHOWN, UNREADABLE
 from safe_stepwise.methods.machine import Asks
-from safe_stepwise.methods.path_deliberating import (
-    CONSTRAINTS,
-    SELECT,
-    VERIFY,
-    ask_choice,
-    ask_constraints,
-    ask_verdict,
-    constraints_in,
-    read_choice,
-    read_constraints,
-    read_verdict,
-)
-from safe_stepwise.methods.path_following import Instantiated, Settled, Tried, plain_path, settle
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import (
@@ -55,7 +43,6 @@ from safe_stepwise.records import (
     KGQuestion,
     RelationPath,
     Trajectory,
-    Usage,
 )
 
 NAME = "deliberation"
@@ -67,8 +54,6 @@ as many as these."""
 NO_PATHS, NO_ANSWER = "no_paths", "no_answer"
 """Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate leads anywhere; no
 path that was followed gave an answer."""
-
-__all__ = ["Candidate", "Deliberating", "Knowledge", "answers_of", "deliberate"]
 
 
 class Knowledge(Protocol):
@@ -147,7 +132,7 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
     """
     if trajectory.stop_reason == FAILED:
         return ()
-    verdicts = [attempt.read for attempt in trajectory.attempts if attempt.state == VERIFY]
+    verdicts = [attempt.read for attempt in trajectory.attempts if attempt.state == states.VERIFY]
     told = [verdict["answers"] for verdict in verdicts if verdict.get("answers")]
     return tuple(told[-1]) if told else ()
 
@@ -157,7 +142,7 @@ class _Reply:
     """A reply as it was read, and what it cost."""
 
     reading: Reading
-    usage: Mapping[str, Usage]
+    usage: Mapping[str, Any]
 
     @property
     def is_unread(self) -> bool:
@@ -176,7 +161,7 @@ class _Run:
     reached: Mapping[Candidate, tuple[str, ...]]
     left: list[Candidate] = field(default_factory=list)
     constraints: tuple[Constraint, ...] = ()
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[states.Tried] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     has_answer: bool = False
 
@@ -203,70 +188,70 @@ class _Run:
     @property
     def _next_choice(self) -> str:
         """Where the next path comes from: of one there is no choice."""
-        return SELECT if len(self.left) > 1 else INSTANTIATE
+        return states.SELECT if len(self.left) > 1 else INSTANTIATE
 
     # ---------------------------------------------------------------- the states
 
     def _let_go_of_what_leads_nowhere(self) -> None:
         self.left = [candidate for candidate in self.reached if self.reached[candidate]]
-        astray = [plain_path(one) for one in self.reached if not self.reached[one]]
-        after = (CONSTRAINTS if self._extracts else self._next_choice) if self.left else END
+        astray = [states.plain_path(one) for one in self.reached if not self.reached[one]]
+        after = (states.CONSTRAINTS if self._extracts else self._next_choice) if self.left else END
         self._keep(POOL, after, {"left": len(self.left), "led_nowhere": astray})
 
     async def _constrain(self) -> None:
         relations = self.knowledge.relations(self.left)
-        ask = partial(ask_constraints, self.question, relations, self._scene())
-        read = partial(read_constraints, question=self.question)
-        reply = await self._asked(CONSTRAINTS, ask, read)
-        self.constraints = constraints_in(reply.reading.value)
-        self._keep(CONSTRAINTS, self._next_choice, {}, reply)
+        ask = partial(states.ask_constraints, self.question, relations, self._scene())
+        read = partial(states.read_constraints, question=self.question)
+        reply = await self._asked(states.CONSTRAINTS, ask, read)
+        self.constraints = states.constraints_in(reply.reading.value)
+        self._keep(states.CONSTRAINTS, self._next_choice, {}, reply)
 
     async def _choose(self) -> Candidate | None:
         """The path to follow next; None where the model takes none of them."""
         if len(self.left) == 1:
             return self.left[0]
         told = self.tried if self.options.feedback else []
-        ask = partial(ask_choice, self.question, self.left, told, self._scene())
+        ask = partial(states.ask_choice, self.question, self.left, told, self._scene())
         quoted = [*self._quoted, *(one.reason for one in told)]
-        reply = await self._asked(SELECT, ask, partial(read_choice, pool=self.left, quoted=quoted))
+        reply = await self._asked(states.SELECT, ask, partial(states.read_choice, pool=self.left, quoted=quoted))
         number = reply.reading.value.get("path", 1)
         chosen = self.left[number - 1] if number else None
         after = INSTANTIATE if chosen else END
-        self._keep(SELECT, after, {"chosen": plain_path(chosen) if chosen else {}}, reply)
+        self._keep(states.SELECT, after, {"chosen": states.plain_path(chosen) if chosen else {}}, reply)
         return chosen
 
-    def _instantiate(self, chosen: Candidate) -> Instantiated:
+    def _instantiate(self, chosen: Candidate) -> states.Instantiated:
         """The path carried out, and what the graph decides of where it leads to."""
         most, pool = self.options.most_chains, [*self.reached]
         chains = self.knowledge.chains(chosen, most + 1)
         told = [self.knowledge.decided(one, chosen, pool) for one in self.constraints]
-        followed = Instantiated(
+        followed = states.Instantiated(
             chosen, tuple(chains[:most]), len(chains) > most, self.reached[chosen], self.options.most_ends, tuple(told)
         )
-        self._keep(INSTANTIATE, VERIFY, followed.plain)
+        self._keep(INSTANTIATE, states.VERIFY, followed.plain)
         return followed
 
-    async def _ask_verdict(self, followed: Instantiated) -> _Reply:
+    async def _ask_verdict(self, followed: states.Instantiated) -> _Reply:
         """What is said of where a path leads to."""
         scene = self._scene(self.left.index(followed.candidate) + 1)
         is_induced = self.options.introspection and not self.options.predefined
-        asked = partial(ask_verdict, self.question, followed, self.constraints, scene)
+        asked = partial(states.ask_verdict, self.question, followed, self.constraints, scene)
         names = [name for chain in followed.chains for name in chain]
         quoted = [*self._quoted, *names, *followed.first, *(c.text for c in self.constraints)]
-        read = partial(read_verdict, quoted=quoted)
-        return await self._asked(VERIFY, partial(asked, induced=is_induced), read)
+        read = partial(states.read_verdict, quoted=quoted)
+        return await self._asked(states.VERIFY, partial(asked, induced=is_induced), read)
 
-    def _take_verdict(self, followed: Instantiated, reply: _Reply) -> bool:
+    def _take_verdict(self, followed: states.Instantiated, reply: _Reply) -> bool:
         """Whether the loop is over by it; the path leaves the pool in any case."""
-        found = settle(reply.reading.value.get("answer", ()), followed)
+        found = states.settle(reply.reading.value.get("answer", ()), followed)
         why_not = _why_not(reply, found, followed)
         self.left.remove(followed.candidate)
         self.has_answer = self.has_answer or bool(found.answers)
         goes_on = why_not and self.left and self.options.introspection and not reply.is_unread
         told = {"suffices": not why_not, "told": why_not}
-        read = {**plain_path(followed.candidate), **found.plain, **told}
-        self._keep(VERIFY, self._next_choice if goes_on else END, read, reply)
-        self.tried.append(Tried(followed.candidate, why_not))
+        read = {**states.plain_path(followed.candidate), **found.plain, **told}
+        self._keep(states.VERIFY, self._next_choice if goes_on else END, read, reply)
+        self.tried.append(states.Tried(followed.candidate, why_not))
         return not goes_on
 
     # ---------------------------------------------------------------- asking and keeping
@@ -305,7 +290,7 @@ class _Run:
         self.attempts.append(replace(kept, state=state, read=plain, next_state=after))
 
 
-def _why_not(reply: _Reply, found: Settled, followed: Instantiated) -> str:
+def _why_not(reply: _Reply, found: states.Settled, followed: states.Instantiated) -> str:
     """Why a path does not do, as the next choice is told; empty where it does."""
     if reply.is_unread:
         return "It could not be verified."

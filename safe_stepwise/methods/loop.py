@@ -319,3 +319,11 @@ def malformed(error: StepError, number: int) -> Feedback:
         f"Write one step alone: 'Step {number}: ...' with {kinds} behind it, or "
         f"'Step {number}: {ANSWER_MARKER} ... (Final Answer)'.",
     )
+
+
+NO_VERIFICATION = Stepwise("no_verification", "No verification", prompts=GENERATE, judged_by=None)
+"""Steps that nobody judges, every one in the right form being accepted (SAFE v1, section 4.1)."""
+SELF_VERIFICATION = Stepwise("self_verification", "Self-verification")
+"""Steps that the generator judges itself (SAFE v1, section 4.1)."""
+SAFE = Stepwise("safe", "SAFE", (GENERATOR, VERIFIER), judged_by=VERIFIER)
+"""A trained verifier judges every step (SAFE v1, section 3.4)."""

@@ -9,18 +9,7 @@ from dataclasses import dataclass
 
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.asking import (
-    ANSWERING,
-    END,
-    GENERATOR,
-    UNREADABLE,
-    answer_fields,
-    attempt_of,
-    request_of,
-    texts_of,
-    voted,
-)
-from safe_stepwise.methods.prompting import Prompting, Samples
+from safe_stepwise.methods import asking
 from safe_stepwise.methods.reading import read
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
@@ -33,12 +22,12 @@ class OneShot:
     name: str
     title: str
     prompts: tuple[str, ...]
-    options: type[Prompting] = Prompting
-    roles: tuple[str, ...] = (GENERATOR,)
+    options: type[asking.Prompting] = asking.Prompting
+    roles: tuple[str, ...] = (asking.GENERATOR,)
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: Prompting) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: asking.Prompting) -> Trajectory:
         """Everything that was done to answer one question."""
-        samples = options.samples if isinstance(options, Samples) else 1
+        samples = options.samples if isinstance(options, asking.Samples) else 1
         tries: list[Attempt] = []
         failure = ""
         try:
@@ -46,15 +35,15 @@ class OneShot:
                 tries.append(await self._try(question, clients, options, number, samples))
         except EngineError as error:
             failure = str(error)
-        answer = "" if failure else str(voted(tries).get("answer", ""))
-        stop = FAILED if failure else ANSWERED if answer else UNREADABLE
+        answer = "" if failure else str(asking.voted(tries).get("answer", ""))
+        stop = FAILED if failure else ANSWERED if answer else asking.UNREADABLE
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop, failure)
 
     async def _try(
-        self, question: Question, clients: Mapping[str, Client], options: Prompting, number: int, samples: int
+        self, question: Question, clients: Mapping[str, Client], options: asking.Prompting, number: int, samples: int
     ) -> Attempt:
         passages = question.passages
-        request = request_of(
+        request = asking.request_of(
             self.prompts[0],
             options,
             AskedScene(question, options.evidence),
@@ -62,8 +51,16 @@ class OneShot:
             question=question.question,
             passages=passages,
         )
-        reply = await clients[GENERATOR].ask(request)
-        fields = answer_fields(passages, options.evidence)
-        quoted = texts_of(passages, question.question)
+        reply = await clients[asking.GENERATOR].ask(request)
+        fields = asking.answer_fields(passages, options.evidence)
+        quoted = asking.texts_of(passages, question.question)
         reading = read(reply.text, fields, quoted, last="answer")
-        return attempt_of(number + 1, ANSWERING, END, reading, {GENERATOR: reply.usage})
+        return asking.attempt_of(number + 1, asking.ANSWERING, asking.END, reading, {asking.GENERATOR: reply.usage})
+
+
+DIRECT = OneShot("direct", "Direct", ("direct/direct",))
+"""The answer at once, from all passages (SG-FSM, appendix A.3)."""
+COT = OneShot("cot", "CoT", ("cot/cot",), asking.Samples)
+"""Reasoning before the answer (chain of thought; SG-FSM, appendix A.3), or a vote of several."""
+SP_COT = OneShot("sp_cot", "SP-CoT", ("sp_cot/sp_cot",))
+"""Reasoning by a named shape of decomposition (SP-CoT as SG-FSM's appendix A.3 has it)."""

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from safe_stepwise.feedback import Comparison, Evidence, diagnosis_of
+from safe_stepwise.feedback import Evidence, diagnosis_of
 from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
-from safe_stepwise.taxonomy import MISSING_EVIDENCE
+from safe_stepwise.taxonomy import ENTRIES
 
 NOTHING = "nothing"
 """The evidence of a step that names none; the claim of one that gives no value."""
@@ -34,13 +34,6 @@ _VALUE = re.compile(rf"{_DATE}|{_CAPITAL}(?:{_GOES_ON}{_CAPITAL})*|\d[\d,.]*\d|\
 _LINK = re.compile(r"^(?:of|the|in|and|de) ")
 _OWNS = re.compile(r"['’]s$")
 _OPENS = re.compile(r"(?:^|[.!?:] +)\W*$")
-_EMPTY = ("Inefficiency", "Information Miss")
-"""Labels of steps that give no value."""
-_COMPARED: dict[str, Comparison] = {
-    **dict.fromkeys(("Contradictory", "Information Miss", "Logical Fallacy", "Wrong Conclusion"), "different"),
-    **dict.fromkeys(("Unsupported", "Inefficiency", MISSING_EVIDENCE), "absent"),
-}
-"""How a step's value fits its evidence by the step's label; the same with all others."""
 
 
 def with_evidence(
@@ -54,15 +47,13 @@ def with_evidence(
     >>> with_evidence(wrong, "Where was Ors born?", [page], [], step).diagnosis
     'Passage 1: Ors was born in Tesk. Ors: question. Tesk: new. Ardle: new. Step: Ardle. Different.'
     """
-    label = feedback.error_type
-    compared = _COMPARED.get(label, "same")
-    rests = NOTHING if label == "Inefficiency" else ""
-    rests = rests or _evidence(feedback, question, passages, previous, step)
-    if rests == NOTHING:
-        compared = "absent"
+    label = ENTRIES[feedback.error_type]
+    rests_on_nothing = label.value == "absent" and not label.gives_value
+    rests = NOTHING if rests_on_nothing else _evidence(feedback, question, passages, previous, step)
+    compared = "absent" if rests == NOTHING else label.value
     shown = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
     known = " ".join([question, *(s.text for s in previous)])
-    claim = NOTHING if label in _EMPTY else _claim(step, rests, compared == "same", shown, known)
+    claim = _claim(step, rests, compared == "same", shown, known) if label.gives_value else NOTHING
     if step.kind == "Attribution" and rests != NOTHING:
         titles = " ".join(page.title for page in passages)
         rests = " ".join([rests, *_places(rests, claim, question, previous, titles)])

@@ -13,59 +13,33 @@ seventh of those withdraws. A verdict that can't be read never lets anything pas
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import get_args
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.methods.asking import GENERATOR
-from safe_stepwise.methods.hops import (
-    DECOMPOSE,
-    DECOMPOSING,
-    DONE,
-    END,
-    PROMPTS,
-    SEARCH,
-    SUMMARIZE,
-    SUMMARIZING,
-    TERMINATE,
-    TITLES,
-    WITHDRAWN,
-    WITHDREW,
-    Asking,
-    after_decision,
-    after_search,
-    ask_searcher,
-    ask_terminator,
-    read_decision,
-    read_find,
-    states_of,
-)
+from safe_stepwise.methods import sg_fsm
+from safe_stepwise.methods.asking import GENERATOR, Iterating
 from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
-from safe_stepwise.methods.memory import Memory
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.methods.searching import brought, told
+from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Asking, Memory
 from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
-from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Step, Trajectory, VerdictOrder
+from safe_stepwise.records import ANSWERED, Feedback, Question, Step, Trajectory, VerdictOrder
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
-from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, Category
+from safe_stepwise.taxonomy import CORRECT, DROPPABLE, MISSING_EVIDENCE, TAXONOMY, Category
 
 FIND, ANSWER = "g2", "g4"
 """The guards behind q2 and q4."""
-GUARDED: Mapping[str, str] = {
-    **dict.fromkeys(("Contradictory", "Unsupported", "Information Miss"), SEARCH),
-    MISSING_EVIDENCE: SEARCH,
-    **dict.fromkeys(("Off-topic", "Redundancy", "Inefficiency", "Premature Attribution"), DECOMPOSE),
-    "Overthinking": DONE,
-    **dict.fromkeys(("Logical Fallacy", "Wrong Conclusion"), SUMMARIZE),
-}
+_STATES = {"search": SEARCH, "decompose": DECOMPOSE, "stop": DONE, "summarize": SUMMARIZE}
+GUARDED: Mapping[str, str] = {entry.name: _STATES[entry.mended_by] for entry in TAXONOMY if entry.mended_by}
 """Where a find leads by the label of its verdict; ``Correct`` is the edge that is guarded."""
 _UNREAD = Feedback(
     UNREAD,
@@ -106,13 +80,12 @@ def step_of(found: Found, number: int) -> Step:
     >>> step_of(Found("Where was Ors Velt born?", 2, "Oru"), 1).text
     'According to Passage 2, the answer to “Where was Ors Velt born?” is Oru.'
     """
-    asked = found.question.replace("“", '"').replace("”", '"')
-    said = f"According to Passage {found.passage}, the answer to “{asked}” is {found.answer}."
-    return Step(number, " ".join(said.split()), "Attribution")
+    question = found.question.replace("“", '"').replace("”", '"')
+    text = f"According to Passage {found.passage}, the answer to “{question}” is {found.answer}."
+    return Step(number, " ".join(text.split()), "Attribution")
 
 
-def steps_of(memory: Memory) -> tuple[Step, ...]:
-    """All that was found, as steps."""
+def _steps_of(memory: Memory) -> tuple[Step, ...]:
     return tuple(step_of(found, number) for number, found in enumerate(memory.found, 1))
 
 
@@ -122,13 +95,13 @@ def _answer_of(memory: Memory) -> Step:
 
 
 def _all_steps(memory: Memory) -> tuple[Step, ...]:
-    return (*steps_of(memory), _answer_of(memory)) if memory.answer else steps_of(memory)
+    return (*_steps_of(memory), _answer_of(memory)) if memory.answer else _steps_of(memory)
 
 
-def _unwritten(steps: tuple[Step, ...]) -> str:
-    """Why steps do not hold to the grammar; a model may put anything into a sub-question."""
+def _unwritten(memory: Memory) -> str:
+    """Why the steps do not hold to the grammar; a model may put anything into a sub-question."""
     try:
-        for step in steps:
+        for step in _all_steps(memory):
             format_step(step)
     except StepError as error:
         return str(error)
@@ -145,33 +118,28 @@ def _options(memory: Memory) -> Guarding:
 
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     q, options = memory.question, _options(memory)
-    is_open, dropped = options.search is not None, options.drop_category
-    how = (is_open, dropped, options.prompt_set)
+    how = (options.search is not None, options.drop_category, options.prompt_set)
     request = verifier_request(q.question, q.passages, previous, step, *how)
     return replace(request, scene=Scene(q, previous=previous, step=step))
 
 
 def _ask_about_find(memory: Memory) -> Request:
-    *previous, step = steps_of(memory)
+    *previous, step = _steps_of(memory)
     return _request(memory, tuple(previous), step)
 
 
 def _ask_about_answer(memory: Memory) -> Request:
-    return _request(memory, steps_of(memory), _answer_of(memory))
+    return _request(memory, _steps_of(memory), _answer_of(memory))
 
 
-def _verdict(ask: Callable[[Memory], Request]) -> Callable[[Memory, str], Reading]:
-    """The reader of a verdict, which counts unless it stands in what was judged."""
-
-    def reads(memory: Memory, text: str) -> Reading:
-        options, planted = _options(memory), prompts.data_of(ask(memory))
-        try:
-            said = parse_feedback(text, options.search is not None, planted, options.drop_category)
-        except FeedbackError as error:
-            return Reading("unreadable", {}, str(error), text, _UNREAD)
-        return Reading("strict", {"verdict": said.error_type}, text=text, feedback=said)
-
-    return reads
+def _read_verdict(memory: Memory, text: str, ask: Callable[[Memory], Request]) -> Reading:
+    """A verdict counts unless it stands in what was judged."""
+    options, planted = _options(memory), prompts.data_of(ask(memory))
+    try:
+        verdict = parse_feedback(text, options.search is not None, planted, options.drop_category)
+    except FeedbackError as error:
+        return Reading("unreadable", {}, str(error), text, _UNREAD)
+    return Reading("strict", {"verdict": verdict.error_type}, text=text, feedback=verdict)
 
 
 def _readable(
@@ -181,7 +149,7 @@ def _readable(
 
     def read(memory: Memory, text: str) -> Reading:
         reading = reads(memory, text)
-        why = _unwritten(_all_steps(after(memory, reading).memory)) if reading.is_strict else ""
+        why = _unwritten(after(memory, reading).memory) if reading.is_strict else ""
         return replace(reading, form="unreadable", value={}, why=why) if why else reading
 
     return read
@@ -192,104 +160,101 @@ def _readable(
 
 def _judged(memory: Memory, reading: Reading) -> Move[Memory]:
     """Where a find goes by its verdict."""
-    said = reading.feedback or _UNREAD
-    if said.error_type == CORRECT:
+    verdict = reading.feedback or _UNREAD
+    if verdict.error_type == CORRECT:
         return _passed(memory)
-    to = GUARDED.get(said.error_type, SEARCH)
+    to = GUARDED.get(verdict.error_type, SEARCH)
     if to == SEARCH:
-        return _searched_again(memory, said)
+        return _searched_again(memory, verdict)
     if to == DECOMPOSE:
-        return _asked_anew(memory, said)
-    if to == DONE:
-        return Move(to, replace(memory, found=memory.found[:-1] or memory.found))
-    return Move(to, memory)
+        return _asked_anew(memory, verdict)
+    return Move(to, replace(memory, found=memory.found[:-1] or memory.found) if to == DONE else memory)
 
 
 def _passed(memory: Memory) -> Move[Memory]:
-    to = DONE if memory.is_simple else TERMINATE
-    return Move(to, replace(memory, faults=(), avoided=()))
+    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, faults=(), avoided=()))
 
 
-def _searched_again(memory: Memory, said: Feedback) -> Move[Memory]:
-    options, found = _options(memory), memory.found[-1]
+def _searched_again(memory: Memory, verdict: Feedback) -> Move[Memory]:
+    options, find, question = _options(memory), memory.found[-1], memory.question
     if len(memory.faults) >= options.max_retries:
-        return _passed(memory) if _is_lenient(options, said) else _asked_anew(memory, said)
-    retrieved = _retrieved(memory, said)
-    pages = (*memory.question.passages, *retrieved)
-    fault = (f"{found.question} {found.answer} (Passage {found.passage})", told(said, retrieved))
-    back = replace(
-        memory,
-        question=replace(memory.question, passages=pages),
-        found=memory.found[:-1],
-        faults=(*memory.faults, fault),
-    )
+        return _passed(memory) if _is_lenient(options, verdict) else _asked_anew(memory, verdict)
+    searches = options.search if verdict.error_type == MISSING_EVIDENCE and verdict.query else None
+    retrieved = brought(searches, verdict.query or "", question.passages) if searches else ()
+    fault = (f"{find.question} {find.answer} (Passage {find.passage})", told(verdict, retrieved))
+    question = replace(question, passages=(*question.passages, *retrieved))
+    back = replace(memory, question=question, found=memory.found[:-1], faults=(*memory.faults, fault))
     return Move(SEARCH, back, retrieved)
 
 
-def _asked_anew(memory: Memory, said: Feedback) -> Move[Memory]:
+def _asked_anew(memory: Memory, verdict: Feedback) -> Move[Memory]:
     """Another first question, those at fault being shown; there are N more of them, too."""
     options = _options(memory)
-    if len(memory.avoided) >= options.max_retries and _is_lenient(options, said):
+    if len(memory.avoided) >= options.max_retries and _is_lenient(options, verdict):
         return _passed(memory)
-    faults = (*memory.avoided, (memory.found[-1].question, said))
+    faults = (*memory.avoided, (memory.found[-1].question, verdict))
     return Move(DECOMPOSE, replace(memory, found=memory.found[:-1], faults=faults))
 
 
-def _is_lenient(options: Guarding, said: Feedback) -> bool:
+def _is_lenient(options: Guarding, verdict: Feedback) -> bool:
     """Whether what N tries did not mend passes as it is."""
-    return options.on_exhausted == "accept" and said is not _UNREAD
-
-
-def _retrieved(memory: Memory, said: Feedback) -> tuple[Passage, ...]:
-    """The passages that a query brings in and that were not there."""
-    search = _options(memory).search
-    if search is None or said.error_type != MISSING_EVIDENCE or not said.query:
-        return ()
-    return brought(search, said.query, memory.question.passages)
+    return options.on_exhausted == "accept" and verdict is not _UNREAD
 
 
 def _concluded(memory: Memory, reading: Reading) -> Move[Memory]:
     """An answer passes as it is or has everything checked; so does one on which none is read."""
-    said = reading.feedback or _UNREAD
-    return Move(DONE if said.error_type in (CORRECT, "Overthinking") else SUMMARIZE, memory)
-
-
-def _guarded_search(memory: Memory, reading: Reading) -> Move[Memory]:
-    return Move(FIND, after_search(memory, reading).memory)
+    label = (reading.feedback or _UNREAD).error_type
+    return Move(DONE if label == CORRECT or GUARDED.get(label) == DONE else SUMMARIZE, memory)
 
 
 def _guarded_decision(memory: Memory, reading: Reading) -> Move[Memory]:
-    to, after, _ = after_decision(memory, reading)
+    to, after, _ = sg_fsm.after_decision(memory, reading)
     return Move(ANSWER if to == DONE else to, after)
 
 
-_SEARCHING = Asking(SEARCH, ask_searcher, _readable(read_find, after_search), _guarded_search, frozenset((FIND,)))
+_SEARCHING = Asking(
+    SEARCH,
+    sg_fsm.ask_searcher,
+    _readable(sg_fsm.read_find, sg_fsm.after_search),
+    lambda memory, reading: Move(FIND, sg_fsm.after_search(memory, reading).memory),
+    (FIND,),
+)
 _DECIDING = Asking(
     TERMINATE,
-    ask_terminator,
-    _readable(read_decision, after_decision),
+    sg_fsm.ask_terminator,
+    _readable(sg_fsm.read_decision, sg_fsm.after_decision),
     _guarded_decision,
-    frozenset((DECOMPOSE, ANSWER)),
+    (DECOMPOSE, ANSWER),
 )
 _JUDGING = State(
-    FIND, frozenset((*GUARDED.values(), TERMINATE)), _judged, _ask_about_find, _verdict(_ask_about_find), VERIFIER
+    FIND,
+    frozenset((*GUARDED.values(), TERMINATE)),
+    _judged,
+    _ask_about_find,
+    partial(_read_verdict, ask=_ask_about_find),
+    VERIFIER,
 )
 _CONCLUDING = State(
-    ANSWER, frozenset((DONE, SUMMARIZE)), _concluded, _ask_about_answer, _verdict(_ask_about_answer), VERIFIER
+    ANSWER,
+    frozenset((DONE, SUMMARIZE)),
+    _concluded,
+    _ask_about_answer,
+    partial(_read_verdict, ask=_ask_about_answer),
+    VERIFIER,
 )
 MACHINE = Machine(
     {
-        **states_of(DECOMPOSING, _SEARCHING),
+        **sg_fsm.states_of(sg_fsm.DECOMPOSING, _SEARCHING),
         FIND: _JUDGING,
-        **states_of(_DECIDING),
+        **sg_fsm.states_of(_DECIDING),
         ANSWER: _CONCLUDING,
-        **states_of(SUMMARIZING),
+        **sg_fsm.states_of(sg_fsm.SUMMARIZING),
     },
-    {DONE: ANSWERED, END: ANSWERED, WITHDRAWN: WITHDREW},
+    {DONE: ANSWERED, END: ANSWERED, WITHDRAWN: sg_fsm.WITHDREW},
     number=lambda memory: memory.entries,
     answer=lambda memory: memory.best,
-    titles={**TITLES, FIND: "Judge find", ANSWER: "Judge answer"},
-    steps=lambda memory: () if _unwritten(_all_steps(memory)) else _all_steps(memory),
+    titles={**sg_fsm.TITLES, FIND: "Judge find", ANSWER: "Judge answer"},
+    steps=lambda memory: () if _unwritten(memory) else _all_steps(memory),
 )
 
 
@@ -300,7 +265,7 @@ class SgFsmSafe:
     name: str = "sg_fsm_safe"
     title: str = "SG-FSM + SAFE"
     roles: tuple[str, ...] = (GENERATOR, VERIFIER)
-    prompts: tuple[str, ...] = PROMPTS + VERIFY
+    prompts: tuple[str, ...] = sg_fsm.PROMPTS + VERIFY
     options = Guarding
     machine = MACHINE
 
@@ -313,11 +278,11 @@ class SgFsmSafe:
 
     def prompts_of(self, options: Guarding) -> tuple[str, ...]:
         """The prompts that some options ask by."""
-        return PROMPTS + options.prompt_set.verifying
+        return sg_fsm.PROMPTS + options.prompt_set.verifying
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Guarding) -> Trajectory:
         """Everything that was done to answer one question."""
-        start = Memory.of(question, options)
+        start = Memory(question, options, question.question)
         return await drive(MACHINE, start, clients, question.id, self.name)
 
 

@@ -11,7 +11,7 @@ from evaluators.prompting.answers import finds, said
 from evaluators.prompting.measures import FAILURES, measures
 from evaluators.prompting.summary import summary
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.methods.prompting import Prompting
+from safe_stepwise.methods.asking import Prompting
 from tests.makers.prompting import outcome_of, question
 from tests.safe_stepwise.methods.machines import BAD, SIMPLE, Script, compound, find, go_on, stop, verdict
 from tests.safe_stepwise.methods.machines import summary as summed_up

@@ -24,8 +24,14 @@ from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.graphs.triples import read_triples
 from safe_stepwise.methods.asking import UNREADABLE
 from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, Deliberating, answers_of, deliberate
-from safe_stepwise.methods.path_deliberating import constraints_in, read_choice, read_constraints, read_verdict
-from safe_stepwise.methods.path_following import Instantiated, settle
+from safe_stepwise.methods.path_deliberating import (
+    Instantiated,
+    constraints_in,
+    read_choice,
+    read_constraints,
+    read_verdict,
+    settle,
+)
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.open import opened
 from safe_stepwise.players.deliberating import ROLES

@@ -12,8 +12,7 @@ import pytest
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
-from safe_stepwise.methods.library import Library
-from safe_stepwise.methods.react import REACT, Doing, Turns, read_turn
+from safe_stepwise.methods.react import REACT, Doing, Library, Turns, read_turn
 from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory
 

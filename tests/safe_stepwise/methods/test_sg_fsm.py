@@ -17,9 +17,8 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, sg_fsm, sg_fsm_safe
-from safe_stepwise.methods.asking import form_of, readability
+from safe_stepwise.methods.asking import Iterating, form_of, readability
 from safe_stepwise.methods.machine import Machine, MachineError, Move, State, drive
-from safe_stepwise.methods.prompting import Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.running import statistics, transitions
 from safe_stepwise.methods.scene import AskedScene, Found

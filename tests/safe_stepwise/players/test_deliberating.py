@@ -9,8 +9,13 @@ import pytest
 
 from safe_stepwise.engines.base import Completion, Request, request_key
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.path_deliberating import ask_choice, ask_constraints, ask_verdict, read_verdict
-from safe_stepwise.methods.path_following import Instantiated
+from safe_stepwise.methods.path_deliberating import (
+    Instantiated,
+    ask_choice,
+    ask_constraints,
+    ask_verdict,
+    read_verdict,
+)
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.deliberating import MOST
