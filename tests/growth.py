@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-SIZE = 6_000
+SIZE = 4_000
 """Characters of the largest text: a quadratic reader takes long enough for them."""
 FLOOR = 0.03
 POWER = 1.5
@@ -81,20 +81,20 @@ def exponent(work: Callable[[int], object], largest: int, bound: float = POWER, 
     of the times at an end twice what it is, the slope would change by 0.4. What is above the bound is tried again.
     """
     sizes = [round(largest / 2 ** (step / 2)) for step in range(5)]
-    best = {largest: _seconds(work, largest)}
-    if best[largest] < floor:
+    best = [_seconds(work, largest)]
+    if best[0] < floor:
         return 0.0
+    best += [_seconds(work, size) for size in sizes[1:]]
     for _ in range(TRIES):
-        for size in sizes:
-            best[size] = min(best.get(size, math.inf), _seconds(work, size))
-        slope = _slope([math.log(size) for size in sizes], [math.log(max(best[size], 1e-6)) for size in sizes])
-        if slope <= bound or best[largest] > 100 * FLOOR:
+        if _slope(sizes, best) <= bound or best[0] > 100 * FLOOR:
             break
-    return slope
+        best = [min(seconds, _seconds(work, size)) for seconds, size in zip(best, sizes, strict=True)]
+    return _slope(sizes, best)
 
 
-def _slope(xs: Sequence[float], ys: Sequence[float]) -> float:
-    return statistics.linear_regression(xs, ys).slope
+def _slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    logarithms = [math.log(max(second, 1e-6)) for second in seconds]
+    return statistics.linear_regression([math.log(size) for size in sizes], logarithms).slope
 
 
 def _seconds(work: Callable[[int], object], size: int) -> float:
