@@ -16,7 +16,7 @@ from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import names
 from safe_stepwise.store.documents import parse_yaml
 from safe_stepwise.store.published import PUBLISHED
-from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, noise_ratios
+from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, published
 from safe_stepwise.taxonomy import TAXONOMY, category
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -252,7 +252,9 @@ def ratios(builds: Sequence[Record]) -> list[Ratio]:
             build["split"],
             judged=build["rows"] - build["rejected"] - build["unparsed"],
             noise=sum(build["unverifiable"].values()),
-            printed=[r for r in noise_ratios() if (r.benchmark, r.split) == (build["benchmark"], build["split"])],
+            printed=[
+                r for r in published().noise_ratios if (r.benchmark, r.split) == (build["benchmark"], build["split"])
+            ],
         )
         for build in builds
     ]

@@ -16,7 +16,7 @@ from cards.pages import metadata as header
 from cards.scores import Deliberation, answering_role, judge_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
-from safe_stepwise.store.parsing import read_record
+from safe_stepwise.store.boundary import read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def read_release(folder: Path, lock: Record) -> str:
 
 
 def _record(file: Path) -> Any:
-    return read_record(file, "make it anew") if file.is_file() else None
+    return read_file(dict[str, Any], file, "the record", "make it anew") if file.is_file() else None
 
 
 def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import boundary
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.shapes import shaped
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -69,7 +69,7 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
     for number, line in enumerate(lines, 1):
         try:
             row = parse_json(line)
-            found[row["id"]] = shaped(row["derivations"], list[Derivation], "derivations")
+            found[row["id"]] = boundary.read(list[Derivation], row["derivations"], "derivations")
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{file}:{number}: not one of R4C's derivations ({error!r}); get the file anew") from None
     return found

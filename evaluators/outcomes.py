@@ -21,10 +21,10 @@ from safe_stepwise.methods.written import NO_LINE as NO_LINE
 from safe_stepwise.methods.written import trajectory_of as trajectory_of
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
+from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.shapes import shaped
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 GIVE = "give the --output of safe-stepwise evaluate_stepwise (or evaluate_deliberation)"
@@ -77,7 +77,7 @@ class Outcome:
         """The outcome that a line holds; one of `NO_LINE` for a line that is none."""
         content = _of_today(parse_json(line))
         found = cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
-        return shaped(found, cls, "the outcome")
+        return boundary.read(cls, found, "the outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class QuestionRecord:
                 "decomposition": tuple(Hop(**hop) for hop in content.get("decomposition", ())),
             }
         )
-        return shaped(found, cls, "the question")
+        return boundary.read(cls, found, "the question")
 
 
 def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from safe_stepwise.commands.reading import rows_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store import boundary
 from safe_stepwise.store.tables import table
 from scripts import build_verified
 from scripts.cli import Parser, run
@@ -79,7 +79,7 @@ def original(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
     A question whose facts are a chain is compositional, one with facts side by side a comparison.
     """
     try:
-        shaped(row, Own, "row")
+        boundary.read(Own, row, "row")
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
     facts, pages = row["facts"], row["pages"]

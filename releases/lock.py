@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import boundary
 from safe_stepwise.store.documents import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK
-from safe_stepwise.store.shapes import shaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
     try:
         for key, kind in _FIELDS.items():
             if key in needed or key in lock:
-                shaped(lock.get(key), kind, key)
+                boundary.read(kind, lock.get(key), key)
     except ValueError as error:
         raise UserError(
             f"{root / LOCK}: not a lock that safe-stepwise regenerate wrote ({error}); delete it and make the "

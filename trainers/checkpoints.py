@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.parsing import read_record
 
 MARK = "complete.json"
 
@@ -59,7 +59,7 @@ def clear(folder: Path, after: Path | None) -> list[str]:
 
 def read_json(file: Path) -> dict[str, Any]:
     """A JSON object from a file of ours; ``UserError`` if it holds something else."""
-    return read_record(file, "remove it, and what was made with it, to start again")
+    return read_file(dict[str, Any], file, "the record", "remove it, and what was made with it, to start again")
 
 
 def write_json(file: Path, value: Any) -> None:

@@ -18,11 +18,10 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Step
-from safe_stepwise.store import progress
+from safe_stepwise.store import boundary, progress
 from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.names import TRAIN
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.shapes import shaped
 from safe_stepwise.taxonomy import CORRECT
 
 FOUND_CORRECT = "checker calls them Correct"
@@ -87,7 +86,7 @@ def read_accepted(file: Path) -> AcceptedSteps:
         if not line.strip():
             continue
         try:
-            found.append(shaped(_step_of(parse_json(line)), AcceptedStep, "the step"))
+            found.append(boundary.read(AcceptedStep, _step_of(parse_json(line)), "the step"))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise UserError(f"{file}, line {number}: is no accepted step ({reason}); {mend}") from None

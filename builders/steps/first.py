@@ -18,12 +18,12 @@ from builders.steps.composition import Candidate, Composition, rank
 from builders.steps.published import find_steps
 from builders.steps.rows import Refused
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import boundary
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import IDEAL, ORIGINS, REFINED, STEPS, STEPS_RECORD, TEST, TRAIN
 from safe_stepwise.store.parquet import ANEW, read_rows
-from safe_stepwise.store.parsing import read_record
-from safe_stepwise.store.shapes import shaped
 from safe_stepwise.taxonomy import labels
 
 _COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin", "position")
@@ -149,14 +149,14 @@ def read_first(source: str) -> First:
     record = folder / STEPS_RECORD
     if not record.is_file():
         raise UserError(f"{source}: no verifier set with its record in it; {ANEW}")
-    about = read_record(record, ANEW)
+    about = read_file(dict[str, Any], record, "the record", ANEW)
     try:
         shown = {key: about[key] for key in ("teacher", "test_share", "seed", "unverifiable")}
         kinds = {"teacher": str, "test_share": float, "seed": int, "unverifiable": bool}
         for key, value in shown.items():
-            shaped(value, kinds[key], key)
-        shaped(about["composition"]["rows_per_question"], int, "rows_per_question")
-        shaped([b["digest"] for b in about["verified"]], list[str], "verified")
+            boundary.read(kinds[key], value, key)
+        boundary.read(int, about["composition"]["rows_per_question"], "rows_per_question")
+        boundary.read(list[str], [b["digest"] for b in about["verified"]], "verified")
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{record}: cannot be read ({error}); {ANEW}") from None
     rows = {split: [*_rows(folder, split)] for split in (TRAIN, TEST)}
@@ -175,7 +175,7 @@ def _row(row: Mapping[str, Any]) -> Candidate:
         raise ValueError("its label or origin is missing")
     where = (row["id"], row["benchmark"], row["question_id"])
     label, origin = labels()[row["error_type"]], ORIGINS[row["origin"]]
-    return shaped(Candidate(*where, label, row["position"], origin), Candidate, "the row")
+    return boundary.read(Candidate, Candidate(*where, label, row["position"], origin), "the row")
 
 
 def _match(row: Candidate, there: Collection[Candidate], how: str) -> Candidate | None:

@@ -23,11 +23,11 @@ from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
+from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import read_rows
-from safe_stepwise.store.shapes import shaped
 
 OF_A_BUILD = (
     *"benchmark split version source teacher simulated verified digest".split(),
@@ -167,7 +167,7 @@ def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> l
     ids: list[str] = []
     columns, wanted = ["id", "noise_type", "unverifiable"], _wanted(unverifiable)
     for file in files:
-        ids += read_rows(file, lambda row: shaped(row["id"], str, "id"), columns, wanted)
+        ids += read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted)
     return heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_))
 
 
@@ -190,13 +190,13 @@ def _both(one: Callable[[Any], Any], other: Callable[[Any], Any]) -> Callable[[A
 
 def _question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     found = question_of(row, benchmark=benchmark, split=split)
-    return shaped(found, Question, "the question")
+    return boundary.read(Question, found, "the question")
 
 
 def _sound(row: Row, benchmark: str, split: str) -> Row:
     """The row, if it holds a question and a label."""
     _question(row, benchmark, split)
-    shaped(label_of(row), Label, "the label")
+    label_of(row)
     return row
 
 
@@ -205,7 +205,7 @@ def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
     kinds = get_type_hints(Statistics)
     try:
         for name in kinds.keys() & {*OF_A_BUILD, "unverifiable"}:
-            shaped(build[name], kinds[name], name)
+            boundary.read(kinds[name], build[name], name)
     except (ValueError, KeyError) as error:
         raise UserError(
             f"{folder}: statistics that cannot be read ({error}); build the questions anew with "

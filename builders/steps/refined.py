@@ -13,11 +13,11 @@ from builders.steps.rows import StepRow, row_of
 from builders.steps.weaknesses import FAMILIES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
+from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import question_of, question_row
 from safe_stepwise.store.documents import read_object
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.parsing import parse_json, read_json
-from safe_stepwise.store.shapes import shaped
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 
@@ -54,7 +54,7 @@ def read_refined(path: Path) -> list[StepRow]:
         if not line and number == len(lines):
             break
         try:
-            row = shaped(_row_of(parse_json(line)), StepRow, "the row")
+            row = boundary.read(StepRow, _row_of(parse_json(line)), "the row")
             check_row(row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -30,14 +30,13 @@ from builders.work.parquet import DatasetWriter, Files
 from builders.work.plans import libraries
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import names
+from safe_stepwise.store import boundary, names
 from safe_stepwise.store.agreement import agreement_of
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.published import read_published
-from safe_stepwise.store.shapes import shaped
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
@@ -251,7 +250,7 @@ def _lines_of_others(plan: Build, name: str) -> list[bytes]:
         if not line and number == len(lines):
             break
         try:
-            row = shaped(parse_json(line), Mapping[str, Any])
+            row = boundary.read(Mapping[str, Any], parse_json(line))
             is_ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
         except (ValueError, KeyError) as error:
             raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None

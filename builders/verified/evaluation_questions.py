@@ -34,11 +34,10 @@ from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import codec
+from safe_stepwise.store import boundary, codec
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import read_rows
-from safe_stepwise.store.shapes import shaped
 
 _AT_ONCE = 200
 """Rows that are read at a time."""
@@ -193,7 +192,7 @@ def _of_folder(
 def _published(row: dict[str, Any], benchmark: str, split: str, seed: int, whole: bool) -> Question:
     cut = row if whole or split == TEST else with_passages(row, seed)
     found = codec.question_of(cut, benchmark=benchmark, split=_split_of(split))
-    check_size(shaped(found, Question, "the question"))
+    check_size(boundary.read(Question, found, "the question"))
     return found
 
 

@@ -21,7 +21,6 @@ from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
 from safe_stepwise.store.names import LABELED, VERIFIED
 from safe_stepwise.store.parquet import read_rows
-from safe_stepwise.store.shapes import shaped
 
 Labelled = tuple[Question, Label]
 T = TypeVar("T")
@@ -211,11 +210,11 @@ def _with_other(first: str, parts: Sequence[str], value: str, other: str, new: s
 
 
 def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
-    return _read(files, lambda row: (_question(row, benchmark), shaped(label_of(row), Label, "the label")))
+    return _read(files, lambda row: (_question(row, benchmark), label_of(row)))
 
 
 def _question(row: Mapping[str, Any], benchmark: str) -> Question:
-    return shaped(question_of(row, benchmark=benchmark, split=""), Question, "the question")
+    return question_of(row, benchmark=benchmark, split="")
 
 
 def _read(

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import locks
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
-from safe_stepwise.store.parsing import read_record
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -51,7 +51,10 @@ def read_statistics(dataset: Path, kind: Any = Versioned) -> list[dict[str, Any]
         raise UserError(
             f"{dataset}: not a dataset of build_verified (no statistics/*.json in it); choose another --output"
         )
-    return [read_record(file, "choose another --output", kind) for file in files]
+    mend = "choose another --output"
+    for file in files:
+        read_file(kind, file, "the record", mend)
+    return [read_file(dict[str, Any], file, "the record", mend) for file in files]
 
 
 def check_version(dataset: Path, version: str, kind: Any = Versioned) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from evaluators.audit.asked import ASKED, PARTS, asked_of
 from evaluators.audit.rows import Key, Stratum
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import boundary
 from safe_stepwise.store.names import AUDITED, Audited
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.shapes import shaped
 from safe_stepwise.store.terminal import printable
 
 _AGAIN = "export it from the page again, or mend the line"
@@ -53,7 +53,7 @@ _KEYS = [field.name for field in fields(Judgement) if field.name != "answers"]
 
 def parse(line: str | bytes) -> Judgement:
     """The judgement of a line; raises ``ValueError``, and nothing else, for a line that is none."""
-    said = shaped(parse_json(line), Mapping[str, object], "the line")
+    said = boundary.read(Mapping[str, object], parse_json(line), "the line")
     of = said.get("of")
     if of not in AUDITED:
         raise ValueError(f"of is not one of {', '.join(AUDITED)}")
@@ -62,13 +62,13 @@ def parse(line: str | bytes) -> Judgement:
         raise ValueError(f"it has no {lacking[0]}")
     if strange := sorted(set(said) - {*_KEYS, *names}):
         raise ValueError(f"{printable(strange[0])} is no key of it")
-    stratum = tuple(shaped(said["stratum"], list[str], "stratum"))
+    stratum = tuple(boundary.read(list[str], said["stratum"], "stratum"))
     if len(stratum) != len(PARTS[of]) or stratum[0] != said["benchmark"]:
         raise ValueError(f"stratum is not {', '.join(PARTS[of])}")
     plain = {name: said[name] for name in _KEYS if name not in ("of", "stratum")}
     answers = _answers(of, stratum, {name: said[name] for name in names})
     found = Judgement(of=of, stratum=stratum, answers=answers, **plain)
-    shaped(found, Judgement, "it")
+    boundary.read(Judgement, found, "it")
     if not found.reviewer.strip():
         raise ValueError("reviewer is empty")
     return found

@@ -8,7 +8,7 @@ from evaluators.audit.asked import ASKED
 from evaluators.audit.rows import rows
 from evaluators.audit.score import Scores
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.parsing import read_record
+from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.terminal import printable
 
 _MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"
@@ -16,7 +16,7 @@ _MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"
 
 def read_scores(file: Path, of: str) -> dict[str, Any]:
     """What `report.write_scores` wrote, as JSON has it; raises ``UserError`` for another file."""
-    scores = read_record(file, _MAKE, Scores)
+    scores: dict[str, Any] = plain(read_file(Scores, file, "the record", _MAKE))
     asked = {one.name for questions in ASKED.values() for one in questions}
     pairs = scores["agreement"]
     strange = {pair["question"] for pair in pairs} | set(scores["rates"])

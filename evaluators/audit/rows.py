@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from evaluators.verifier.step_set import read_step_rows
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import NOISE_TYPES, Label, Question, identity
+from safe_stepwise.records import NOISE_TYPES, identity
+from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
 from safe_stepwise.store.names import LABELS, ORIGINS, STEPS, VERIFIED, VERIFIER_STEPS, Audited
 from safe_stepwise.store.parquet import read_rows
-from safe_stepwise.store.shapes import shaped
 from safe_stepwise.taxonomy import category, labels
 
 Key = tuple[str, str]
@@ -73,7 +73,7 @@ def _label_strata(folder: Path) -> Iterator[tuple[Key, Stratum]]:
     for benchmark, files in _labeled(folder).items():
 
         def read(row: Mapping[str, Any], name: str = benchmark) -> tuple[Key, Stratum]:
-            return (name, shaped(row["id"], str)), (name, _named(row["noise_type"], NOISE_TYPES))
+            return (name, boundary.read(str, row["id"])), (name, _named(row["noise_type"], NOISE_TYPES))
 
         for file in files:
             yield from read_rows(file, read, ("id", "noise_type"))
@@ -93,8 +93,8 @@ def _labeled(folder: Path) -> dict[str, list[Path]]:
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
-    asked = shaped(question_of(row, benchmark=benchmark, split=""), Question, "the question")
-    label = shaped(label_of(row), Label, "the label")
+    asked = question_of(row, benchmark=benchmark, split="")
+    label = label_of(row)
     shown = {
         "question": asked.question,
         "answers": list(asked.accepted),
@@ -144,7 +144,7 @@ def _step_files(folder: Path) -> list[Path]:
 
 
 def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
-    benchmark, id_ = (shaped(row[name], str, name) for name in ("benchmark", "id"))
+    benchmark, id_ = (boundary.read(str, row[name], name) for name in ("benchmark", "id"))
     error, origin = _named(row["error_type"], labels()), _named(row["origin"], ORIGINS)
     return (benchmark, id_), (benchmark, error, origin)
 
@@ -152,15 +152,16 @@ def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
 def _step_row(row: Mapping[str, Any]) -> Row:
     key, stratum = _step_place(row)
     shown = {
-        **{name: shaped(row[name], str, name) for name in _TEXTS},
+        **{name: boundary.read(str, row[name], name) for name in _TEXTS},
         "passages": [
-            {name: shaped(passage[name], str, name) for name in ("title", "text")} for passage in row["passages"]
+            {name: boundary.read(str, passage[name], name) for name in ("title", "text")}
+            for passage in row["passages"]
         ],
-        "previous_steps": [*shaped(row["previous_steps"], list[str], "previous_steps")],
+        "previous_steps": [*boundary.read(list[str], row["previous_steps"], "previous_steps")],
         "label": stratum[1],
         "category": category(stratum[1]),
         "origin": stratum[2],
-        "query": shaped(row["query"], str | None, "query"),
+        "query": boundary.read(str | None, row["query"], "query"),
     }
     return Row(key, stratum, shown)
 

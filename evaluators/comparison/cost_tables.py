@@ -62,7 +62,7 @@ def published_table(papers: Iterable[str]) -> Table:
     """The tokens that papers print; no row without papers."""
     header = ("published", "role", "total", "cached", "computed", "cached share, %")
     table: Table = [header]
-    for row in published_tables.tokens():
+    for row in published_tables.published().tokens:
         if row.paper in papers:
             numbers = (row.total_millions, row.cached_millions, row.computed_millions)
             of = f"{published_tables.PAPERS[row.paper]}, Table {row.table} (published)"

@@ -69,7 +69,7 @@ def failure_table(found: Sequence[Failures], papers: Iterable[str] = ()) -> Tabl
         over = ", ".join(one.answering)
         table.append([one.name, over, one.types.total(), *shares, percent(one.early / whole)])
     for paper in papers:
-        printed = [p for p in published_tables.failures() if p.paper == paper]
+        printed = [p for p in published_tables.published().failures if p.paper == paper]
         known = {p.category: f"{p.percent:.1f}" for p in printed}
         shares = [known.get(name, NOTHING) for name in (*shown, "")]
         figures = " and ".join(p.figure for p in printed)

@@ -11,7 +11,8 @@ from evaluators.comparison.tables import EVERY, METRICS, Metric
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
-from safe_stepwise.store.published_tables import AVERAGE, BENCHMARKS, MAIN, PAPERS, PublishedScore, scores
+from safe_stepwise.store.published_tables import AVERAGE, BENCHMARKS, MAIN, PAPERS, PublishedScore
+from safe_stepwise.store.published_tables import published as printed
 from safe_stepwise.store.tables import NOTHING
 
 _PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "acc"}
@@ -31,10 +32,10 @@ def chosen(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
     ['2', '12']
     """
     main: dict[str, str] = {paper: f"{paper}:{table}" for paper, table in MAIN.items()}
-    known = dict.fromkeys(f"{row.paper}:{row.table}" for row in scores())
+    known = dict.fromkeys(f"{row.paper}:{row.table}" for row in printed().scores)
     names = [one_of(text, [*main, *known], "--published") for text in tables]
     wanted = dict.fromkeys(main.get(name, name) for name in names)
-    return tuple(row for name in wanted for row in scores() if f"{row.paper}:{row.table}" == name)
+    return tuple(row for name in wanted for row in printed().scores if f"{row.paper}:{row.table}" == name)
 
 
 def spelled(generator: str) -> str:

@@ -146,11 +146,11 @@ def _costs(runs: Sequence[Record]) -> list[str]:
     printed = [
         ["", f"{c.method}, {c.benchmark} (published: arXiv 2505.15210, Table 5)"]
         + [f"{n:,.1f}" for n in (c.calls, c.prompt, c.completion, c.total)]
-        for c in published_tables.answer_costs()
+        for c in published_tables.published().answer_costs
     ]
     wrong = [
         f"Misprint, Table 5, {c.method}, {c.benchmark}: {c.misprint}."
-        for c in published_tables.answer_costs()
+        for c in published_tables.published().answer_costs
         if c.misprint
     ]
     return [
@@ -183,7 +183,7 @@ def _differences(found: Record) -> list[str]:
 
 def _printed() -> list[str]:
     rows, notes = [], []
-    for row in published_tables.answers():
+    for row in published_tables.published().answers:
         mark = " (misprint)" if row.misprint else ""
         cells = [
             " / ".join("-" if v is None else f"{v:.1f}" for v in of) if of else "-"

@@ -63,7 +63,7 @@ def summary(found: Mapping[str, Any]) -> str:
 def published() -> list[list[str]]:
     """A row a model: Table 2's figures, and what Table 6 gives once the classes weigh alike."""
     found: dict[str, dict[str, str]] = {}
-    for row in published_tables.path_judgements():
+    for row in published_tables.published().path_judgements:
         wrong = [row.kinds[kind] for kind in PAPER if kind != "valid"]
         balanced = (row.kinds["valid"] + sum(wrong) / len(wrong)) / 2
         found.setdefault(row.model, {})[row.way] = f"{row.mean:.2f} ({balanced:.2f})"

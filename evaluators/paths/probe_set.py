@@ -9,12 +9,12 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import Way, path_request
 from safe_stepwise.records import Triple
+from safe_stepwise.store import boundary
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, Corruption
 from safe_stepwise.store.parquet import ANEW, read_rows
-from safe_stepwise.store.parsing import read_record
-from safe_stepwise.store.shapes import shaped
 
 COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
 
@@ -56,7 +56,7 @@ def find_probe(folder: Path) -> Path:
 def about(probe: Path, split: str) -> dict[str, Any]:
     """What is known of a probe and a split of it: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
-    told = read_record(record, ANEW) if record.is_file() else {}
+    told = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     sources = told.get("verified", [])
     return {
         "name": PATH_PROBE,
@@ -92,4 +92,6 @@ def _case(row: Mapping[str, Any]) -> PathCase:
         raise ValueError("its corruption is missing or unknown")
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
     known = {name: row[name] for name in COLUMNS}
-    return shaped(PathCase(**{**known, "path": triples, "corruption": CORRUPTIONS[number]}), PathCase, "the row")
+    return boundary.read(
+        PathCase, PathCase(**{**known, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
+    )

@@ -28,13 +28,13 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
-from safe_stepwise.store import names
+from safe_stepwise.store import boundary, names
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.parquet import ANEW, read_rows
-from safe_stepwise.store.parsing import parse_json, read_record
-from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
         for file in split_files(folder, split, config)
     }
     record = folder / names.STEPS_RECORD
-    told = read_record(record, ANEW) if record.is_file() else {}
+    told = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     return {
         "version": told.get("version"),
         "simulated": bool(told.get("simulated")),
@@ -240,7 +240,7 @@ def _case(row: Mapping[str, Any]) -> StepCase:
     steps = tuple(map(parse_step, (*row["previous_steps"], row["current_step"])))
     label, origin = TWELVE[_place(row["error_type"])], names.ORIGINS[_place(row["origin"])]
     wording = names.WORDINGS[_place(row[_WORDING])] if _WORDING in row else None
-    return shaped(StepCase(row["id"], question, steps, label, origin, wording), StepCase, "the row")
+    return boundary.read(StepCase, StepCase(row["id"], question, steps, label, origin, wording), "the row")
 
 
 def _place(number: int | None) -> int:

@@ -11,9 +11,8 @@ import yaml
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
-from safe_stepwise.store.codec import question_of
+from safe_stepwise.store import boundary
 from safe_stepwise.store.parsing import MOST_JSON, parse_json, read_bounded
-from safe_stepwise.store.shapes import shaped
 from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
@@ -90,7 +89,7 @@ def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None
         known["benchmark"] = benchmark
     columns = {field.name: known[field.name] for field in fields(Question)}
     try:
-        found = question_of(shaped(columns, Question, "row"))
+        found = boundary.read(Question, columns, "row")
     except ValueError as error:
         raise UserError(f"{where}: {error}") from None
     if not all(0 <= fact.sentence < MOST_SENTENCES for fact in found.supporting_facts):

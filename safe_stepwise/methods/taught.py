@@ -15,8 +15,8 @@ from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
 from safe_stepwise.records import VERDICT_ORDERS
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.names import TRAINING, TUNED
-from safe_stepwise.store.parsing import read_record
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
@@ -131,4 +131,6 @@ def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
     file = None if folder is None else folder / TRAINING
     if file is None or not file.is_file():
         return None, None
-    return file, read_record(file, "it should say how the model was trained: get or train it anew")
+    return file, read_file(
+        dict[str, Any], file, "the record", "it should say how the model was trained: get or train it anew"
+    )

@@ -5,8 +5,8 @@ from typing import Any
 
 from safe_stepwise.methods.loop import FINAL_ANSWER, GENERATOR, MALFORMED, OUT_OF_STEPS, VERIFIER
 from safe_stepwise.records import Attempt, Feedback, Step, Trajectory, Usage
+from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import passage_of
-from safe_stepwise.store.shapes import shaped
 
 NO_LINE = (ValueError, TypeError, KeyError, AttributeError)
 """What a line raises that holds something else than it should."""
@@ -24,7 +24,7 @@ def trajectory_of(content: Mapping[str, Any]) -> Trajectory:
             ),
         }
     )
-    return shaped(found, Trajectory, "the trajectory")
+    return boundary.read(Trajectory, found, "the trajectory")
 
 
 def _attempt(content: Mapping[str, Any], *, is_last_call: bool) -> Attempt:

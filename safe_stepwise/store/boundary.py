@@ -6,6 +6,7 @@ dataclasses and texts to paths; numbers are finite and below `LARGEST`. Whatever
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -24,11 +25,14 @@ LARGEST = 2**63
 """Beyond all counts and scores, and what a column holds."""
 _MOST_FAULTS = 20
 _BOUNDS = {"gt": -LARGEST, "lt": LARGEST, "strict": True}
+_WHOLE = {"type": "int", **_BOUNDS}
+_FLOAT = {"type": "float", "allow_inf_nan": False, **_BOUNDS}
 _SCALARS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     # No "str", which would refuse the half of a character that a model may say.
     "str": ({"type": "is-instance", "cls": str}, "a text"),
-    "int": ({"type": "int", **_BOUNDS}, "a whole number"),
-    "float": ({"type": "float", "allow_inf_nan": False, **_BOUNDS}, "a number"),
+    "int": (_WHOLE, "a whole number"),
+    # A whole number stays one, so that what is read is written again as it was.
+    "float": ({"type": "union", "choices": [_WHOLE, _FLOAT], "mode": "left_to_right"}, "a number"),
     "bool": ({"type": "bool", "strict": True}, "true or false"),
     "none": ({"type": "none"}, "null"),
 }
@@ -53,7 +57,9 @@ def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any
 def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any:
     """A value of JSON or YAML as an instance of ``kind``: a dataclass, or what one may have as a field.
 
-    Fields with a default may be lacking. Keys that are no field are left out, and faults if ``exact``.
+    An instance is checked as an object is. Fields with a default may be lacking. Keys that are no field are left
+    out, and faults if ``exact``.
+
     Raises ``ValueError`` with the place of each fault, ``what`` in front of it.
 
     >>> from safe_stepwise.records import Triple
@@ -88,6 +94,7 @@ def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact:
     """
     try:
         content = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
+        json.dumps(content, ensure_ascii=False, default=str).encode()  # no half of a character, as escapes may say
         return read(kind, content, what, exact=exact)
     except OSError as error:
         reason = error.strerror
@@ -158,6 +165,8 @@ def _strict(schema: Any, exact: bool) -> Any:
     }
     if kind == "union":
         return _worded(schema, " or ".join(dict.fromkeys(map(_words, schema["choices"]))))
+    if kind == "dataclass":
+        return {**schema, "revalidate_instances": "always"}
     return {**schema, "extra_behavior": "forbid" if exact else "ignore"} if kind == "dataclass-args" else schema
 
 

@@ -3,11 +3,12 @@
 ``*_row`` makes a row's columns, ``*_of`` reads them; what a row lacks is a ``KeyError``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, SupportingFact, Triple, identity
+from safe_stepwise.records import NOISE_TYPES, Label, Passage, Question, identity
+from safe_stepwise.store.boundary import read
 
 Row = dict[str, Any]
 Content = Mapping[str, Any]
@@ -19,8 +20,7 @@ def passage_of(content: Content) -> Passage:
     >>> passage_of({"title": "Oru", "text": "Oru is a town."}).sentences
     ('Oru is a town.',)
     """
-    sentences = content["sentences"] if "sentences" in content else (content["text"],)
-    return Passage(content["title"], tuple(sentences), content.get("is_gold", False))
+    return read(Passage, _split(content), "the passage")
 
 
 def passages_digest(passages: Iterable[Passage]) -> str:
@@ -28,30 +28,26 @@ def passages_digest(passages: Iterable[Passage]) -> str:
     return identity([[page.title, page.text] for page in passages])
 
 
-_TRIPLE = ("head", "relation", "tail")
-_LISTS: Mapping[str, Callable[[Any], Any]] = {
-    "aliases": str,
-    "passages": passage_of,
-    "supporting_facts": lambda fact: SupportingFact(fact["title"], fact["sentence"]),
-    "evidence": lambda triple: Triple(**triple),
-    "decomposition": lambda hop: Hop(hop["question"], hop["answer"], hop["passage"]),
-}
-_PLAIN = tuple(field.name for field in fields(Question) if field.name not in _LISTS)
-
-
 def question_of(content: Content, **given: str) -> Question:
-    """The question of a row, which may have more columns.
+    """The question of a row, which may have more columns; ``ValueError`` for one of another form.
 
     ``given`` are fields that stand in no column: a published row says neither ``benchmark`` nor
     ``split``.
 
-    >>> asked = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
-    >>> question_of(question_row(asked), benchmark="synthetic", split="train") == asked
+    >>> question = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
+    >>> question_of(question_row(question), benchmark="synthetic", split="train") == question
     True
     """
-    known = {**content, **given}
-    lists: dict[str, Any] = {name: tuple(map(read, known[name])) for name, read in _LISTS.items()}
-    return Question(**{name: known[name] for name in _PLAIN}, **lists)
+    columns = {**content, **given}
+    row = {field.name: columns[field.name] for field in fields(Question)}
+    return read(Question, {**row, "passages": [*map(_split, row["passages"])]}, "the question")
+
+
+def _split(passage: Content) -> Content:
+    return passage if "sentences" in passage else {**passage, "sentences": [passage["text"]]}
+
+
+_TRIPLE = ("head", "relation", "tail")
 
 
 def question_row(question: Question) -> Row:
@@ -90,20 +86,13 @@ def label_row(label: Label) -> Row:
 
 
 def label_of(content: Content) -> Label:
-    """The label of a row; rows of before say no confidence.
+    """The label of a row; ``ValueError`` for one of another form.
 
-    >>> label = Label("none", "It does.", (Triple("Oru", "country", "Marn", 1),), (), "t")
+    >>> label = Label("none", "It does.", (), (), "t", 0.5)
     >>> label_of(label_row(label)) == label
     True
     """
-    return Label(
-        NOISE_TYPES[content["noise_type"]],
-        content["explanation"],
-        tuple(Triple(**triple) for triple in content["reasoning_path"]),
-        tuple(Triple(**triple) for triple in content["knowledge_graph"]),
-        content["teacher"],
-        content.get("confidence"),
-    )
+    return read(Label, {"confidence": None, **content, "noise_type": NOISE_TYPES[content["noise_type"]]}, "the label")
 
 
 def _columns(nouns: Iterable[object], *names: str) -> list[Row]:

@@ -2,12 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
-
-from safe_stepwise.errors import UserError
-from safe_stepwise.store.shapes import shaped
 
 DEEPEST = 100
 """Objects and lists within each other; nothing that is written here goes half as deep."""
@@ -52,22 +48,6 @@ def read_bounded(file: Path, most: int) -> bytes:
     if len(content) > most:
         raise ValueError(f"it has more than {most:,} bytes")
     return content
-
-
-def read_record(file: Path, mend: str, kind: Any = Mapping[str, Any]) -> dict[str, Any]:
-    """The object of JSON that a file of ours holds; ``kind`` is the dataclass that was written.
-
-    Raises ``UserError`` for a file that holds something else, with ``mend`` as what to do.
-    """
-    try:
-        found: dict[str, Any] = shaped(read_json(file), kind, "the record")
-        json.dumps(found, ensure_ascii=False).encode()  # no half of a character, as escapes may say
-        return found
-    except OSError as error:
-        reason = error.strerror
-    except ValueError as error:
-        reason = str(error)
-    raise UserError(f"{file}: cannot be read ({reason}); {mend}")
 
 
 def _check_depth(value: Any) -> None:

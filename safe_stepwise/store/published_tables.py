@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import yaml
 
-from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store.boundary import read
 
 Paper = Literal["v1", "v2", "sg_fsm"]
 Role = Literal["generator", "verifier", "overall"]
@@ -24,7 +24,6 @@ PAPERS: Mapping[Paper, str] = {"v1": "SAFE v1", "v2": "SAFE v2", "sg_fsm": "SG-F
 """Their names in tables."""
 MAIN: Mapping[Paper, str] = {"v1": "3", "v2": "2", "sg_fsm": "2"}
 """The table of each paper's main results."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,92 +134,43 @@ class Contradiction:
     what: str
 
 
-@cache
-def scores() -> tuple[PublishedScore, ...]:
-    """All rows of all tables of scores, in the order of print.
+@dataclass(frozen=True, slots=True)
+class Published:
+    """All of the file, each table in the order of print."""
 
-    >>> [s.delta for s in scores() if s.generator == EVERY and s.table == MAIN[s.paper] and s.delta]
+    scores: tuple[PublishedScore, ...]
+    noise_ratios: tuple[PublishedNoise, ...]
+    """SAFE v1, Table 2 and v2, Table 1, which print the same."""
+    tokens: tuple[PublishedTokens, ...]
+    """SAFE v1, Table 8 and v2, Table 13, which print the same."""
+    failures: tuple[PublishedFailures, ...]
+    """What is printed in words of SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
+    path_judgements: tuple[PublishedPaths, ...]
+    """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6."""
+    answers: tuple[PublishedAnswers, ...]
+    answer_costs: tuple[PublishedCost, ...]
+    contradictions: tuple[Contradiction, ...]
+    """What is printed stands in the tables."""
+
+
+@cache
+def published() -> Published:
+    """What the papers print.
+
+    >>> [s.delta for s in published().scores if s.generator == EVERY and s.table == MAIN[s.paper] and s.delta]
     [{'average': 8.4}, {'average': 8.8}]
     """
-    return tuple(_score(table, row) for table in _content()["scores"] for row in table["rows"])
-
-
-@cache
-def noise_ratios() -> tuple[PublishedNoise, ...]:
-    """SAFE v1, Table 2 and v2, Table 1, which print the same.
-
-    >>> [(n.questions, n.ratio_percent) for n in noise_ratios() if n.benchmark == "musique"][:2]
-    [(19902, 10.8), (2412, 14.18)]
-    """
-    return tuple(_made(PublishedNoise, row) for row in _content()["noise_ratios"])
-
-
-@cache
-def tokens() -> tuple[PublishedTokens, ...]:
-    """SAFE v1, Table 8 and v2, Table 13, which print the same."""
-    return tuple(_made(PublishedTokens, row) for row in _content()["tokens"])
-
-
-@cache
-def failures() -> tuple[PublishedFailures, ...]:
-    """What is printed in words of SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
-    return tuple(_made(PublishedFailures, row) for row in _content()["failures"])
-
-
-@cache
-def path_judgements() -> tuple[PublishedPaths, ...]:
-    """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6.
-
-    >>> path_judgements()[0].kinds["valid"]
-    79.01
-    """
-    return tuple(_made(PublishedPaths, row) for row in _content()["path_judgements"])
-
-
-@cache
-def answers() -> tuple[PublishedAnswers, ...]:
-    """Answers over knowledge graphs, as arXiv 2505.15210 prints them.
-
-    >>> [row.model for row in answers() if row.misprint]
-    ['Qwen3-8B']
-    """
-    return tuple(_made(PublishedAnswers, row) for row in _content()["answers"])
-
-
-@cache
-def answer_costs() -> tuple[PublishedCost, ...]:
-    """What they cost, likewise.
-
-    >>> [row.calls for row in answer_costs() if row.method == "DP"]
-    [2.9, 2.5]
-    """
-    return tuple(_made(PublishedCost, row) for row in _content()["answer_costs"])
-
-
-@cache
-def contradictions() -> tuple[Contradiction, ...]:
-    """Where a paper contradicts itself; what is printed stands in the tables."""
-    found = _content()["contradictions"]
-    return tuple(_made(Contradiction, {**row, "tables": tuple(row["tables"])}) for row in found)
-
-
-@cache
-def _content() -> Mapping[str, Any]:
     file = resources.files("safe_stepwise").joinpath("store", "published_tables.yaml")
-    content: Mapping[str, Any] = yaml.safe_load(file.read_bytes())
-    return content
+    content = yaml.safe_load(file.read_bytes())
+    scores = [_score_row(table, row) for table in content["scores"] for row in table["rows"]]
+    return read(Published, {**content, "scores": scores}, "the papers' tables")
 
 
-def _score(table: Mapping[str, Any], row: Mapping[str, Any]) -> PublishedScore:
-    cells = {
-        name: {m: v for m, v in zip(table["metrics"], row[name], strict=True) if v is not None}
+def _score_row(table: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    scores = {
+        name: {metric: value for metric, value in zip(table["metrics"], row[name], strict=True) if value is not None}
         for name in (*BENCHMARKS, AVERAGE)
         if name in row
     }
-    who = {name: row.get(name, "") for name in ("generator", "method", "variant")}
-    known = {"paper": table["paper"], "table": table["table"], **who}
-    return _made(PublishedScore, {**known, "scores": cells, "delta": row.get("delta", {})})
-
-
-def _made(kind: type[T], row: Mapping[str, Any]) -> T:
-    return shaped(kind(**row), kind, kind.__name__)
+    names = {name: row.get(name, "") for name in ("generator", "method", "variant")}
+    return {**table, **names, "scores": scores, "delta": row.get("delta", {})}

@@ -5,15 +5,15 @@ is one too: ``id``, ``label`` ((un)faithful) and, if a step is bad, ``first_bad`
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from safe_stepwise.checking.faithfulness.chains import Chain
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import boundary
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.shapes import shaped
 
 Label = Literal["faithful", "unfaithful"]
 LABELS: tuple[Label, Label] = ("faithful", "unfaithful")
@@ -90,9 +90,7 @@ def _rows(file: Path, kind: type[T], mend: str) -> Iterator[tuple[int, T]]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                row: Mapping[str, Any] = shaped(parse_json(line), kind)
-                named = {name: row[name] for name in kind.__dataclass_fields__ if name in row}  # type: ignore[attr-defined]
-                yield number, kind(**named)
+                yield number, boundary.read(kind, parse_json(line))
             except ValueError as error:
                 raise UserError(f"{file}:{number}: {error}; {mend}") from None
 

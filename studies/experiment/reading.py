@@ -6,6 +6,7 @@ from typing import Any
 
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.names import (
     ADAPTER,
     BLOCKS,
@@ -17,7 +18,6 @@ from safe_stepwise.store.names import (
     TRAINING,
     VERIFIER_STEPS,
 )
-from safe_stepwise.store.parsing import read_record
 from studies.experiment import arms as of_arms
 from studies.experiment.arms import Gains, Record
 from studies.experiment.example import example
@@ -86,4 +86,4 @@ def _home(folder: Path, place: str) -> Home:
 
 
 def _record(file: Path) -> Any:
-    return read_record(file, ANEW) if file.is_file() else None
+    return read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else None

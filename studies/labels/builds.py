@@ -14,12 +14,12 @@ from typing import Any
 from evaluators.comparison.significance import cohens_kappa
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.store.files import named_by_user, write_lines
 from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import NOISE_LABELS
 from safe_stepwise.store.parquet import read_rows
-from safe_stepwise.store.shapes import shaped
 from safe_stepwise.store.tables import NOTHING, escaped, markdown
 from safe_stepwise.store.terminal import printable
 
@@ -99,10 +99,10 @@ def read_labels(folder: Path) -> Built:
 
 
 def _label(row: Mapping[str, Any]) -> tuple[str, Found]:
-    number = shaped(row["noise_type"], int, "noise_type")
+    number = boundary.read(int, row["noise_type"], "noise_type")
     if not 0 <= number < len(NOISE_TYPES):
         raise ValueError(f"noise_type {number} is none of {len(NOISE_TYPES)}")
-    id_, question, teacher = (shaped(row[name], str, name) for name in ("id", "question_sha256", "teacher"))
+    id_, question, teacher = (boundary.read(str, row[name], name) for name in ("id", "question_sha256", "teacher"))
     return id_, Found(question, NOISE_TYPES[number], teacher)
 
 

@@ -10,7 +10,7 @@ from cards import datasets
 from cards.datasets import FULL, examples, ratios
 from cards.pages import WORDS
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.published_tables import noise_ratios
+from safe_stepwise.store.published_tables import published
 from tests.cards.test_cards import AGREEMENT, INFO, MAKERS, statistics
 
 LISTED = {
@@ -57,9 +57,9 @@ def test_counts_that_are_those_of_the_split_need_no_word() -> None:
 
 
 def test_full_splits_are_those_that_the_papers_fall_short_of() -> None:
-    printed = {(n.benchmark, n.split): n.questions for n in noise_ratios()}
+    printed = {(n.benchmark, n.split): n.questions for n in published().noise_ratios}
     assert all(printed[place] < full for place, full in FULL.items())
-    assert {n.paper for n in noise_ratios()} == {"v1", "v2"}
+    assert {n.paper for n in published().noise_ratios} == {"v1", "v2"}
 
 
 def test_made_up_questions_have_no_printed_ratio() -> None:

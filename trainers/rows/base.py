@@ -8,8 +8,8 @@ from typing import Any
 from safe_stepwise.engines.weights import loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
+from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.layout import parquet_files
-from safe_stepwise.store.parsing import read_record
 
 NAMED = 10
 ANEW = "make or pull it anew"
@@ -69,7 +69,7 @@ def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
         folder /= name
     if folder.is_dir():
         file = folder / statistics
-        about = read_record(file, ANEW) if file.is_file() else {}
+        about = read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else {}
         return Source(folder.resolve().name, None, about), str(folder)
     repo, at, revision = dataset.partition("@")
     if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
@@ -118,7 +118,7 @@ def _on_hub(name: str, revision: str, statistics: str) -> Source:
             about = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
         except EntryNotFoundError:
             return Source(name, commit, {})
-    return Source(name, commit, read_record(Path(about), ANEW))
+    return Source(name, commit, read_file(dict[str, Any], Path(about), "the record", ANEW))
 
 
 def _from_folder(folder: Path, config: str, split: str) -> Any:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evaluators.paths.page import page
 from evaluators.paths.quality import FAILED, PAPER, SAID, UNREADABLE, Judged, quality
 from safe_stepwise.store.names import CORRUPTIONS
-from safe_stepwise.store.published_tables import path_judgements
+from safe_stepwise.store.published_tables import published
 
 
 def row(kind: Any, said: str, question: str = "q") -> Judged:
@@ -72,7 +72,7 @@ def test_measures_are_what_they_are_said_to_be(rows: list[Judged]) -> None:
 
 
 def test_the_papers_means_are_those_of_its_kinds() -> None:
-    rows = path_judgements()
+    rows = published().path_judgements
     assert len(rows) == 24
     for one in rows:
         assert one.mean == pytest.approx(mean(one.kinds.values()), abs=0.0051)

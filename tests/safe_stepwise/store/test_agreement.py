@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
+from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import Bin, Seen, agreement_of
-from safe_stepwise.store.shapes import shaped
 
 
 def test_precision_and_recall_are_of_all_rows_and_bins_of_those_that_were_judged() -> None:
@@ -22,7 +22,7 @@ def test_precision_and_recall_are_of_all_rows_and_bins_of_those_that_were_judged
     assert (found.rows, found.noise, found.found) == (12, 6, 4)
     assert (found.precision, found.recall, found.f1) == (0.75, 0.5, 0.6)
     assert found.calibration == (Bin("0.9 to 1", 3, 3, 5, 5), Bin("0.5 to 0.7", 1, 0, 2, 0))
-    assert shaped(found, type(found)) is found
+    assert boundary.read(type(found), found) == found
 
 
 @pytest.mark.parametrize(

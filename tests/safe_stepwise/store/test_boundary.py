@@ -133,7 +133,13 @@ def test_nothing_is_converted_but_lists_objects_and_paths() -> None:
     content = {"name": "a", "sizes": [1], "pair": ["b", 2], "folder": "c/d", "kinds": ["e"], "usage": {"f": {}}}
     shape = read(Shape, content)
     assert shape == Shape("a", (1,), ("b", 2), folder=Path("c/d"), kinds=frozenset("e"), usage={"f": Usage()})
-    assert read(Shape, shape) is shape
+    assert read(Shape, shape) == shape
+    with pytest.raises(ValueError, match=r"^it\.sizes\[0\] is not a whole number$"):
+        read(Shape, Shape("a", ("1",)))  # type: ignore[arg-type]
+
+
+def test_a_whole_number_stays_one() -> None:
+    assert json.dumps(plain(read(Shape, {"name": "a", "share": 1}))["share"]) == "1"
 
 
 def test_all_that_is_lacking_is_told() -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Attempt, Feedback, Step, Trajectory, Usage
-from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json, read_record
-from safe_stepwise.store.shapes import shaped
+from safe_stepwise.store import boundary
+from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -74,9 +74,9 @@ def test_the_deepest_is_read() -> None:
 def test_a_record_that_is_none_is_named(content: bytes, reason: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_bytes(content)
     with pytest.raises(UserError, match=rf"r\.json: cannot be read \(.*{reason}.*\); mend it"):
-        read_record(tmp_path / "r.json", "mend it")
+        boundary.read_file(dict[str, Any], tmp_path / "r.json", "the record", "mend it")
     with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
-        read_record(tmp_path, "mend it")
+        boundary.read_file(dict[str, Any], tmp_path, "the record", "mend it")
 
 
 def test_a_record_beyond_all_records_is_not_read_to_its_end(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_record_beyond_all_records_is_not_read_to_its_end(tmp_path: Path) -> N
     tracemalloc.start()
     try:
         with pytest.raises(UserError, match=r"\(it has more than 67,108,864 bytes\); mend it"):
-            read_record(tmp_path / "r.json", "mend it")
+            boundary.read_file(dict[str, Any], tmp_path / "r.json", "the record", "mend it")
         assert tracemalloc.get_traced_memory()[1] < 2 * MOST_JSON
     finally:
         tracemalloc.stop()
@@ -104,7 +104,7 @@ RUN = Trajectory(
 @given(st.data())
 def test_a_field_of_another_type_is_found(data: st.DataObject) -> None:
     plain = json.loads(json.dumps(asdict(RUN)))
-    assert shaped(plain, Trajectory) == plain
+    assert boundary.read(Trajectory, plain) == RUN
     holder, key = plain, data.draw(st.sampled_from([*plain]))
     while isinstance(holder[key], dict | list) and holder[key] and data.draw(st.booleans()):
         holder = holder[key]
@@ -113,4 +113,4 @@ def test_a_field_of_another_type_is_found(data: st.DataObject) -> None:
         return
     holder[key] = data.draw(st.sampled_from([float("nan"), 2**70, b"x", object()]))
     with pytest.raises(ValueError, match=r"is not"):
-        shaped(plain, Trajectory)
+        boundary.read(Trajectory, plain)

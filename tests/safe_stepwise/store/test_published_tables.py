@@ -5,18 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from safe_stepwise.store.published_tables import (
-    AVERAGE,
-    BENCHMARKS,
-    EVERY,
-    MAIN,
-    PublishedScore,
-    contradictions,
-    failures,
-    noise_ratios,
-    scores,
-    tokens,
-)
+from safe_stepwise.store.published_tables import AVERAGE, BENCHMARKS, EVERY, MAIN, PublishedScore, published
 
 Place = tuple[str, str, str, str, str]
 HALF = 0.0501
@@ -36,7 +25,7 @@ def place(row: PublishedScore, metric: str) -> Place:
 
 def averages() -> Iterable[tuple[Place, float, float]]:
     """Each average with the mean of what it is an average of."""
-    for row in scores():
+    for row in published().scores:
         if all(name in row.scores for name in (*BENCHMARKS, AVERAGE)):
             for metric, printed in row.scores[AVERAGE].items():
                 mean = sum(row.scores[name][metric] for name in BENCHMARKS) / 3
@@ -51,7 +40,7 @@ def test_averages_are_means_of_what_is_printed() -> None:
 def totals() -> dict[Place, float]:
     """Averages of all generators that are not their mean."""
     groups: dict[tuple[str, str, str, str], list[PublishedScore]] = defaultdict(list)
-    for row in scores():
+    for row in published().scores:
         if row.method not in ("ircot", "trace"):
             groups[row.paper, row.table, row.method, row.variant].append(row)
     off = {}
@@ -68,7 +57,7 @@ def totals() -> dict[Place, float]:
 
 def test_every_row_is_there() -> None:
     sizes: dict[tuple[str, str], int] = defaultdict(int)
-    for row in scores():
+    for row in published().scores:
         sizes[row.paper, row.table] += 1
     assert sizes == {
         ("v1", "3"): 20, ("v1", "4"): 12, ("v1", "12"): 12,
@@ -76,12 +65,12 @@ def test_every_row_is_there() -> None:
         ("v2", "6"): 12, ("v2", "7"): 6, ("v2", "8"): 8, ("v2", "17"): 12,
         ("sg_fsm", "2"): 10, ("sg_fsm", "3"): 10,
     }  # fmt: skip
-    assert len({(*place(row, ""), row.method) for row in scores()}) == sum(sizes.values())
+    assert len({(*place(row, ""), row.method) for row in published().scores}) == sum(sizes.values())
 
 
 @pytest.mark.parametrize(("paper", "delta"), [("v1", 8.4), ("v2", 8.8)])
 def test_the_headline_is_the_papers(paper: str, delta: float) -> None:
-    main = [row for row in scores() if (row.paper, row.table) == (paper, MAIN[paper])]  # type: ignore[index]
+    main = [row for row in published().scores if (row.paper, row.table) == (paper, MAIN[paper])]  # type: ignore[index]
     whole = {row.method: row for row in main if row.generator == EVERY}
     assert whole["safe"].delta == {AVERAGE: delta}
     better = max(whole[m].scores[AVERAGE]["acc"] for m in ("no_verification", "self_verification"))
@@ -91,14 +80,14 @@ def test_the_headline_is_the_papers(paper: str, delta: float) -> None:
 
 
 def test_noise_is_a_share_of_the_questions() -> None:
-    assert [n.ratio_percent for n in noise_ratios()[:6]] == [4.45, 7.16, 2.63, 3.09, 10.8, 14.18]
-    for noise in noise_ratios():
+    assert [n.ratio_percent for n in published().noise_ratios[:6]] == [4.45, 7.16, 2.63, 3.09, 10.8, 14.18]
+    for noise in published().noise_ratios:
         assert 100 * noise.noisy / noise.questions == pytest.approx(noise.ratio_percent, abs=0.005)
 
 
 def test_tokens_add_up() -> None:
     for paper in ("v1", "v2"):
-        found = {t.role: t for t in tokens() if t.paper == paper}
+        found = {t.role: t for t in published().tokens if t.paper == paper}
         for row in found.values():
             summed = row.cached_millions + row.computed_millions
             assert summed == pytest.approx(row.total_millions)
@@ -110,9 +99,9 @@ def test_tokens_add_up() -> None:
 
 
 def test_contradictions_name_tables_that_are_there() -> None:
-    known = {(row.paper, row.table) for row in scores()}
-    known |= {(row.paper, row.table) for row in (*noise_ratios(), *tokens())}
-    told = {(c.paper, table) for c in contradictions() for table in c.tables if table != "A.8"}
+    known = {(row.paper, row.table) for row in published().scores}
+    known |= {(row.paper, row.table) for row in (*published().noise_ratios, *published().tokens)}
+    told = {(c.paper, table) for c in published().contradictions for table in c.tables if table != "A.8"}
     assert told <= known
     assert {(paper, table) for paper, table, *_ in OFF} <= told
-    assert {f.percent for f in failures()} == {64.1, 59.0}
+    assert {f.percent for f in published().failures} == {64.1, 59.0}
