@@ -35,11 +35,10 @@ def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine])
 
 def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
-    from safe_stepwise.players import answers, deliberating, hops, judging, paths, steps, symbolic
+    from safe_stepwise.players import deliberating, judging, prompting, steps, symbolic
 
-    plays = {**answers.ROLES, **hops.ROLES}
-    roles = {role: answers.by_facts(play, steps.facts_of) for role, play in plays.items()}
-    roles |= {**steps.ROLES, **judging.ROLES, **paths.ROLES, **deliberating.ROLES}
+    roles = {role: prompting.by_facts(play, steps.facts_of) for role, play in prompting.ROLES.items()}
+    roles |= {**steps.ROLES, **judging.ROLES, **deliberating.ROLES}
     return symbolic.SymbolicEngine.read(settings, roles)
 
 

@@ -8,16 +8,14 @@ can be resumed and repeated. All it makes is simulated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
+from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import ROLE
-from safe_stepwise.players.verdicts import as_asked, is_listed
+from safe_stepwise.players.symbolic import Player, as_asked, is_listed
 from safe_stepwise.records import Feedback
 from safe_stepwise.taxonomy import CORRECT, check_order
 
@@ -26,15 +24,12 @@ AGAIN = "Write this step again, without the error."
 """The guidance of every rejection: a better one would have to look."""
 
 
-class ChanceEngine:
+class ChanceEngine(Player):
     """See the module docstring."""
 
-    simulated = True
-
     def __init__(self, reject: float, seed: int = 0) -> None:
+        super().__init__("chance", {"reject": reject, "seed": seed})
         self.reject, self.seed = reject, seed
-        self.name = f"chance:reject={reject},seed={seed} (simulated)"
-        self.identity: Mapping[str, Any] = {"engine": "chance", "reject": reject, "seed": seed}
 
     @classmethod
     def read(cls, settings: str) -> ChanceEngine:
@@ -53,28 +48,18 @@ class ChanceEngine:
             raise UserError(f"chance:{settings}: write {EXAMPLE}, a share from 0 to 1, or ...,seed=3")
         return cls(reject, seed)
 
-    async def check(self) -> None:
-        """Nothing that could be missing."""
-
-    async def close(self) -> None:
-        """Nothing to free."""
-
-    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        return [self.answer(request) for request in requests]
-
-    def answer(self, request: Request) -> Completion | EngineError:
+    def say(self, request: Request, chance: Random) -> str:
         """The verdict that is drawn for a request."""
         scene = request.scene
         if request.role != ROLE or not isinstance(scene, Scene) or scene.step is None:
-            return EngineError(f"chance judges steps alone: it has no role {request.role!r}")
-        chance = Random(f"{self.seed} {request_key(self, request)}")
+            raise EngineError(f"chance judges steps alone: it has no role {request.role!r}")
         verdict = Feedback(CORRECT, "Nothing was looked at.", "")
         if chance.random() < self.reject:
-            known = [n for n in check_order(scene.step.kind) if is_listed(request, n)]
-            if known:  # else all that the step could have is of a dropped category
-                label = chance.choice(known)
+            labels = [label for label in check_order(scene.step.kind) if is_listed(request, label)]
+            if labels:  # else all that the step could have is of a dropped category
+                label = chance.choice(labels)
                 verdict = Feedback(label, f"The step is taken for a case of {label}.", AGAIN)
         try:
-            return Completion(as_asked(verdict, request, scene))
+            return as_asked(verdict, request, scene)
         except FeedbackError as error:
-            return EngineError(f"the step breaks the grammar ({error})")
+            raise EngineError(f"the step breaks the grammar ({error})") from None

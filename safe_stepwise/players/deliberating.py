@@ -15,8 +15,7 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.scene import PoolScene
-from safe_stepwise.players.malformed import written
-from safe_stepwise.players.symbolic import Rates, Role
+from safe_stepwise.players.symbolic import Rates, Role, written
 from safe_stepwise.scoring import set_f1
 
 MOST = 1_000

@@ -13,8 +13,7 @@ from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.phrases import phrase
-from safe_stepwise.players.facts import Facts
-from safe_stepwise.players.mistakes import another
+from safe_stepwise.players.facts import Facts, another
 from safe_stepwise.records import Step, Triple
 
 Way = Literal["value", "relation", "missing"]

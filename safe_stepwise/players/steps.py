@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
+from typing import Any
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
@@ -28,20 +29,78 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
-from safe_stepwise.methods.scene import Scene
+from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
-from safe_stepwise.players.facts import Facts, other_answer
-from safe_stepwise.players.finds import is_sound, restated
-from safe_stepwise.players.mistakes import DEAF, another
+from safe_stepwise.players.facts import DEAF, Facts, another, other_answer
 from safe_stepwise.players.spurious import flaw_of
-from safe_stepwise.players.symbolic import Rates, Role
-from safe_stepwise.players.verdicts import as_asked, is_listed
+from safe_stepwise.players.symbolic import Rates, Role, as_asked, is_listed
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
 
 WORDINGS = 4
 _STEP = re.compile(r"\bStep (\d+)\b")
+_FIND = re.compile(r"According to Passage (\d+), the answer to “([^“”]*)” is (.*)\.")
+
+
+def restated(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps as the checker knows them: a find that answers a plan's own question says its fact.
+
+    ``ideal`` are the steps that carry out the plan.
+
+    A find holds a question and an answer, too little for the checker where it goes by what a
+    passage's sentence says. A question in words, which the checker knows, and all others stay.
+    """
+    known, told = dict[int, Found](), list[Step]()
+    numbers: dict[int, int] = {}
+    for step in steps:
+        found = _find_in(step)
+        place = facts.place_of(found.question, known) if found else None
+        if found is None or place is None:
+            told.append(step)
+            continue
+        known[place] = found
+        numbers.setdefault(place, step.number)
+        item = facts.plan.items[place]
+        text = step.text if statements.is_free(item.triples[0]) else _claim(facts, ideal[place].text, place, known)
+        text = _STEP.sub(lambda m: f"Step {numbers.get(int(m[1]) - 1, m[1])}", text)
+        told.append(replace(step, text=" ".join(text.split())))
+    return tuple(told)
+
+
+def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
+    """Whether the last of some steps is the right find of a fact that was due, in its passage.
+
+    The checker may take two facts of like names for one.
+    """
+    *before, found = [one for step in steps if (one := _find_in(step))] or [Found("", 0, "")]
+    known = facts.known(before)
+    place = facts.place_of(found.question, known) if _find_in(steps[-1]) else None
+    if place is None or place in known or facts.is_misled(place, known):
+        return False
+    is_due = all(use in known for use in facts.plan.items[place].uses)
+    is_right = facts.is_right(place, {**known, place: found})
+    return is_due and is_right and found.passage == facts.passage(place)
+
+
+def _find_in(step: Step) -> Found | None:
+    match = _FIND.fullmatch(step.text)
+    return Found(match[2], int(match[1]), match[3]) if match else None
+
+
+def _claim(facts: Facts, text: str, place: int, known: Mapping[int, Found]) -> str:
+    item, found = facts.plan.items[place], known[place]
+    is_right = not facts.is_misled(place, known) and facts.is_right(place, known)
+    value = facts.answer(place)
+    if is_right or (item.sentence is not None and value in text):
+        text = text if is_right else text.replace(value, found.answer)
+        return re.sub(rf"\bPassage {item.passage}\b", f"Passage {found.passage}", text)
+    if item.sentence is not None:
+        claim = f"the answer to “{facts.asked(place, known)}” is {found.answer}"
+    else:
+        end: Any = {"head" if facts.asks_for_head(item) else "tail": found.answer}
+        claim = statements.state([replace(t, **end) for t in item.triples], 0)
+    return phrase("fact", "0", n=found.passage, claim=claim)
 
 
 @lru_cache(maxsize=2048)

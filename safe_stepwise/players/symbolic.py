@@ -1,7 +1,7 @@
 """No model: reasons over a question's annotations, wrong at a seeded rate; hence simulated.
 
 Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file
-of that role (``steps``, ``judging``, ``answers``, ``hops``, ``deliberating``). Roles of prompting
+of that role (``steps``, ``judging``, ``prompting``, ``deliberating``). Roles of prompting
 methods know mistakes apart, each with a rate of its own (`Rates`):
 ``symbolic:format=0.3,value=0.2``. Errors depend on the seed and the request alone, so that a run
 can be repeated.
@@ -9,13 +9,18 @@ can be repeated.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
+from safe_stepwise.feedback import format_feedback
+from safe_stepwise.methods.quoting import with_evidence
+from safe_stepwise.methods.scene import Scene
+from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback
 
 NEVER, AT_ONCE = "never", "at_once"
 """Of a Terminator, in the place of a rate."""
@@ -62,14 +67,10 @@ class Rates:
         return float(self.error_rate if rate is None or isinstance(rate, str) else rate)
 
     @property
-    def said(self) -> dict[str, Any]:
+    def changed(self) -> dict[str, Any]:
         """Those that are not as they are unless said, but for the rate of errors."""
-        values = asdict(self)
-        return {
-            one.name: values[one.name]
-            for one in fields(self)
-            if one.name != "error_rate" and values[one.name] != one.default
-        }
+        values = ((field, getattr(self, field.name)) for field in fields(self)[1:])
+        return {field.name: value for field, value in values if value != field.default}
 
 
 Role = Callable[[Request, Rates, Random], str]
@@ -79,51 +80,15 @@ Raises EngineError where the scene gives nothing to go by.
 """
 
 
-class SymbolicEngine:
-    """See the module docstring."""
+class Player:
+    """What plays a model and needs nothing; what it says depends on its identity and the request alone."""
 
     simulated = True
 
-    def __init__(self, roles: Mapping[str, Role], rates: Rates, seed: int = 0) -> None:
-        self.roles, self.rates, self.seed = roles, rates, seed
-        said = {"error_rate": rates.error_rate, "seed": seed, **rates.said}
-        told = ",".join(f"{name}={value}" for name, value in said.items())
-        self.name = f"symbolic:{told} (simulated)"
-        self.identity: Mapping[str, Any] = {"engine": "symbolic", **said}
-
-    @classmethod
-    def read(cls, settings: str, roles: Mapping[str, Role]) -> SymbolicEngine:
-        """The engine of a spec's settings; ``UserError`` for others.
-
-        >>> SymbolicEngine.read("error_rate=0.1,seed=3", {}).name
-        'symbolic:error_rate=0.1,seed=3 (simulated)'
-        >>> SymbolicEngine.read("stop=never", {}).name
-        'symbolic:error_rate=0.0,seed=0,stop=never (simulated)'
-        """
-        names = [one.name for one in fields(Rates)]
-        values: dict[str, Any] = {}
-        seed = 0
-        for part in filter(None, settings.split(",")):
-            name, _, value = part.partition("=")
-            if name not in (*names, "seed"):
-                raise _bad(settings, f"has no setting {name!r}")
-            try:
-                if name == "seed":
-                    seed = int(value)
-                elif name == "planted":
-                    values[name] = _whole(value)
-                else:
-                    is_word = name == "stop" and value in (NEVER, AT_ONCE)
-                    values[name] = value if is_word else float(value)
-            except ValueError:
-                words = f", {NEVER} or {AT_ONCE}" if name == "stop" else ""
-                raise _bad(settings, f"{name} has to be a number{words}") from None
-            if isinstance(values.get(name), float) and not 0 <= values[name] <= 1:
-                raise _bad(settings, f"{name} has to be from 0 to 1")
-        rates = Rates(**values)
-        if rates.of("value") + rates.paragraph + rates.lucky > 1:
-            raise _bad(settings, "value, paragraph and lucky have to be 1 at most together")
-        return cls(roles, rates, seed)
+    def __init__(self, engine: str, settings: Mapping[str, Any]) -> None:
+        parts = ",".join(f"{name}={value}" for name, value in settings.items())
+        self.name = f"{engine}:{parts} (simulated)"
+        self.identity: Mapping[str, Any] = {"engine": engine, **settings}
 
     async def check(self) -> None:
         """Nothing that could be missing."""
@@ -135,14 +100,53 @@ class SymbolicEngine:
         return [self.answer(request) for request in requests]
 
     def answer(self, request: Request) -> Completion | EngineError:
-        play = self.roles.get(request.role)
-        if play is None or request.scene is None:
-            return EngineError(f"the symbolic engine does not know the role {request.role!r}")
-        chance = Random(f"{self.seed} {request_key(self, request)}")
+        """The reply to one request."""
         try:
-            return Completion(play(request, self._decided(request), chance))
+            return Completion(self.say(request, Random(f"{self.identity['seed']} {request_key(self, request)}")))
         except EngineError as error:
             return error
+
+    def say(self, request: Request, chance: Random) -> str:
+        """The reply's text; raises EngineError where there is none."""
+        raise NotImplementedError
+
+
+class SymbolicEngine(Player):
+    """See the module docstring."""
+
+    def __init__(self, roles: Mapping[str, Role], rates: Rates, seed: int = 0) -> None:
+        super().__init__("symbolic", {"error_rate": rates.error_rate, "seed": seed, **rates.changed})
+        self.roles, self.rates, self.seed = roles, rates, seed
+
+    @classmethod
+    def read(cls, settings: str, roles: Mapping[str, Role]) -> SymbolicEngine:
+        """The engine of a spec's settings; ``UserError`` for others.
+
+        >>> SymbolicEngine.read("error_rate=0.1,seed=3", {}).name
+        'symbolic:error_rate=0.1,seed=3 (simulated)'
+        >>> SymbolicEngine.read("stop=never", {}).name
+        'symbolic:error_rate=0.0,seed=0,stop=never (simulated)'
+        """
+        values: dict[str, Any] = {}
+        try:
+            for part in filter(None, settings.split(",")):
+                name, _, value = part.partition("=")
+                values[name] = _setting(name, value)
+            seed = values.pop("seed", 0)
+            rates = Rates(**values)
+            if rates.of("value") + rates.paragraph + rates.lucky > 1:
+                raise ValueError("value, paragraph and lucky have to be 1 at most together")
+        except ValueError as error:
+            names = ", ".join(field.name for field in fields(Rates)[1:])
+            how = f"write symbolic:error_rate=0.1,seed=3 (or rates: {names})"
+            raise UserError(f"symbolic:{settings}: {error}; {how}") from None
+        return cls(roles, rates, seed)
+
+    def say(self, request: Request, chance: Random) -> str:
+        play = self.roles.get(request.role)
+        if play is None or request.scene is None:
+            raise EngineError(f"the symbolic engine does not know the role {request.role!r}")
+        return play(request, self._decided(request), chance)
 
     def _decided(self, request: Request) -> Rates:
         """The rates with what is decided once a question."""
@@ -153,13 +157,93 @@ class SymbolicEngine:
         return replace(self.rates, spurious=float(drawn < self.rates.spurious))
 
 
-def _whole(value: str) -> int:
-    number = int(value)
-    if number < 0:
-        raise ValueError("it is below 0")
+def _setting(name: str, value: str) -> float | str:
+    """The value of a setting; raises ``ValueError`` with the reason for what is none."""
+    if name not in {"seed", *(field.name for field in fields(Rates))}:
+        raise ValueError(f"has no setting {name!r}")
+    if name == "stop" and value in (NEVER, AT_ONCE):
+        return value
+    try:
+        number: float = int(value) if name in ("seed", "planted") else float(value)
+        is_below = name == "planted" and number < 0
+    except ValueError:
+        is_below = True
+    if is_below:
+        raise ValueError(f"{name} has to be a number{f', {NEVER} or {AT_ONCE}' if name == 'stop' else ''}")
+    if isinstance(number, float) and not 0 <= number <= 1:
+        raise ValueError(f"{name} has to be from 0 to 1")
     return number
 
 
-def _bad(settings: str, reason: str) -> UserError:
-    names = ", ".join(one.name for one in fields(Rates)[1:])
-    return UserError(f"symbolic:{settings}: {reason}; write symbolic:error_rate=0.1,seed=3 (or rates: {names})")
+Fields = Mapping[str, Any]
+
+
+def written(fields: Fields, rates: Rates, chance: Random) -> str:
+    """A reply's fields as JSON, at the rate ``format`` not in the form that is asked for.
+
+    Some such replies can be salvaged: all that they should say stands there, but not as valid JSON
+    alone. Of others nothing can be read: they break off, give two answers, or no object at all.
+    """
+    text = json.dumps(fields, ensure_ascii=False)
+    if chance.random() >= rates.format:
+        return text
+    ways = SALVAGEABLE if chance.random() < rates.salvageable else UNREADABLE
+    return chance.choice(ways)(fields, text)
+
+
+def turned(text: str, rates: Rates, chance: Random) -> str:
+    """A turn of ReAct, which is no JSON, in the right form or not."""
+    if chance.random() >= rates.format:
+        return text
+    if chance.random() < rates.salvageable:
+        return f"{text}\nObservation: That is all there is."
+    return chance.choice((text.replace("Action:", "Then"), text.replace("[", "(", 1)))
+
+
+def _in_prose(fields: Fields, text: str) -> str:
+    return f"Here is what you asked for: {text} I hope that this is of use."
+
+
+def _in_words(fields: Fields, text: str) -> str:
+    """The answer as a last line, where there is one that stands for itself."""
+    if "explain" not in fields or "answer" not in fields:
+        return _in_prose(fields, text)
+    return f"{fields['explain']}\nAnswer: {fields['answer']}"
+
+
+def _doubled(fields: Fields, text: str) -> str:
+    """Two replies in one, which differ in every text that counts."""
+    return f"{text}\nOr rather:\n{json.dumps({name: _another(value) for name, value in fields.items()})}"
+
+
+def _another(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    return f"{value} the Other" if isinstance(value, str) else value
+
+
+SALVAGEABLE: tuple[Callable[[Fields, str], str], ...] = (_in_prose, lambda _, text: f"{text[:-1]},}}", _in_words)
+UNREADABLE: tuple[Callable[[Fields, str], str], ...] = (
+    lambda _, text: text[: text.index(":") + 2],
+    lambda *_: "It is hard to put this into the form that was asked for, so it is left open.",
+    _doubled,
+)
+
+
+def is_listed(request: Request, label: str) -> bool:
+    """Whether a label is one to choose from, as all are but those of a dropped category."""
+    return request.schema is None or json.dumps(label) in request.schema.text
+
+
+def as_asked(verdict: Feedback, request: Request, scene: Scene) -> str:
+    """The reply that gives a verdict in the form that the request asks for.
+
+    Who is asked for the evidence first quotes what the step names, as a verifier's training rows do:
+    by words alone, so that those who know nothing can do it, too. Raises FeedbackError for a verdict
+    that is not valid.
+    """
+    if request.schema is None or '"evidence"' not in request.schema.text or scene.step is None:
+        return format_feedback(verdict, LABEL_FIRST)
+    q = scene.question
+    said = with_evidence(verdict, q.question, q.passages, scene.previous, scene.step)
+    return format_feedback(said, EVIDENCE_FIRST)
