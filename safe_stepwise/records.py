@@ -116,6 +116,20 @@ class Question:
         return tuple([(n, p) for n, p in enumerate(self.passages, 1) if p.is_gold])
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Questions as they were read. ``source`` names them without their folder, ``digest`` pins their content."""
+
+    questions: tuple[Question, ...]
+    source: str
+    digest: str
+    split: str
+    skipped: tuple[str, ...] = ()
+    """Rows that could not be read, each with its place and reason."""
+    rejects: tuple[bytes, ...] = ()
+    """The same rows as lines of ``rejects.jsonl``."""
+
+
 RelationPath = tuple[str, ...]
 """Relations to follow one after the other, ``~relation`` from tail to head."""
 

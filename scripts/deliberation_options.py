@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from builders.paths.relation_readers import READERS
-from evaluators.deliberation.contending import CANDIDATES
-from evaluators.deliberation.labelled import CONFIGS
-from evaluators.deliberation.options import IN_FLIGHT, Options
-from evaluators.deliberation.proposing import BASELINES
+from evaluators.deliberation.options import BASELINES, CANDIDATES, IN_FLIGHT, Options
+from evaluators.deliberation.questions import CONFIGS
 from safe_stepwise.graphs.relation_paths import CONVENTIONS, HOPS, NO_TOPIC
 from safe_stepwise.methods.deliberation import MOST_ENDS, Deliberating
 from safe_stepwise.methods.path_deliberating import PROMPTS

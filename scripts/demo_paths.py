@@ -12,8 +12,7 @@ from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_summary import summary
 from builders.synthetic.films import Films, write_films
 from cards.datasets import paths as card
-from evaluators.deliberation.options import Options
-from evaluators.deliberation.proposing import BASELINES
+from evaluators.deliberation.options import BASELINES, Options
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import paths_set
 from scripts.cli import COUNT, FILE, FOLDER, command, cores, run, warn

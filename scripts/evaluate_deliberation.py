@@ -5,22 +5,13 @@
 """
 
 from collections.abc import Sequence
-from contextlib import closing
+from pathlib import Path
 
 from builders.paths.questions import Questions
 from builders.paths.relation_readers import known_benchmark
-from evaluators.deliberation.command import carry_out
-from evaluators.deliberation.contending import contenders, engines_of
+from evaluators.deliberation.command import run_deliberation
 from evaluators.deliberation.options import Options
-from evaluators.deliberation.results import GRAPH, OWNED
-from evaluators.deliberation.running import Plan
-from evaluators.deliberation.source import chosen
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import TRIES, Client
-from safe_stepwise.open import Opener
-from safe_stepwise.store.files import remove_folder
-from safe_stepwise.store.locks import exclusive
-from scripts.cli import command, run, warn
+from scripts.cli import command, run
 from scripts.deliberation_options import options_of
 
 
@@ -32,36 +23,12 @@ def main(arguments: Sequence[str]) -> None:
 
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
-    read = known_benchmark(options.benchmark), options.questions, options.split, options.kb
-    questions = Questions(*read, options.max_hops, options.output / GRAPH)
-    opener = Opener(options.timeout)
-    with (
-        exclusive(options.output, "evaluation", OWNED),
-        closing(ResponseCache(options.cache or default_cache())) as cache,
-    ):
-        asked = chosen(options, questions)
-        if asked.note:
-            warn(asked.note)
-        # What is wrong with the files is said by now, before an engine lacks its extra.
-        asking = (cache, options.in_flight, TRIES, options.allowance)
-        generating = Client(opener(options.generator), *asking) if options.generator else None
-        clients = {spec: Client(opener(spec), *asking) for spec in engines_of(options.paths)}
-        how = options.proposing
-        source, notes = asked.joined(options.convention)
-        plan = Plan(
-            source,
-            contenders(options.paths, how, source.asked, asked.learnt, clients),
-            options.output,
-            generating,
-            options.loop,
-            options.at_once,
-            options.seed,
-            {**notes, "candidates": how.candidates, "constrained": how.constrained},
-            {**options.conditions, **asked.learnt_from},
-        )
-        said = carry_out(plan)
-        remove_folder(options.output / GRAPH)
-        return said
+    return run_deliberation(options, _rows)
+
+
+def _rows(options: Options, work: Path) -> Questions:
+    benchmark = known_benchmark(options.benchmark)
+    return Questions(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
 
 
 if __name__ == "__main__":

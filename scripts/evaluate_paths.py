@@ -5,45 +5,17 @@
 """
 
 from collections.abc import Sequence
-from contextlib import closing
 
-from evaluators.asking import spent
-from evaluators.paths import probe_set, runs
-from evaluators.paths.page import summary
-from evaluators.paths.report import OWNED, PAGE, files, results, write
-from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.errors import one_of
+from evaluators.paths.command import IN_FLIGHT, Options, run_paths
 from safe_stepwise.methods.paths import WAYS, roles
-from safe_stepwise.open import Opener
-from safe_stepwise.store.locks import exclusive
 from safe_stepwise.store.names import TEST
 from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run
 from scripts.role_options import add_role_options
 
-IN_FLIGHT = 64
-
 
 def main(arguments: Sequence[str]) -> None:
     """Measure, write, print a summary; raises ``UserError`` for what the user can mend."""
-    options = _parser().parse_args(arguments)
-    said = [one_of(way, WAYS, "--prompt") for way in options.prompt] or WAYS[:1]
-    ways = [way for way in WAYS if way in said]
-    opener = Opener(options.timeout)
-    opener(options.engine)
-    probe = probe_set.find_probe(options.probe)
-    cases = probe_set.read_cases(probe, options.split, options.limit)
-    about = {**probe_set.about(probe, options.split), "limit": options.limit}
-    made, told = list[runs.PathRun](), list[str]()
-    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
-        for way in ways:
-            how = (cache, options.in_flight, asking.TRIES, options.allowance)
-            client = asking.Client(opener(options.engine), *how)
-            made.append(runs.run(client, cases, way))
-            told += spent(client, way, "stand in no accuracy")
-        found = results(about, cases, made, options.seed)
-        write(options.output, files(found, cases, made))
-    print("\n".join([summary(found), "", str(options.output / PAGE), "", *told]))
+    print(run_paths(Options(**vars(_parser().parse_args(arguments)))))
 
 
 def _parser() -> Parser:

@@ -6,34 +6,33 @@
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 from builders.benchmarks import BENCHMARKS
-from evaluators.comparison import published, report
-from evaluators.derivations import read_derivations
+from builders.verified.evaluation_questions import read
+from evaluators.comparison import report
 from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
-from evaluators.prompting import predictions
-from evaluators.run.command import carry_out
+from evaluators.run.command import Rooms, run_evaluation
 from evaluators.run.options import SHOWN, Options
-from evaluators.run.truth import TRUTH
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
-from safe_stepwise.open import Opener
-from safe_stepwise.store import locks
-from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import JOURNAL, QUESTIONS, REJECTS, REPORT, RESULTS, TRAJECTORIES
-from scripts.cli import COUNT, FOLDER, Parser, add_published, add_teacher_options, command, run, warn
+from safe_stepwise.store.names import RESULTS, TRAJECTORIES
+from scripts.cli import COUNT, FOLDER, Parser, add_published, add_teacher_options, command, run
 from scripts.loop_options import add_loop_options, add_prompting_options
-from scripts.question_options import add_question_options, keep_rejects, questions_of
+from scripts.question_options import add_question_options
 from scripts.role_options import add_role_options, roles_of
 
+ROOMS = Rooms(
+    read,
+    {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()},
+    lambda *asked: report.write(*asked).results,
+    partial(faithfulness.as_it_ends, judge_chain),
+    faithfulness.OWNED,
+    (*report.FILES, *PAGES),
+)
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
 
 
@@ -44,37 +43,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises as `main` does."""
-    options.check()
-    for note in options.faultless:
-        warn(note)
-    printed = published.chosen(options.published)
-    asked = questions_of(options)
-    notes = {
-        "source": asked.source,
-        "source_sha256": asked.digest,
-        "split": asked.split,
-        "skipped": len(asked.skipped),
-    }
-    people = read_derivations(options.derivations) if options.derivations else {}
-    if options.derivations:
-        notes["derivations"] = sha256_of(options.derivations)
-    file = options.cache or default_cache()
-    corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
-    owned = (
-        *(JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, REJECTS, TRUTH, predictions.FOLDER),
-        *faithfulness.OWNED,
-        *((*report.FILES, *PAGES) if options.report else [REPORT]),
-    )
-    with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
-        keep_rejects(options, asked)
-        plan = options.plan(asked.questions, Opener(options.timeout), corpus, cache, notes)
-        scoring = {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()}
-        return carry_out(
-            replace(plan, scoring=scoring, derivations=people),
-            lambda outcomes, at: report.write(outcomes, at, options.seed, printed).results,
-            partial(faithfulness.as_it_ends, judge_chain),
-            warn,
-        )
+    return run_evaluation(options, ROOMS)
 
 
 def _parser() -> Parser:

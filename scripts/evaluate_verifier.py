@@ -5,27 +5,20 @@
 """
 
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import replace
-from pathlib import Path
 
 from builders.steps.published import find_steps
 from builders.verified.lookup import annotated
-from evaluators.verifier import runs, step_set
+from evaluators.verifier.command import Rooms, run_verifiers
 from evaluators.verifier.options import IN_FLIGHT, Options
-from evaluators.verifier.page import summary
-from evaluators.verifier.report import OWNED, PAGE, files, results, write
-from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.methods.prompt_sets import PROMPTS
-from safe_stepwise.methods.verifier import ROLE, prompt_digest
-from safe_stepwise.open import Opener
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.records import VERDICT_ORDERS
-from safe_stepwise.store.locks import exclusive
-from safe_stepwise.store.names import ASKED_OF, TEST
+from safe_stepwise.store.names import TEST
 from safe_stepwise.taxonomy import DROPPABLE
-from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run, warn
+from scripts.cli import COUNT, FOLDER, NAMES, SEED, Parser, add_model_options, command, run
 from scripts.role_options import add_role_options
+
+ROOMS = Rooms(find_steps, annotated)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -35,39 +28,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def evaluated(options: Options) -> str:
     """Measure and write; returns the summary, and raises as `main` does."""
-    opener = Opener(options.timeout)
-    setting = options.settled(opener)
-    twelve, dropped, prompt_set = setting.values()
-    folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[twelve])
-    steps = {"name": name, "revision": revision, **step_set.about(folder, options.split, twelve)}
-    cases = step_set.read_cases(folder, options.split, options.limit, twelve)
-    if options.verified is not None:
-        cases = with_annotations(cases, options.verified)
-    asked = step_set.requests(cases, **setting)
-    if steps.pop("rendered_by") not in (None, prompt_digest(incomplete_evidence=twelve, prompt_set=prompt_set)):
-        warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
-    steps |= {"split": options.split, "limit": options.limit, "drop_category": dropped}
-    steps |= prompt_set.plain
-    steps["prompt_sha256"] = prompt_digest(**setting)
-    sent = map(options.allowance.applied, asked.values())
-    steps["max_tokens"] = max(request.sampling.max_tokens for request in sent)
-    if shown := options.allowance.plain.get("examples"):
-        steps["examples"] = shown
-    how = (options.in_flight, asking.TRIES, options.allowance)
-    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
-        made, spent = runs.ask(
-            options.specs, lambda spec: asking.Client(opener(spec), cache, *how), asked, twelve, dropped
-        )
-        made += runs.constants(step_set.majority(folder, incomplete_evidence=twelve), asked)
-        found = results(steps, cases, made, options.seed)
-        write(options.output, files(found, cases, made))
-    return "\n".join([summary(found), "", str(options.output / PAGE), "", *spent])
-
-
-def with_annotations(cases: Sequence[step_set.StepCase], folder: Path) -> list[step_set.StepCase]:
-    """The same rows, their questions with the answers and annotations of a verified folder."""
-    found = annotated([case.question for case in cases], folder)
-    return [replace(case, question=own) for case, own in zip(cases, found, strict=True)]
+    return run_verifiers(options, ROOMS)
 
 
 def _parser() -> Parser:

@@ -7,8 +7,7 @@ from typing import Any
 
 from builders.benchmarks import sources
 from builders.paths.relation_readers import questions
-from evaluators.deliberation.contending import CANDIDATES
-from evaluators.deliberation.proposing import BASELINES
+from evaluators.deliberation.options import BASELINES, CANDIDATES
 from releases.asked import Speed
 from releases.needs import left_of
 from releases.paths_manifest import PathsManifest, read_paths

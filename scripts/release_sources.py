@@ -6,7 +6,7 @@ from typing import Any
 
 from builders.benchmarks import sources
 from builders.paths.relation_readers import READERS
-from evaluators.deliberation.proposing import BASELINES
+from evaluators.deliberation.options import BASELINES
 from releases.paths_manifest import KnownPaths, Method, PathsManifest, SourceEntry
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import check_spec

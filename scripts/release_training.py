@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from builders.steps.published import find_steps
+from builders.verified.lookup import annotated
 from cards.models import license_of_base, model_card
+from evaluators.verifier.command import Rooms, run_verifiers
 from evaluators.verifier.options import Options
 from releases import report
 from releases.evaluations import OWN_ADAPTER
@@ -11,7 +14,6 @@ from releases.parts import Made
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import DATASETS, README, REPORT, RESULTS, STEPS_RECORD
-from scripts import evaluate_verifier
 from scripts.cli import warn
 from scripts.release_adapters import Training
 from trainers.checkpoints import read_json
@@ -35,7 +37,7 @@ def trained(training: Training, cache: Path | None, timeout: float | None) -> Ma
             incomplete_evidence=training.recipe.incomplete_evidence,
             drop_category=training.recipe.filters.unasked,
         )
-        print(evaluate_verifier.evaluated(options))
+        print(run_verifiers(options, Rooms(find_steps, annotated)))
     write_card(training)
     steps, loss = record["run"]["steps"], record["curve"][-1]["loss"]
     return Made(f"{training.folder}: {steps:,} steps, loss {loss:.4f}")

@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.run.journal import Journal
+from evaluators.run.runner import Journal
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.records import Trajectory

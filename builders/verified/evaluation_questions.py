@@ -15,7 +15,6 @@ are taken as they are.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -29,10 +28,9 @@ from builders.benchmarks.sizes import check_size
 from builders.verified.evaluation_sample import PASSAGES, with_passages
 from builders.work import fields
 from builders.work.rejects import Reject, Rejecting
-from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple, identity
+from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import boundary, codec
 from safe_stepwise.store.layout import dataset_folder, parquet_files
@@ -42,20 +40,6 @@ from safe_stepwise.store.parquet import read_rows
 _AT_ONCE = 200
 """Rows that are read at a time."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """What was read. ``source`` names it without its folder, ``digest`` pins its content."""
-
-    questions: tuple[Question, ...]
-    source: str
-    digest: str
-    split: str
-    skipped: tuple[str, ...] = ()
-    """Rows that could not be read, each with its place and reason."""
-    rejects: tuple[bytes, ...] = ()
-    """The same rows as lines of ``rejects.jsonl``."""
 
 
 def read(
@@ -68,7 +52,7 @@ def read(
     skip: bool = False,
     planned: bool = False,
     whole: bool = False,
-) -> Questions:
+) -> QuestionSet:
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
     ``seed`` draws passages where there are more than ten, of which ``whole`` leaves none out;
@@ -109,7 +93,7 @@ def read(
     name = Path(source).name if Path(source).exists() else source
     digest = sources.digest(parts[0][0])
     told = (tuple(skipped), tuple(rejects))
-    return Questions(tuple(found.values()), name, digest, parts[0][2], *told)
+    return QuestionSet(tuple(found.values()), name, digest, parts[0][2], *told)
 
 
 def _refuse_whole_sample(source: str, split: str, whole: bool) -> None:
@@ -120,46 +104,12 @@ def _refuse_whole_sample(source: str, split: str, whole: bool) -> None:
         )
 
 
-def without_drawn_gold(question: Question, seed: int = 0) -> Question:
-    """The question without one of its gold passages, if it has any (SAFE v2, finding 5).
-
-    Which one is drawn by its id and the seed: the last would be the end of most chains.
-    """
-    if not question.gold:
-        return question
-    drawn = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
-    return without_passage(question, question.gold[drawn][0])
-
-
-def without_passage(question: Question, number: int) -> Question:
-    """A question without one of its passages (from 1); annotations count what is left.
-
-    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
-    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
-    >>> [page.title for page in less.passages]
-    ['Vel']
-    """
-    left = [n for n in range(1, len(question.passages) + 1) if n != number]
-    new = {old: at for at, old in enumerate(left, 1)}
-
-    def moved(triple: Triple) -> Triple:
-        sentence = None if triple.passage == number else triple.sentence
-        return replace(triple, passage=new.get(triple.passage or 0), sentence=sentence)
-
-    return replace(
-        question,
-        passages=tuple(question.passages[n - 1] for n in left),
-        evidence=tuple(map(moved, question.evidence)),
-        decomposition=tuple(replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition),
-    )
-
-
 # --------------------------------------------------------------------------------- verified folders
 
 
 def _of_folder(
     folder: Path, benchmarks: Sequence[str], split: str, limit: int | None, seed: int, whole: bool
-) -> Questions:
+) -> QuestionSet:
     _refuse_whole_sample(str(folder), split, whole)
     dataset = dataset_folder(folder, VERIFIED)
     if dataset is None:
@@ -186,7 +136,7 @@ def _of_folder(
         questions += islice(rows, limit)
         for file in there[name]:
             digest.update(file.read_bytes())
-    return Questions(tuple(questions), VERIFIED, digest.hexdigest(), split)
+    return QuestionSet(tuple(questions), VERIFIED, digest.hexdigest(), split)
 
 
 def _published(row: dict[str, Any], benchmark: str, split: str, seed: int, whole: bool) -> Question:

@@ -62,6 +62,20 @@ def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int)
     return in_blocks(means, rows, resamples)
 
 
+def resampled_counts(counts: Matrix, measure: Callable[[Matrix], Matrix], seed: int, resamples: int) -> Matrix:
+    """What ``measure`` makes of counts that are summed over the rows of each resample; a row a resample.
+
+    ``counts`` has a row a question; ``measure`` gets a row of sums for each resample, and gives one of measures.
+    """
+    rows, chance = len(counts), np.random.default_rng(seed)
+
+    def measured(block: int) -> Matrix:
+        # How often each row is drawn; sums of whole numbers, exact in any order.
+        return measure(chance.multinomial(rows, np.full(rows, 1 / rows), size=block) @ counts)
+
+    return in_blocks(measured, counts.size, resamples)
+
+
 def interval(value: float, means: Matrix) -> tuple[float, float]:
     """The percentile interval of bootstrapped means; it always holds ``value`` itself."""
     low, high = percentiles(means) or (value, value)

@@ -1,45 +1,248 @@
-"""An evaluation from its plan to what is said of it."""
+"""An evaluation from its options to what is said of it: who proposes, who verifies; run, written down, summed up.
 
-import asyncio
-from functools import partial
+The trajectories and questions that are written have the form of `evaluators.outcomes`, which the viewer reads;
+``exact_match`` is whether the first answer is right, by the rule of the figures.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from evaluators.deliberation.page import summary
-from evaluators.deliberation.results import PAGE, write
-from evaluators.deliberation.running import Plan, carried_out
-from evaluators.run.journal import Progress
-from safe_stepwise.errors import UserError
-from safe_stepwise.records import FAILED
-from safe_stepwise.store.names import RESULTS
-from safe_stepwise.store.progress import telling
+import safe_stepwise
+from evaluators.comparison.systems import VARIANT
+from evaluators.deliberation.answering import answered
+from evaluators.deliberation.measuring import RESAMPLES, Answered, differences, measured, scored
+from evaluators.deliberation.options import Options, engines_of
+from evaluators.deliberation.page import figure, page, summary
+from evaluators.deliberation.proposing import PROPOSER, Contender, contenders
+from evaluators.deliberation.questions import Case, Questions, Rows
+from evaluators.deliberation.scorers import METRICS, OURS
+from evaluators.outcomes import Outcome, QuestionRecord
+from evaluators.run.runner import Task, Work, run_tasks
+from safe_stepwise import prompts
+from safe_stepwise.commands.ending import warn
+from safe_stepwise.engines.cache import ResponseCache, default_cache
+from safe_stepwise.engines.client import TRIES, Client
+from safe_stepwise.methods.deliberation import Knowledge
+from safe_stepwise.methods.path_deliberating import PROMPTS
+from safe_stepwise.methods.path_proposing import prompt_digest
+from safe_stepwise.open import Opener, check_spec
+from safe_stepwise.records import Trajectory, identity
+from safe_stepwise.store.code import code_digest, modules_of
+from safe_stepwise.store.files import remove_folder, write_atomically, write_lines
+from safe_stepwise.store.locks import exclusive
+from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES
+
+PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
+FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
+"""What an evaluation writes."""
+GRAPH = ".graph"
+"""A folder that a large graph is in until the end."""
+_LEARNING = ("train", "labels")
+"""Conditions that set apart those alone who learn from a set."""
+Put = tuple[Case, Knowledge]
+"""A question, and what its graph knows."""
 
 
-def carry_out(plan: Plan) -> str:
-    """Run everything, write it down, and say what came of it.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run."""
 
-    Raises ``UserError`` if not one question could be answered for want of replies.
+    options: Options
+    questions: Questions
+    contenders: tuple[Contender, ...]
+    generator: Client | None
+
+    @property
+    def clients(self) -> list[Client]:
+        """All that may be asked, each once."""
+        clients = (*(contender.proposer.client for contender in self.contenders), self.generator)
+        return [*{id(client): client for client in clients if client is not None}.values()]
+
+    @property
+    def loop_options(self) -> dict[str, Any]:
+        """The loop's options and what its roles are allowed, as they are recorded."""
+        if self.generator is None:
+            return {}
+        return {**asdict(self.options.loop), **self.generator.allowance.plain}
+
+    @property
+    def code(self) -> str:
+        """Digest of the code that makes trajectories."""
+        engines = [client.engine for client in self.clients]
+        graphs = ("safe_stepwise.graphs.knowledge", "evaluators.deliberation.answering")
+        return code_digest(*graphs, *modules_of(engines))
+
+    def system(self, contender: Contender) -> dict[str, Any]:
+        """What a run's records say of who took part, and what tells them from those of any other run.
+
+        A model learnt from what its adapter is named after, and not from the set beside it.
+        """
+        generator = {} if self.generator is None else {"generator": self.generator.name}
+        clients = [c for c in (contender.proposer.client, self.generator) if c is not None]
+        conditions = {**self.options.conditions, **self.questions.learnt_from}
+        if contender.proposer.client is not None:
+            conditions = {name: value for name, value in conditions.items() if name not in _LEARNING}
+        return {
+            "players": {**generator, PROPOSER: contender.proposer.name},
+            "conditions": {**conditions, VARIANT: contender.name},
+            "simulated": any(client.engine.simulated for client in clients),
+        }
+
+    def task(self, contender: Contender) -> Task[Put, list[Answered]]:
+        """The run of who proposes."""
+        generator = None if self.generator is None else dict(self.generator.engine.identity)
+        loop_prompts = prompts.digest(*map(prompts.load, PROMPTS))
+        key = [
+            contender.proposer.identity,
+            generator,
+            self.loop_options,
+            loop_prompts,
+            self.questions.graph,
+            self.code,
+        ]
+        players = {} if self.generator is None else {"generator": self.generator}
+
+        def items(ended: frozenset[int]) -> Iterator[tuple[int, Put]]:
+            pairs = zip(self.questions.cases, self.questions.knowledge(), strict=True)
+            return (placed for placed in enumerate(pairs) if placed[0] not in ended)
+
+        async def answer(put: Put) -> Trajectory:
+            return await answered(*put, contender.proposer, players, self.options.loop)
+
+        async def finish(trajectories: Sequence[Trajectory]) -> list[Answered]:
+            return [scored(*pair) for pair in zip(self.questions.cases, trajectories, strict=True)]
+
+        return Task(identity(key), items, answer, finish)
+
+
+def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows]) -> str:
+    """Evaluate, and return what there is to say; raises ``UserError`` for what the user can mend.
+
+    ``rows_of`` gives the questions, and may put a large graph into a folder.
     """
-    progress = Progress(len(plan.source.asked) * len(plan.contenders))
-    stands = partial(progress.standing, plan.clients)
-    with telling("deliberation", "question", progress.total, lambda: progress.done, stands):
-        runs = asyncio.run(carried_out(plan, progress))
-    ended = [trajectory for run in runs for trajectory in run.trajectories]
-    if all(trajectory.stop_reason == FAILED for trajectory in ended):
-        raise UserError(
-            f"all {len(ended)} questions failed and nothing was written; the last: "
-            f"{ended[-1].failure}; mend that and run the same command again"
-        )
-    return said(plan, write(plan, runs))
+    for spec in options.engines:
+        check_spec(spec)
+    rows = rows_of(options, options.output / GRAPH)
+    opener = Opener(options.timeout)
+    with (
+        exclusive(options.output, "evaluation", (*FILES, GRAPH)),
+        closing(ResponseCache(options.cache or default_cache())) as cache,
+    ):
+        questions = Questions.chosen(options, rows)
+        if questions.note:
+            warn(questions.note)
+        # What is wrong with the files is said by now, before an engine lacks its extra.
+        asking = (cache, options.in_flight, TRIES, options.allowance)
+        generator = Client(opener(options.generator), *asking) if options.generator else None
+        clients = {spec: Client(opener(spec), *asking) for spec in engines_of(options.paths)}
+        questions = questions.with_gold()
+        proposing = contenders(options, questions.cases, questions.train, clients)
+        text = _carry_out(Plan(options, questions, proposing, generator))
+        remove_folder(options.output / GRAPH)
+        return text
 
 
-def said(plan: Plan, found: dict[str, Any]) -> str:
+def _carry_out(plan: Plan) -> str:
+    """Run everything, write it down, ``results.json`` last, and say what came of it."""
+    options, output = plan.options, plan.options.output
+    work = Work(
+        *("deliberation", "question", "questions"),
+        questions=[
+            [case.question, {t: list(paths) for t, paths in case.gold.items()}] for case in plan.questions.cases
+        ],
+        tasks=[plan.task(contender) for contender in plan.contenders],
+        clients=plan.clients,
+        output=output,
+        at_once=options.at_once,
+    )
+    runs = dict(zip((contender.name for contender in plan.contenders), run_tasks(work), strict=True))
+    (output / RESULTS).unlink(missing_ok=True)
+    outcomes = (
+        outcome for contender in plan.contenders for outcome in _outcomes(plan, contender, runs[contender.name])
+    )
+    write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))
+    write_lines(output / QUESTIONS, (_record(case).to_json() for case in plan.questions.cases))
+    results = _results(plan, runs)
+    write_atomically(output / FIGURE, figure(results["runs"]))
+    write_atomically(output / PAGE, page(results).encode("utf-8", "backslashreplace"))
+    text = json.dumps(results, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(output / RESULTS, f"{text}\n".encode("utf-8", "backslashreplace"))
+    return _said(plan, results)
+
+
+def _said(plan: Plan, results: Mapping[str, Any]) -> str:
     """What was scored, what it took, where it is."""
-    lines = [summary(found)]
-    if failed := sum(run["failed"] for run in found["runs"]):
+    lines = [summary(results)]
+    if failed := sum(run["failed"] for run in results["runs"]):
         lines.append(
             f"questions that failed: {failed:,}; they count as wrong. Run the same command again: only they are asked"
         )
         lines += [f"the last that failed: {c.last_error}" for c in plan.clients if c.last_error][:1]
-    if found["simulated"]:
+    if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    return "\n".join([*lines, "", *(str(plan.output / name) for name in (RESULTS, PAGE))])
+    return "\n".join([*lines, "", *(str(plan.options.output / name) for name in (RESULTS, PAGE))])
+
+
+def _results(plan: Plan, runs: Mapping[str, Sequence[Answered]]) -> dict[str, Any]:
+    seed = plan.options.seed
+    records = [
+        {"name": contender.name, **plan.system(contender), **measured(runs[contender.name], seed)}
+        for contender in plan.contenders
+    ]
+    first, shown = records[0], (*METRICS, "questions", "failed")
+    return {
+        "version": safe_stepwise.__version__,
+        "simulated": any(record["simulated"] for record in records),
+        "scorer": OURS,
+        **{name: first[name] for name in shown},
+        "by_hop": {hop: {name: part[name] for name in shown} for hop, part in first["by_hop"].items()},
+        "settings": _settings(plan),
+        "runs": records,
+        "differences": differences(runs, seed) if len(runs) > 1 else [],
+    }
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """All that decides on the results, addresses left out."""
+    options, cases = plan.options, plan.questions.cases
+    return {
+        **plan.questions.about,
+        "candidates": options.candidates_per_topic,
+        "constrained": not options.free,
+        "questions": len(cases),
+        "questions_sha256": identity([identity(case.question) for case in cases]),
+        "paths": [contender.name for contender in plan.contenders],
+        "generator": None if plan.generator is None else plan.generator.name,
+        "options": plan.loop_options,
+        "seed": options.seed,
+        "resamples": RESAMPLES,
+        "prompt_sha256": prompt_digest(),
+        "code_sha256": plan.code,
+    }
+
+
+def _outcomes(plan: Plan, contender: Contender, run: Sequence[Answered]) -> Iterator[Outcome]:
+    system = plan.system(contender)
+    for answer in run:
+        question, score = answer.case.question, answer.scores[OURS]
+        yield Outcome(
+            benchmark=question.benchmark,
+            method=answer.trajectory.method,
+            options=plan.loop_options,
+            question_id=question.id,
+            exact_match=score.hits_at_1,
+            f1=score.f1 or 0.0,
+            verdict=None,
+            trajectory=answer.trajectory,
+            measures={name: asdict(rule_score) for name, rule_score in answer.scores.items()},
+            **system,
+        )
+
+
+def _record(case: Case) -> QuestionRecord:
+    question = case.question
+    return QuestionRecord(question.benchmark, question.id, question.question, tuple(sorted(question.answers)), ())

@@ -21,10 +21,11 @@ from evaluators.comparison.significance import (
     interval,
     mcnemar,
 )
-from evaluators.deliberation.answering import PROPOSE, answers_of
-from evaluators.deliberation.asked import Asked
+from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.proposing import LOST, NOWHERE, PROPOSER, UNREADABLE
+from evaluators.deliberation.questions import Case
 from evaluators.deliberation.scorers import METRICS, OURS, SCORERS, Score
+from safe_stepwise.methods import deliberation
 from safe_stepwise.methods.deliberation import INSTANTIATE
 from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
 
@@ -35,7 +36,7 @@ RESAMPLES = 2_000
 class Answered:
     """A question with what came of it; ``scores`` by rule."""
 
-    asked: Asked
+    case: Case
     trajectory: Trajectory
     answers: tuple[str, ...]
     scores: Mapping[str, Score]
@@ -52,20 +53,28 @@ class Answered:
         return any(attempt.read.get("cut") for attempt in followed)
 
 
-def scored(asked: Asked, trajectory: Trajectory) -> Answered:
+def scored(case: Case, trajectory: Trajectory) -> Answered:
     """A question's answers, scored by every rule; a failed one gets 0, whatever the rule."""
-    answers, gold = answers_of(trajectory), asked.question.answers
+    answers, gold = answers_of(trajectory), case.question.answers
     scores = {name: rule(answers, gold) for name, rule in SCORERS.items()}
     if trajectory.stop_reason == FAILED:
         nothing = {n: Score(0.0, 0.0, None if s.f1 is None else 0.0) for n, s in scores.items()}
-        return Answered(asked, trajectory, (), nothing)
-    return Answered(asked, trajectory, answers, scores)
+        return Answered(case, trajectory, (), nothing)
+    return Answered(case, trajectory, answers, scores)
+
+
+def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
+    """The answers, the best first; none of a question that failed."""
+    if trajectory.method != FIRST_PATH:
+        return deliberation.answers_of(trajectory)
+    followed = (a.read["answers"] for a in trajectory.attempts if a.state == FOLLOW and a.accepted)
+    return tuple(next(followed, ()))
 
 
 def measured(found: Sequence[Answered], seed: int) -> dict[str, Any]:
     """All measures of a run, the same of each number of hops under ``by_hop``."""
-    hops = sorted({one.asked.question.hops for one in found} - {0})
-    by_hop = {str(n): [a for a in found if a.asked.question.hops == n] for n in hops}
+    hops = sorted({one.case.question.hops for one in found} - {0})
+    by_hop = {str(n): [a for a in found if a.case.question.hops == n] for n in hops}
     return {**_measures(found, seed), "by_hop": {name: _measures(of, seed) for name, of in by_hop.items()}}
 
 
@@ -85,7 +94,7 @@ def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
         "failed": stops.get(FAILED, 0),
         "unanswered": sum(not one.answers for one in found),
         "cut": sum(one.is_cut for one in found),
-        "without_gold": sum(not one.asked.question.answers for one in found),
+        "without_gold": sum(not one.case.question.answers for one in found),
         "stop_reasons": dict(sorted(stops.items())),
         "paths": _proposals(found),
         "cost": _cost(found),
@@ -113,7 +122,7 @@ def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
     """
     every = [(one, a) for one in found for a in one.proposals]
     first = [(one, a) for one in found for a in _first(one.proposals)]
-    topics = sum(len(one.asked.question.topics) for one in found)
+    topics = sum(len(one.case.question.topics) for one in found)
     said = [a.read["said"] for _, a in every]
     distinct = {(n, a.read["topic"], *a.read["path"]) for n, one in enumerate(found)
                 for a in one.proposals if a.accepted}  # fmt: skip
@@ -136,7 +145,7 @@ def _first(proposals: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _is_gold(one: Answered, proposal: Attempt) -> bool | None:
-    gold = one.asked.gold.get(proposal.read["topic"])
+    gold = one.case.gold.get(proposal.read["topic"])
     return None if gold is None else tuple(proposal.read["path"]) in gold
 
 

@@ -1,19 +1,23 @@
 """What an evaluation is asked for, by a command line, a release or a demonstration."""
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from evaluators.deliberation.contending import CANDIDATES, Proposing, check_paths, engines_of
-from evaluators.deliberation.labelled import Labels, Way
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention
 from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.running import AT_ONCE
-from safe_stepwise.open import check_spec
 
+Labels = Literal["gold", "weak"]
+Way = Literal["question", "template"]
+BASELINES = ("oracle", "majority", "nearest")
+CANDIDATES = 3
+"""Paths a topic entity that a generator chooses from, if not said; without one the first counts."""
 IN_FLIGHT = 64
 """Requests under way at a time."""
 
@@ -54,9 +58,8 @@ class Options:
     allowance: Allowance = AS_PROMPTED
 
     def __post_init__(self) -> None:
-        check_paths(self.paths)
-        for spec in self.engines:
-            check_spec(spec)
+        engines_of(self.paths)
+        check_names((name or spec, spec) for name, spec in map(named, self.paths))
         if self.labels == "weak" and self.train is None:
             raise UserError("--labels weak: name the set that holds them with --train")
         if self.held_out and self.train is None:
@@ -65,14 +68,13 @@ class Options:
     @property
     def engines(self) -> tuple[str, ...]:
         """The specs of all who are asked, each once: who proposes may verify, too."""
-        asked = (*engines_of(self.paths), self.generator)
-        return tuple(dict.fromkeys(spec for spec in asked if spec is not None))
+        specs = (*engines_of(self.paths), self.generator)
+        return tuple(dict.fromkeys(spec for spec in specs if spec is not None))
 
     @property
-    def proposing(self) -> Proposing:
-        """How paths are proposed."""
-        many = self.candidates or self._usual_candidates
-        return Proposing(many, not self.free, self.labels, self.seed)
+    def candidates_per_topic(self) -> int:
+        """How many paths are proposed from each topic entity."""
+        return self.candidates or self._usual_candidates
 
     @property
     def _usual_candidates(self) -> int:
@@ -81,12 +83,47 @@ class Options:
     @property
     def conditions(self) -> dict[str, Any]:
         """What sets its runs apart from others by the same players; what is usual is left out."""
-        told: Mapping[str, tuple[Any, Any]] = {
-            "candidates": (self.proposing.candidates, self._usual_candidates),
+        values: Mapping[str, tuple[Any, Any]] = {
+            "candidates": (self.candidates_per_topic, self._usual_candidates),
             "free": (self.free, False),
             "max_hops": (self.max_hops, HOPS),
             "convention": (self.convention, NO_TOPIC),
             "labels": (self.labels, "gold"),
             "seed": (self.seed, 0),
         }
-        return {name: value for name, (value, usual) in told.items() if value != usual}
+        return {name: value for name, (value, usual) in values.items() if value != usual}
+
+
+_NAMED = re.compile(r"([^:=]+)=(.+)")
+
+
+def named(spec: str) -> tuple[str, str]:
+    """The name that a run is given and what proposes its paths; "" where it is given none.
+
+    >>> named("SFT=vllm:m+a"), named("symbolic:error_rate=0.3")
+    (('SFT', 'vllm:m+a'), ('', 'symbolic:error_rate=0.3'))
+    """
+    match = _NAMED.fullmatch(spec)
+    return (match[1].strip(), match[2]) if match else ("", spec)
+
+
+def engines_of(specs: Sequence[str]) -> list[str]:
+    """The specs of those who have to be asked; ``UserError`` for a baseline that is misspelt.
+
+    >>> engines_of(["nearest", "SFT=vllm:m+a"])
+    ['vllm:m+a']
+    """
+    proposing = [named(text)[1] for text in specs]
+    for spec in proposing:
+        if spec not in BASELINES and (near := difflib.get_close_matches(spec, BASELINES, n=1)):
+            raise UserError(f"--paths {spec}: is not known; did you mean {near[0]}?")
+    return [spec for spec in proposing if spec not in BASELINES]
+
+
+def check_names(pairs: Iterable[tuple[str, str]]) -> None:
+    """Raise ``UserError`` for two of ``--paths`` that are given, or have, one name; pairs are of name and spec."""
+    seen = set[str]()
+    for name, spec in pairs:
+        if name in seen:
+            raise UserError(f"--paths: two are called {name!r}; name them, as NAME={spec}")
+        seen.add(name)

@@ -14,21 +14,22 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import Any, Protocol
 
-from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.labelled import Example
+from evaluators.deliberation.options import BASELINES, Options, check_names, named
+from evaluators.deliberation.questions import Case, Example, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.counting import Counted
+from safe_stepwise.errors import UserError
 from safe_stepwise.methods.deliberation import Knowledge
 from safe_stepwise.methods.path_proposing import prompt_digest, propose_request, read_path
 from safe_stepwise.records import RelationPath, Usage, identity
 
 PROPOSER = "proposer"
 """The role whose calls Table 5 of the paper leaves out."""
-BASELINES = ("oracle", "majority", "nearest")
 PATH, UNREADABLE, NOWHERE, LOST = "path", "unreadable", "nowhere", "failed"
 """What came of a proposal: a path, a reply without one, a topic that no path leads from, or a
 request that failed for good."""
@@ -63,11 +64,11 @@ class Proposer(Protocol):
     def client(self) -> Client | None:
         """Whoever is asked, if anyone is."""
 
-    async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
         """The proposals, topic by topic, the best first."""
 
 
-Ranking = Callable[[Asked, str], Iterable[RelationPath]]
+Ranking = Callable[[Case, str], Iterable[RelationPath]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +84,21 @@ class Baseline:
     """Whether it names only paths that the graph has, as an engine does that is held to them."""
     client: Client | None = None
 
-    async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
         """See `Proposer`."""
-        found = []
-        for topic in asked.question.topics:
-            ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(asked, topic))
+        proposals = []
+        for topic in case.question.topics:
+            ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(case, topic))
             if self.constrained:
-                there = frozenset(knowledge.executable(topic))
-                ranked = (path for path in ranked if path in there)
-            found += [Proposal(topic, PATH, path) for path in islice(ranked, self.most)]
-        return found
+                executable = frozenset(knowledge.executable(topic))
+                ranked = (path for path in ranked if path in executable)
+            proposals += [Proposal(topic, PATH, path) for path in islice(ranked, self.most)]
+        return proposals
 
 
 def oracle() -> Baseline:
     """Who knows the gold paths, however many."""
-    return Baseline("oracle", ["oracle"], lambda asked, topic: asked.gold.get(topic, ()), None)
+    return Baseline("oracle", ["oracle"], lambda case, topic: case.gold.get(topic, ()), None)
 
 
 def majority(examples: Sequence[Example], most: int, constrained: bool = False) -> Baseline:
@@ -107,12 +108,11 @@ def majority(examples: Sequence[Example], most: int, constrained: bool = False) 
         counts[example.hops].update(example.paths)
     own = {example.question: example for example in examples}
 
-    def rank(asked: Asked, topic: str) -> list[RelationPath]:
+    def rank(case: Case, topic: str) -> list[RelationPath]:
         del topic
-        return _frequent(counts[asked.question.hops], own.get(asked.question.question))
+        return _frequent(counts[case.question.hops], own.get(case.question.question))
 
-    about: list[Any] = ["majority", _digest(examples), most, constrained]
-    return Baseline("majority", about, rank, most, constrained)
+    return Baseline("majority", ["majority", identity(examples), most, constrained], rank, most, constrained)
 
 
 def nearest(examples: Sequence[Example], most: int, constrained: bool = False) -> Baseline:
@@ -126,35 +126,28 @@ def nearest(examples: Sequence[Example], most: int, constrained: bool = False) -
     own = {example.question: example for example in examples}
     templates = sorted(counts)
     words = TfidfVectorizer(token_pattern=r"\S+", lowercase=False)
-    known = words.fit_transform(templates)
-    orders: dict[str, list[str]] = {}
+    vectors = words.fit_transform(templates)
 
+    @cache
     def order(template: str) -> list[str]:
-        if template not in orders:
-            near = (known @ words.transform([template]).T).toarray().ravel().round(9)
-            by = sorted(range(len(templates)), key=lambda n: (-near[n], -sizes[templates[n]], n))
-            orders[template] = [templates[n] for n in by]
-        return orders[template]
+        near = (vectors @ words.transform([template]).T).toarray().ravel().round(9)
+        places = sorted(range(len(templates)), key=lambda n: (-near[n], -sizes[templates[n]], n))
+        return [templates[n] for n in places]
 
-    def rank(asked: Asked, topic: str) -> Iterator[RelationPath]:
+    def rank(case: Case, topic: str) -> Iterator[RelationPath]:
         del topic
-        same = own.get(asked.question.question)
-        for template in order(asked.template):
+        same = own.get(case.question.question)
+        for template in order(case.template):
             mine = same if same is not None and same.template == template else None
             yield from _frequent(counts[template], mine)
 
-    about: list[Any] = ["nearest", _digest(examples), most, constrained]
-    return Baseline("nearest", about, rank, most, constrained)
+    return Baseline("nearest", ["nearest", identity(examples), most, constrained], rank, most, constrained)
 
 
 def _frequent(counts: Counter[RelationPath], own: Example | None) -> list[RelationPath]:
     """Paths by frequency, then by name; ``own`` is left out of the count."""
     left = counts - Counter(own.paths) if own is not None else counts
     return sorted(left, key=lambda path: (-left[path], path))
-
-
-def _digest(examples: Sequence[Example]) -> str:
-    return identity(examples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,19 +166,18 @@ class Engine:
         how = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *how]
 
-    async def propose(self, asked: Asked, knowledge: Knowledge) -> list[Proposal]:
+    async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
         """See `Proposer`."""
-        simulated = self.client.engine.simulated
-        client: Client = Counted(self.client) if simulated else self.client
-        found = []
-        for topic in asked.question.topics:
+        client: Client = Counted(self.client) if self.client.engine.simulated else self.client
+        proposals = []
+        for topic in case.question.topics:
             paths = knowledge.executable(topic)
             if not paths:
-                found.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
+                proposals.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
                 continue
-            requests = self._requests(asked.question.question, topic, paths)
-            found += await asyncio.gather(*(_proposal(client, topic, one) for one in requests))
-        return found
+            requests = self._requests(case.question.question, topic, paths)
+            proposals += await asyncio.gather(*(_proposal(client, topic, request) for request in requests))
+        return proposals
 
     def _requests(self, question: str, topic: str, paths: Sequence[RelationPath]) -> list[Request]:
         greedy = propose_request(question, topic, paths if self.constrained else None)
@@ -206,7 +198,53 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     return Proposal(topic, said, path, reply.text, reason, reply.usage)
 
 
-def plain(proposal: Proposal) -> Mapping[str, Any]:
-    """What a trajectory keeps of a proposal beside its text and tokens."""
-    told = {"topic": proposal.topic, "said": proposal.said, "path": list(proposal.path)}
-    return {**told, **({"reason": proposal.reason} if proposal.reason else {})}
+# ----------------------------------------------------------------------------- those of a command line
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who proposes, under the name that the run has."""
+
+    name: str
+    proposer: Proposer
+
+
+def contenders(
+    options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
+) -> tuple[Contender, ...]:
+    """Who proposes, by the specs of ``--paths``, of which ``clients`` has the engines.
+
+    Raises ``UserError`` for two of one name.
+    """
+    pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in map(named, options.paths)]
+    check_names((name or proposer.name, spec) for name, spec, proposer in pairs)
+    return tuple(Contender(name or proposer.name, proposer) for name, _, proposer in pairs)
+
+
+def _proposer(
+    spec: str, options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
+) -> Proposer:
+    most, constrained = options.candidates_per_topic, not options.free
+    if spec not in BASELINES:
+        client = clients[spec]
+        return Engine(client.name, client, most, constrained, options.seed)
+    if spec == "oracle":
+        if not any(case.gold for case in cases):
+            raise UserError("--paths oracle: no gold path of any question is known")
+        return oracle()
+    examples = train.examples(options.labels) if train else _as_examples(cases)
+    if not examples:
+        raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
+    return (majority if spec == "majority" else nearest)(examples, most, constrained)
+
+
+def _as_examples(cases: Sequence[Case]) -> list[Example]:
+    """The questions themselves, of which each learns from all others."""
+    by_words: dict[str, Example] = {}
+    for case in cases:
+        words, paths = case.question.question, [path for own in case.gold.values() for path in own]
+        if words in by_words:  # asked twice, it would teach itself
+            paths = [*by_words[words].paths, *paths]
+        if paths:
+            by_words[words] = Example(words, case.template, case.question.hops, tuple(dict.fromkeys(paths)))
+    return [*by_words.values()]

@@ -1,6 +1,6 @@
 """The rows of ``safe-path-probe`` that an engine is measured on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,13 @@ class PathCase:
     def is_valid(self) -> bool:
         """Whether the right verdict on it is YES."""
         return self.corruption == "valid"
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What a verdict's record says of it."""
+        gold = "YES" if self.is_valid else "NO"
+        names = ("id", "benchmark", "question_id", "corruption")
+        return {**{name: getattr(self, name) for name in names}, "gold": gold}
 
     def request(self, way: Way) -> Request:
         """What is asked of it."""
@@ -79,11 +86,6 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
         raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(there) or 'none'}")
     gold = {case.id: case.path for case in cases if case.is_valid}
     return [replace(case, gold=gold.get(case.pair_id, ())) for case in cases[:limit]]
-
-
-def requests(cases: Sequence[PathCase], way: Way) -> list[Request]:
-    """What is asked of each row, one way."""
-    return [case.request(way) for case in cases]
 
 
 def _case(row: Mapping[str, Any]) -> PathCase:

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, in_blocks, percentiles
+from evaluators.comparison.significance import Matrix, percentiles, resampled_counts
+from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS, Corruption
 
-UNREADABLE, FAILED = "unreadable", "failed"
+UNREADABLE = "unreadable"
 SAID = ("YES", "NO", UNREADABLE, FAILED)
 RESAMPLES = 1_000
 PAPER: Mapping[str, tuple[Corruption, ...]] = {
@@ -154,14 +155,12 @@ def _intervals(counts: Matrix, seed: int, resamples: int) -> dict[str, Span]:
     questions = len(counts)
     if not questions or not resamples:
         return dict.fromkeys(names)
-    flat, chance = counts.reshape(questions, -1), np.random.default_rng(seed)
 
-    def measured(size: int) -> Matrix:
-        often = chance.multinomial(questions, np.full(questions, 1 / questions), size=size)
-        found = _measures((often @ flat).reshape(size, *counts.shape[1:]))
-        return np.stack([found[name] for name in names], axis=1)
+    def measured(sums: Matrix) -> Matrix:
+        values = _measures(sums.reshape(-1, *counts.shape[1:]))
+        return np.stack([values[name] for name in names], axis=1)
 
-    drawn = in_blocks(measured, flat.size, resamples)
+    drawn = resampled_counts(counts.reshape(questions, -1), measured, seed, resamples)
     return {name: percentiles(values) for name, values in zip(names, drawn.T, strict=True)}
 
 

@@ -12,9 +12,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from evaluators.derivations import Derivation, coverage
+from evaluators.prompting import Failure
 from evaluators.prompting.answers import Said, said
 from safe_stepwise.methods.asking import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
@@ -30,8 +31,6 @@ from safe_stepwise.metric.evidence import (
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
-Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
-FAILURES: tuple[Failure, ...] = get_args(Failure)
 _BY_PASSAGE = ("musique", CUSTOM)
 """Whose support is passages, not sentences."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluators.outcomes import Outcome
-from evaluators.prompting.measures import FAILURES
+from evaluators.prompting import FAILURES
 from safe_stepwise.records import FAILED
 
 FORMS = ("first", "revised", "salvaged", "never")

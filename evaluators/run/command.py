@@ -1,101 +1,165 @@
-"""An evaluation from its plan to what is said of it: run, written down, compared, summed up."""
+"""An evaluation from its options to what is said of it: run, written down, compared, summed up."""
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison import published
 from evaluators.comparison.scores import METRICS
 from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
 from evaluators.comparison.tables import AVERAGE
+from evaluators.derivations import read_derivations
 from evaluators.outcomes import Outcome, QuestionRecord
-from evaluators.run.evaluation import Evaluation, SystemRun, evaluate
-from evaluators.run.journal import Progress
-from evaluators.run.results import ALL, settings_of, write
-from evaluators.run.truth import write_truth
-from safe_stepwise.errors import UserError
-from safe_stepwise.records import FAILED, Question
-from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.names import COMPARISON, METHODS_PAGE, REPORT, RESULTS, TRAJECTORIES
+from evaluators.prompting import predictions
+from evaluators.run.evaluation import Evaluation, evaluate
+from evaluators.run.options import Options
+from evaluators.run.questions import without_drawn_gold
+from evaluators.run.results import ALL, TRUTH, settings_of, write
+from safe_stepwise.commands.ending import warn
+from safe_stepwise.engines.cache import ResponseCache, default_cache
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.open import Opener
+from safe_stepwise.records import Question, QuestionSet
+from safe_stepwise.scoring import CUSTOM
+from safe_stepwise.store import locks, names
+from safe_stepwise.store.files import sha256_of, write_atomically, write_parts
 from safe_stepwise.store.parsing import read_json
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import table
 
-Asked = tuple[Outcome, Question]
-"""An outcome with its question, as far as that is kept."""
+_FILES = (
+    *(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS),
+    *(TRUTH, predictions.FOLDER),
+)
+"""What an evaluation writes, beside its report."""
 
 
-def carry_out(
-    plan: Evaluation,
-    compare: Callable[[Sequence[Outcome], Path], Mapping[str, Any]],
-    measure: Callable[[Sequence[Asked], Path, Path], tuple[Mapping[str, Any], str]],
-    warn: Callable[[str], None],
-) -> str:
-    """Run everything, write it down, and say what came of it.
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What an evaluation takes from rooms that it may not import."""
 
-    ``compare`` writes a report on the outcomes into a folder and returns its results; ``measure``
-    says whether answers were earned, beside the evaluation and in its report, and returns what of
-    that stands in ``results.json``, by its key, and in words. Raises ``UserError`` if not one
-    question could be answered.
-    """
+    read: Callable[..., QuestionSet]
+    """`builders.verified.evaluation_questions.read`."""
+    scoring: Mapping[str, str]
+    """Whose official scorer counts, by each benchmark."""
+    compare: Callable[[Sequence[Outcome], Path, int, Sequence[PublishedScore]], Mapping[str, Any]]
+    """Writes the report on outcomes into a folder, by a seed and beside published rows; returns its results."""
+    measure: Callable[[Sequence[tuple[Outcome, Question]], Path, Path], tuple[dict[str, Any], str]]
+    """Says whether answers were earned, beside the evaluation and in its report; returns what of that stands in
+    ``results.json``, and in words: `faithfulness.command.as_it_ends`."""
+    measured_files: Sequence[str] = ()
+    """Those that ``measure`` writes beside the evaluation."""
+    pages: Sequence[str] = ()
+    """Those that both write into the report."""
+
+
+def run_evaluation(options: Options, rooms: Rooms) -> str:
+    """Evaluate, and return what there is to say; raises ``UserError`` for what the user can mend."""
+    options.check()
+    for note in options.faultless:
+        warn(note)
+    printed = published.chosen(options.published)
+    questions = _questions_of(options, rooms)
+    notes = {
+        "source": questions.source,
+        "source_sha256": questions.digest,
+        "split": questions.split,
+        "skipped": len(questions.skipped),
+    }
+    derivations = read_derivations(options.derivations) if options.derivations else {}
+    if options.derivations:
+        notes["derivations"] = sha256_of(options.derivations)
+    file = options.cache or default_cache()
+    corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
+    pages = rooms.pages if options.report else [names.REPORT]
+    owned = (*_FILES, *rooms.measured_files, *pages)
+    with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
+        _keep_rejects(options, questions)
+        plan = options.plan(questions.questions, Opener(options.timeout), corpus, cache, notes)
+        plan = replace(plan, scoring=rooms.scoring, derivations=derivations)
+        return _carry_out(plan, options.seed, printed, rooms)
+
+
+def _questions_of(options: Options, rooms: Rooms) -> QuestionSet:
+    """The questions that options choose; raises ``UserError`` where there are none to ask."""
+    read_set = rooms.read(
+        options.questions,
+        [one_of(name, [*rooms.scoring, CUSTOM], "--benchmark") for name in options.benchmark],
+        options.split,
+        options.limit,
+        options.seed,
+        skip=options.on_error != "stop",
+        planned=bool(options.symbolic),
+        whole=options.passages == "all",
+    )
+    if read_set.skipped:
+        warn(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")
+    if not any(question.is_annotated for question in read_set.questions):
+        options.refuse_symbolic()
+    if not options.drop_gold:
+        return read_set
+    if without := sum(not question.gold for question in read_set.questions):
+        note = f"--drop-gold: {without} of {len(read_set.questions)} questions mark no gold passage"
+        if without == len(read_set.questions):
+            raise UserError(f'{note}; give passages "is_gold": true')
+        warn(f"{note}, and stay whole")
+    reduced = tuple(without_drawn_gold(question, options.seed) for question in read_set.questions)
+    return replace(read_set, questions=reduced)
+
+
+def _keep_rejects(options: Options, questions: QuestionSet) -> None:
+    """Write the rows that could not be read beside the results, as a build does."""
+    if questions.rejects:
+        write_parts(options.output / names.REJECTS, questions.rejects)
+    elif options.on_error != "stop":
+        (options.output / names.REJECTS).unlink(missing_ok=True)
+
+
+def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore], rooms: Rooms) -> str:
+    """Run everything, write it down, and say what came of it."""
     if earlier := _earlier(plan):
         warn(earlier)
-    progress = Progress(len(plan.questions) * len(plan.settings))
-    stands = partial(progress.standing, plan.clients)
-    with telling("evaluation", "trajectory", progress.total, lambda: progress.done, stands):
-        runs = asyncio.run(evaluate(plan, progress))
-    outcomes = [outcome for run in runs for outcome in run.outcomes]
-    _refuse_nothing(plan, outcomes)
+    runs = evaluate(plan)
     results = write(plan, runs)
-    write_truth(plan, runs, plan.output)
-    compared = compare(outcomes, report_folder(plan))
-    earned, told = measure(_asked(plan, runs), plan.output, report_folder(plan))
+    folder = report_folder(plan)
+    compared = rooms.compare([outcome for run in runs for outcome in run.outcomes], folder, seed, printed)
+    # The questions as far as they are kept, so that faithfulness can be measured anew.
+    kept = [QuestionRecord.of(question, plan.conditions).asked for question in plan.questions]
+    pairs = [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
+    earned, earned_text = rooms.measure(pairs, plan.output, folder)
     whole = {**results, "comparison": compared, **earned}
     text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(plan.output / RESULTS, f"{text}\n".encode())
-    return summary(plan, results, told)
-
-
-def _asked(plan: Evaluation, runs: Sequence[SystemRun]) -> list[Asked]:
-    """Each outcome with its question, as far as that is kept, so that it can be measured anew."""
-    kept = [QuestionRecord.of(question, plan.conditions).asked for question in plan.questions]
-    return [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
+    write_atomically(plan.output / names.RESULTS, f"{text}\n".encode())
+    return summary(plan, results, earned_text)
 
 
 def report_folder(plan: Evaluation) -> Path:
     """Where tables and figures go."""
-    return plan.report or plan.output / REPORT
+    return plan.report or plan.output / names.REPORT
 
 
 def _earlier(plan: Evaluation) -> str:
     """What to say of results that this run takes the place of; nothing if they are the same."""
-    file = plan.output / RESULTS
+    file = plan.output / names.RESULTS
     try:
         before = _flat(read_json(file)["settings"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
     now = _flat(json.loads(json.dumps(settings_of(plan))))
-    other = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    if not other:
+    differing_names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if not differing_names:
         return ""
-    return f"{file}: had other settings ({', '.join(other)}); this run takes its place"
+    return f"{file}: had other settings ({', '.join(differing_names)}); this run takes its place"
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Players and options beside the other settings."""
     inner = [settings.get(name) or {} for name in ("players", "options")]
     return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
-
-
-def _refuse_nothing(plan: Evaluation, outcomes: Sequence[Outcome]) -> None:
-    if all(outcome.trajectory.stop_reason == FAILED for outcome in outcomes):
-        reason = next((c.last_error for c in plan.clients if c.last_error), "no reason given")
-        raise UserError(
-            f"all {len(outcomes)} trajectories failed and nothing was written; the last: {reason}; "
-            "mend that and run the same command again"
-        )
 
 
 def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
@@ -110,15 +174,15 @@ def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> s
         lines.append(f"as the papers have it, not we: {', '.join(followed)}")
     lines += _tokens(runs)
     totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
-    lines += [say(totals[name]) for name, say in _COUNTED.items() if totals[name]]
+    lines += [text.format(totals[name]) for name, text in _COUNTED.items() if totals[name]]
     if totals["failed"] and (reasons := [c.last_error for c in plan.clients if c.last_error]):
         lines.append(f"the last that failed: {reasons[-1]}")
     if results["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     lines += ["", earned] if earned else []
-    files = [plan.output / TRAJECTORIES, plan.output / RESULTS, report_folder(plan) / COMPARISON]
-    by_method = report_folder(plan) / METHODS_PAGE
-    files += [by_method] if by_method.is_file() else []
+    folder = report_folder(plan)
+    files = [plan.output / names.TRAJECTORIES, plan.output / names.RESULTS, folder / names.COMPARISON]
+    files += [folder / names.METHODS_PAGE] if (folder / names.METHODS_PAGE).is_file() else []
     lines += ["", *map(str, files), "", "to read the traces:"]
     return "\n".join([*lines, f"safe-stepwise view_traces {plan.output}"])
 
@@ -131,23 +195,25 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     """
     systems = [System.of(run["method"], run["players"], run["options"], run["conditions"]) for run in runs]
     several = values_by_name(item for system in systems for item in system.others.items())
-    roles = [role for role, names in several.items() if len(names) > 1]
+    roles = [role for role, players in several.items() if len(players) > 1]
     options = values_by_name(item for run in runs for item in run["options"].items())
-    told = [name for name in options if name in LETTERS or name in differing(systems)]
+    shown = [name for name in options if name in LETTERS or name in differing(systems)]
     answering = {system.players[0][0] for system in systems}
     who = answering.pop() if len(answering) == 1 else "player"
-    header = (who, "method", *roles, *(LETTERS.get(name, name) for name in told))
+    header = (who, "method", *roles, *(LETTERS.get(name, name) for name in shown))
     rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
     for run, system in zip(runs, systems, strict=True):
-        means, whole, known = run[AVERAGE], run[ALL], dict(system.options)
+        means, whole, values = run[AVERAGE], run[ALL], dict(system.options)
+        # Prompting methods that answer at once take no steps.
+        has_steps = "prompting" not in whole or whole["steps_per_question"]
         rows.append(
             (
                 *(system.answering, system.method),
                 *(system.others.get(role, "-") for role in roles),
-                *(_plain(known.get(name, "-")) for name in told),
+                *(_plain(values.get(name, "-")) for name in shown),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 f"{whole['calls_per_question']:.1f}",
-                "-" if _has_no_steps(whole) else f"{whole['steps_per_question']:.1f}",
+                f"{whole['steps_per_question']:.1f}" if has_steps else "-",
                 whole["failed"],
             )
         )
@@ -156,11 +222,6 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
 
 def _plain(value: Any) -> object:
     return ("yes" if value else "no") if isinstance(value, bool) else value
-
-
-def _has_no_steps(whole: Mapping[str, Any]) -> bool:
-    """Whether a prompting method took none, as those do that answer at once."""
-    return "prompting" in whole and not whole["steps_per_question"]
 
 
 def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -174,11 +235,9 @@ def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-_COUNTED: Mapping[str, Callable[[int], str]] = {
-    "unscored": "verdicts that could not be had: {:,}; they are left out of Acc".format,
-    "unread": "verdicts on steps that could not be read: {:,}".format,
-    "malformed": "replies that are no step: {:,}".format,
-    "failed": (
-        "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked"
-    ).format,
+_COUNTED: Mapping[str, str] = {
+    "unscored": "verdicts that could not be had: {:,}; they are left out of Acc",
+    "unread": "verdicts on steps that could not be read: {:,}",
+    "malformed": "replies that are no step: {:,}",
+    "failed": "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked",
 }

@@ -1,11 +1,4 @@
-"""Methods and their players over questions: trajectories, scores, verdicts, written down.
-
-One setting (a method, its players, its options) after the other runs over all questions, so that
-what a setting costs is its own. ``OUTPUT/.trajectories.jsonl`` keeps each trajectory as soon as it
-ends, by everything that can change it: a run that is killed resumes from there, and within a
-question from the clients' response cache. A trajectory that failed is not kept: the same command
-asks for it again.
-"""
+"""Methods and their players over questions: trajectories, scores, verdicts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,19 +9,18 @@ from typing import Any
 from evaluators.derivations import Derivation
 from evaluators.outcomes import CORPUS, DROP_GOLD, PASSAGES, Outcome, conditions_of
 from evaluators.prompting.measures import measures
-from evaluators.run.journal import Journal, Progress
+from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.client import Client, check
+from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.base import Method, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.options import option_values
-from safe_stepwise.methods.running import AT_ONCE, answering, run_questions
+from safe_stepwise.methods.running import AT_ONCE, answering
 from safe_stepwise.metric.judge import JUDGED, Case, Judge, Verdict
-from safe_stepwise.records import FAILED, Question, Trajectory, identity
+from safe_stepwise.records import Question, Trajectory, identity
 from safe_stepwise.scoring import exact_match, f1
 from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.names import JOURNAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,55 +136,29 @@ class SystemRun:
     """None of them without a judge."""
 
 
-async def evaluate(plan: Evaluation, progress: Progress) -> list[SystemRun]:
-    """A run for each setting, in their order.
-
-    Raises ``UserError`` for what the user can mend.
-    """
-    journal = Journal(plan.output / JOURNAL)
-    engines = {id(client.engine): client.engine for client in plan.clients}.values()
-    asked = tuple(identity(question) for question in plan.questions)
-    runs: list[SystemRun] = []
-    every: list[str] = []
-    try:
-        for engine in engines:
-            await check(engine)
-        for setting in plan.settings:
-            common = setting.identity(plan.corpus)
-            keys = [identity([common, question]) for question in asked]
-            ended = await _trajectories(plan, setting, keys, journal, progress)
-            every += keys
-            verdicts = await _verdicts(plan, ended)
-            runs.append(SystemRun(setting, _outcomes(plan, setting, ended, verdicts), verdicts))
-        journal.end(every)
-    finally:
-        journal.close()
-        for engine in engines:
-            await engine.close()
-    return runs
-
-
-async def _trajectories(
-    plan: Evaluation, setting: Setting, keys: Sequence[str], journal: Journal, progress: Progress
-) -> list[Trajectory]:
-    """One setting's trajectories: those in the journal, and the others made now."""
-    ended = {n: kept for n, key in enumerate(keys) if (kept := journal.get(key)) is not None}
-    progress.kept += len(ended)
-    progress.done += len(ended)
-    owed = [n for n in range(len(keys)) if n not in ended]
-
-    def on_done(place: int, trajectory: Trajectory) -> None:
-        ended[owed[place]] = trajectory
-        failed = trajectory.stop_reason == FAILED
-        if not failed:
-            journal.add(keys[owed[place]], trajectory)
-        progress.done += 1
-        progress.failed += failed
-
-    await run_questions(
-        [plan.questions[n] for n in owed], setting.answering(plan.corpus), on_done=on_done, at_once=plan.at_once
+def evaluate(plan: Evaluation) -> list[SystemRun]:
+    """A run for each setting, in their order; raises as `run_tasks`."""
+    return run_tasks(
+        Work(
+            *("evaluation", "trajectory", "trajectories"),
+            questions=[identity(question) for question in plan.questions],
+            tasks=[_task(plan, setting) for setting in plan.settings],
+            clients=plan.clients,
+            output=plan.output,
+            at_once=plan.at_once,
+        )
     )
-    return [ended[n] for n in range(len(keys))]
+
+
+def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
+    def items(ended: frozenset[int]) -> list[tuple[int, Question]]:
+        return [placed for placed in enumerate(plan.questions) if placed[0] not in ended]
+
+    async def finish(trajectories: Sequence[Trajectory]) -> SystemRun:
+        verdicts = await _verdicts(plan, trajectories)
+        return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
+
+    return Task(setting.identity(plan.corpus), items, setting.answering(plan.corpus), finish)
 
 
 async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:
@@ -207,30 +173,31 @@ async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verd
 
 
 def _outcomes(
-    plan: Evaluation, setting: Setting, ended: Sequence[Trajectory], verdicts: Sequence[Verdict]
+    plan: Evaluation, setting: Setting, trajectories: Sequence[Trajectory], verdicts: Sequence[Verdict]
 ) -> tuple[Outcome, ...]:
-    took_part = [*setting.players.values(), *([plan.judge.client] if plan.judge else [])]
-    return tuple(
-        Outcome(
-            benchmark=question.benchmark,
-            method=setting.method.name,
-            players=setting.names,
-            options=setting.told,
-            question_id=question.id,
-            exact_match=exact_match(trajectory.answer, question.accepted),
-            f1=f1(trajectory.answer, question.accepted, plan.scoring.get(question.benchmark, question.benchmark)),
-            verdict=verdict.outcome if verdict else None,
-            trajectory=trajectory,
-            simulated=any(client.engine.simulated for client in took_part),
-            judge=verdict.explanation if verdict else "",
-            conditions=plan.conditions,
-            measures=measures(
-                question,
-                trajectory,
-                setting.options,
-                plan.scoring.get(question.benchmark, question.benchmark),
-                plan.derivations.get(question.id, ()),
-            ),
+    clients = [*setting.players.values(), *([plan.judge.client] if plan.judge else [])]
+    common: dict[str, Any] = {
+        "method": setting.method.name,
+        "players": setting.names,
+        "options": setting.told,
+        "simulated": any(client.engine.simulated for client in clients),
+        "conditions": plan.conditions,
+    }
+    outcomes = []
+    for question, trajectory, verdict in zip_longest(plan.questions, trajectories, verdicts):
+        scoring = plan.scoring.get(question.benchmark, question.benchmark)
+        derivations = plan.derivations.get(question.id, ())
+        outcomes.append(
+            Outcome(
+                benchmark=question.benchmark,
+                question_id=question.id,
+                exact_match=exact_match(trajectory.answer, question.accepted),
+                f1=f1(trajectory.answer, question.accepted, scoring),
+                verdict=verdict.outcome if verdict else None,
+                trajectory=trajectory,
+                judge=verdict.explanation if verdict else "",
+                measures=measures(question, trajectory, setting.options, scoring, derivations),
+                **common,
+            )
         )
-        for question, trajectory, verdict in zip_longest(plan.questions, ended, verdicts)
-    )
+    return tuple(outcomes)

@@ -1,7 +1,17 @@
-"""The record of an evaluation: what ran, what each setting scored and what its loop did."""
+"""The record of an evaluation: what ran, what each setting scored and what its loop did.
+
+``truth.jsonl`` holds what simulated generators did in each chain, to hold measurements against: a line a question and
+system whose steps the symbolic generator wrote, in the order of the trajectories; failed ones have none::
+
+    {"benchmark": "musique", "question_id": "q1", "method": "safe", "players": {...},
+     "options": {...}, "conditions": {...}, "is_faithful": false, "missing": [2],
+     "steps": [{"number": 1, "mistake": ""}, {"number": 2, "mistake": "value"}], "simulated": true}
+
+``mistake`` and ``missing`` (places in the plan, from 1) are those of `players.truth`.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,13 +25,17 @@ from evaluators.prompting.summary import summary
 from evaluators.run.evaluation import Evaluation, SystemRun, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import prompts_digest
+from safe_stepwise.methods.loop import GENERATOR
 from safe_stepwise.metric import judge as judging
-from safe_stepwise.records import FAILED, identity
+from safe_stepwise.players.truth import truth_of
+from safe_stepwise.records import FAILED, canonical_json, identity
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 ALL = "all"
 """Over all questions alike; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
+
+TRUTH = "truth.jsonl"
 
 
 def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
@@ -35,6 +49,11 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     asked = (QuestionRecord.of(question, plan.conditions) for question in plan.questions)
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
+    truth = [canonical_json(row) for run in runs for row in _truth(plan, run)]
+    if truth:
+        write_lines(plan.output / TRUTH, truth)
+    else:
+        (plan.output / TRUTH).unlink(missing_ok=True)
     folders = _export(plan, runs)
     roles = roles_of(outcomes)
     agreements = [judging.count(run.verdicts).agreement for run in runs]
@@ -51,6 +70,31 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
             for run, found, folder in zip(runs, agreements, folders, strict=True)
         ],
     }
+
+
+def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
+    """What a simulated generator did; nothing of any other."""
+    generator = run.setting.players.get(GENERATOR)
+    if generator is None or generator.engine.identity.get("engine") != "symbolic":
+        return
+    for question, outcome in zip(plan.questions, run.outcomes, strict=True):
+        trajectory = outcome.trajectory
+        if trajectory.stop_reason == FAILED or not trajectory.steps:
+            continue
+        if truth := truth_of(question, trajectory):
+            steps = zip(trajectory.steps, truth.mistakes, strict=True)
+            yield {
+                "benchmark": outcome.benchmark,
+                "question_id": outcome.question_id,
+                "method": outcome.method,
+                "players": dict(outcome.players),
+                "options": dict(outcome.options),
+                "conditions": dict(outcome.conditions),
+                "is_faithful": truth.is_faithful,
+                "missing": [*truth.missing],
+                "steps": [{"number": step.number, "mistake": mistake} for step, mistake in steps],
+                "simulated": True,
+            }
 
 
 def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:

@@ -7,7 +7,7 @@ Paths as they were followed, instances, what the graph decided, verdicts: names 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluators.deliberation.answering import FIRST_PATH, FOLLOW, PROPOSE
+from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from safe_stepwise.methods.deliberation import INSTANTIATE, NAME, POOL
 from safe_stepwise.methods.path_deliberating import CONSTRAINTS, SELECT, VERIFY
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from evaluators.verifier.step_set import Setting
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError
@@ -44,8 +44,8 @@ class Options:
         """Of all engines, the verifier first."""
         return (self.verifier, *self.baseline)
 
-    def settled(self, opener: Callable[[str], Engine]) -> dict[str, Any]:
-        """What `verifier_request` is to have of the prompt that all are asked by.
+    def setting(self, opener: Callable[[str], Engine]) -> Setting:
+        """How all are asked.
 
         Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
         for adapters that learnt other prompts, and for examples that say more than the prompt.
@@ -54,11 +54,7 @@ class Options:
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance, ROLE)
         learnt = as_learnt(self, engines)
-        return {
-            "incomplete_evidence": self.incomplete_evidence,
-            "dropped": dropped,
-            "prompt_set": PromptSet.of(learnt.prompts, learnt.verdict_order),
-        }
+        return Setting(self.incomplete_evidence, dropped, PromptSet.of(learnt.prompts, learnt.verdict_order))
 
     def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:
         engine = opener(spec)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluators.verifier.quality import FAILED, OF_ROWS, UNPARSED
+from evaluators.verifier.quality import OF_ROWS, UNPARSED
+from safe_stepwise.records import FAILED
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.measures import title_of
 from safe_stepwise.store.tables import csv_bytes, table

@@ -34,13 +34,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, cohens_kappa, in_blocks, percentiles
+from evaluators.comparison.significance import Matrix, cohens_kappa, percentiles, resampled_counts
+from safe_stepwise.records import FAILED
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.measures import MEASURES
 from safe_stepwise.store.names import WORDINGS
 from safe_stepwise.taxonomy import CORRECT, labels
 
-UNPARSED, FAILED = "unparsed", "failed"
+UNPARSED = "unparsed"
 LABELS, TWELVE = labels(), labels(incomplete_evidence=True)
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
 """What may be said of a step where no evidence is missing."""
@@ -244,17 +245,14 @@ def _intervals(confusion: Matrix, located: Matrix, seed: int, resamples: int) ->
     questions = len(confusion)
     if not questions or not resamples:
         return dict.fromkeys(MEASURES)
-    flat = confusion.reshape(questions, -1)
-    chance = np.random.default_rng(seed)
+    flat = np.concatenate([confusion.reshape(questions, -1), located], axis=1)
+    width = located.shape[1]
 
-    def measured(size: int) -> Matrix:
-        # How often each question is drawn; sums of whole numbers, exact in any order.
-        often = chance.multinomial(questions, np.full(questions, 1 / questions), size=size)
-        counts = (often @ flat).reshape(size, *confusion.shape[1:])
-        found = _measures(counts, often @ located)
-        return np.stack([found[name] for name in MEASURES], axis=1)
+    def measured(sums: Matrix) -> Matrix:
+        values = _measures(sums[:, :-width].reshape(-1, *confusion.shape[1:]), sums[:, -width:])
+        return np.stack([values[name] for name in MEASURES], axis=1)
 
-    drawn = in_blocks(measured, flat.size, resamples)
+    drawn = resampled_counts(flat, measured, seed, resamples)
     return {n: percentiles(values) for n, values in zip(MEASURES, drawn.T, strict=True)}
 
 

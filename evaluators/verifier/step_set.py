@@ -25,7 +25,7 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.methods.verifier import prompt_digest, verifier_request
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import boundary, names
@@ -45,6 +45,25 @@ COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
     *("current_step", "error_type", "origin"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a verdict is asked for, as `verifier_request` has it."""
+
+    incomplete_evidence: bool = False
+    """Whether the twelfth label may be given, and its rows are asked about."""
+    dropped: Category | None = None
+    """No label of it may be given."""
+    prompt_set: PromptSet = PAPER
+
+    @property
+    def prompt_sha256(self) -> str:
+        """Digest of all that is fixed in a request."""
+        return prompt_digest(self.incomplete_evidence, self.dropped, self.prompt_set)
+
+
+AS_TRAINED = Setting()
 
 
 class Prefix(NamedTuple):
@@ -76,14 +95,13 @@ class StepCase:
     def prefixes(self) -> list[Prefix]:
         """The requests that ask for a verdict on each of its steps."""
         ends = range(1, len(self.steps) + 1)
-        return [self.asked._replace(steps=self.steps[:end]) for end in ends]
+        return [self.prefix._replace(steps=self.steps[:end]) for end in ends]
 
     @property
-    def asked(self) -> Prefix:
+    def prefix(self) -> Prefix:
         """The request that asks for a verdict on it."""
-        asked = self.question
-        pages = tuple((page.title, page.text) for page in asked.passages)
-        return Prefix(asked.benchmark, asked.id, pages, self.steps)
+        pages = tuple((page.title, page.text) for page in self.question.passages)
+        return Prefix(self.question.benchmark, self.question.id, pages, self.steps)
 
     @property
     def is_walk(self) -> bool:
@@ -168,57 +186,47 @@ def majority(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool =
     return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
-def requests(
-    cases: Iterable[StepCase],
-    incomplete_evidence: bool = False,
-    dropped: Category | None = None,
-    prompt_set: PromptSet = PAPER,
-) -> dict[Prefix, Request]:
+def requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[Prefix, Request]:
     """The requests for all verdicts that the measures need, each once, as the loop makes them.
 
     Those are the rows themselves and the steps before them in trajectories, many of which are rows
-    too. Question by question, shorter ones first, so that a prefix cache holds. With
-    ``incomplete_evidence`` they allow for the twelfth label, for none of a ``dropped`` category.
+    too. Question by question, shorter ones first, so that a prefix cache holds.
     """
-    wanted: dict[Any, dict[Prefix, Question]] = {}
+    by_question: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
-        known = wanted.setdefault(case.asked[:3], {})
-        for asked in case.prefixes if case.is_walk else [case.asked]:
-            known.setdefault(asked, case.question)
+        prefixes = by_question.setdefault(case.prefix[:3], {})
+        for prefix in case.prefixes if case.is_walk else [case.prefix]:
+            prefixes.setdefault(prefix, case.question)
     return {
-        asked: _request(question, asked.steps, incomplete_evidence, dropped, prompt_set)
-        for of_question in wanted.values()
-        for asked, question in sorted(of_question.items(), key=lambda item: len(item[0].steps))
+        prefix: _request(question, prefix.steps, setting)
+        for prefixes in by_question.values()
+        for prefix, question in sorted(prefixes.items(), key=lambda item: len(item[0].steps))
     }
 
 
-def walks(cases: Sequence[StepCase], said: Mapping[Prefix, str]) -> list[Walk]:
-    """The trajectories of the rows (see the module's docstring), with what was said of each step.
+def walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[Walk]:
+    """The trajectories of the rows (see the module's docstring), with the verdict on each step.
 
-    ``said`` has an outcome for each of `requests`.
+    ``verdicts`` has one for each of `requests`.
     """
     ideal = [case for case in cases if case.origin == names.IDEAL]
-    continued = {asked for case in ideal for asked in case.prefixes[:-1]}
-    found = []
-    for case in cases:
-        if case.is_walk and not (case.origin == names.IDEAL and case.asked in continued):
-            benchmark, question, _, steps = case.asked
-            heard = tuple(said[asked] for asked in case.prefixes)
-            error = None if case.gold == CORRECT else len(steps)
-            found.append(Walk(benchmark, question, error, heard))
-    return found
+    continued = {prefix for case in ideal for prefix in case.prefixes[:-1]}
+    return [
+        Walk(
+            case.prefix.benchmark,
+            case.prefix.question,
+            None if case.gold == CORRECT else len(case.steps),
+            tuple(verdicts[prefix] for prefix in case.prefixes),
+        )
+        for case in cases
+        if case.is_walk and not (case.origin == names.IDEAL and case.prefix in continued)
+    ]
 
 
-def _request(
-    question: Question,
-    steps: tuple[Step, ...],
-    incomplete_evidence: bool,
-    dropped: Category | None,
-    prompt_set: PromptSet,
-) -> Request:
+def _request(question: Question, steps: tuple[Step, ...], setting: Setting) -> Request:
     *previous, step = steps
-    shown = (question.question, question.passages, previous, step)
-    request = verifier_request(*shown, incomplete_evidence, dropped, prompt_set)
+    how = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
+    request = verifier_request(question.question, question.passages, previous, step, *how)
     return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 

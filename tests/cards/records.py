@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluators.verifier.report import results
-from evaluators.verifier.runs import Reply, VerifierRun, constant
+from evaluators.run.verdicts import Reply, Verdicts
+from evaluators.verifier.command import constant, results
 from evaluators.verifier.step_set import read_cases, requests
 from tests.evaluators.verifier.step_rows import row, step, write_set
 
@@ -152,14 +152,14 @@ def quality(folder: Path, **changes: Any) -> dict[str, Any]:
     ]
     cases = read_cases(write_set(folder, test=rows), "test")
     asked = requests(cases)
-    gold = {case.asked: case.gold for case in cases}
+    gold = {case.prefix: case.gold for case in cases}
     some = {one: Reply(gold.get(one, "Correct")) for one in asked}
     worse = {one: Reply("unparsed" if n % 3 else "Correct") for n, one in enumerate(asked)}
-    missed = {**some, cases[2].asked: Reply("Correct"), cases[3].asked: Reply("Off-topic")}
+    missed = {**some, cases[2].prefix: Reply("Correct"), cases[3].prefix: Reply("Off-topic")}
     runs = [
-        VerifierRun("vllm:Qwen/Qwen3-8B+adapter@0123", "verifier", False, missed),
-        VerifierRun("vllm:Qwen/Qwen3-8B", "baseline 1", False, worse),
-        VerifierRun("symbolic: checker", "baseline 2", True, some),
+        Verdicts("vllm:Qwen/Qwen3-8B+adapter@0123", "verifier", False, missed),
+        Verdicts("vllm:Qwen/Qwen3-8B", "baseline 1", False, worse),
+        Verdicts("symbolic: checker", "baseline 2", True, some),
         constant("Correct", "majority class of train", asked),
     ]
     steps = {

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.synthetic.films import Films, write_films
-from evaluators.deliberation.proposing import BASELINES
+from evaluators.deliberation.options import BASELINES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import TOPIC
 from scripts.demo_paths import built, main, measured

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from builders.paths import relation_inputs
-from evaluators.deliberation.results import FILES
+from evaluators.deliberation.command import FILES
 from evaluators.outcomes import read_outcomes, read_questions
 from evaluators.traces.data import traces
 from evaluators.traces.deliberation import fields_of
@@ -198,7 +198,7 @@ def test_files_are_read_before_an_engine_is_opened(
     def opened(*_: Any) -> None:
         raise UserError("needs an extra")
 
-    monkeypatch.setattr("scripts.evaluate_deliberation.Opener", lambda _: opened)
+    monkeypatch.setattr("evaluators.deliberation.command.Opener", lambda _: opened)
     (tmp_path / "bad").write_text('{"id": "x", "hop": "one", "question": "who [Oru]", "answers": ["a"]}\n')
     model = ("--paths", "vllm:somebody/model")
     for how, said in (

@@ -23,6 +23,7 @@ import pytest
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
+from evaluators.run import command
 from evaluators.run import options as options_module
 from evaluators.traces.data import traces
 from safe_stepwise import prompts
@@ -106,7 +107,7 @@ def test_a_prompt_without_a_category_is_part_of_a_system(tmp_path: Path, monkeyp
     filters = {"drop_category": "Logical", "drop_from_prompt": True}
     (tmp_path / "training.json").write_text(json.dumps({"recipe": {"filters": filters}}))
 
-    class Opener(evaluate_stepwise.Opener):  # type: ignore[name-defined,misc]
+    class Opener(command.Opener):  # type: ignore[name-defined,misc]
         def __call__(self, spec: str) -> Any:
             engine: Any = super().__call__(spec)
             if "learnt" in spec:
@@ -133,7 +134,7 @@ def test_a_prompt_without_a_category_is_part_of_a_system(tmp_path: Path, monkeyp
         both = [f"{option},Procedural", "--method=safe"]
         evaluate_stepwise.main(arguments(file, tmp_path / "both", *one, *both))
         assert judged() == {instructions(dropped=name) for name in ("Logical", "Procedural")}
-        monkeypatch.setattr(evaluate_stepwise, "Opener", Opener)
+        monkeypatch.setattr(command, "Opener", Opener)
         rest = ["--method=safe", f"--generator={server.spec}", f"--verifier={other.spec}"]
         evaluate_stepwise.main(arguments(file, tmp_path / "learnt", *rest))
         assert judged() == {instructions(dropped="Logical")}

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import published
+from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
 from safe_stepwise import prompts
@@ -23,8 +24,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.store import progress as bars
 from safe_stepwise.taxonomy import category
-from scripts import build_verified, build_verifier_steps, evaluate_verifier
-from scripts.evaluate_verifier import main, with_annotations
+from scripts import build_verified, build_verifier_steps
+from scripts.evaluate_verifier import ROOMS, main
 from tests.evaluators.verifier.step_rows import row, step, write_set
 from tests.servers.killed import asked_again, killed
 from tests.servers.openai_server import Cut, MockServer
@@ -102,10 +103,10 @@ def test_what_is_sent_is_what_a_verifier_is_trained_on(built: Path) -> None:
     (file,) = (built / "safe-verifier-steps" / "data" / "prompt_completion").glob("test-*")
     published = {row["id"]: row["prompt"] for row in pq.read_table(file).to_pylist()}
     assert set(published) == {case.id for case in cases}
-    for known in (cases, with_annotations(cases, built)):
+    for known in (cases, ROOMS.with_annotations(cases, built)):
         asked = requests(known)
         for case in known:
-            turns = asked[case.asked].messages
+            turns = asked[case.prefix].messages
             sent = [{"role": turn.role, "content": turn.content} for turn in turns]
             assert sent == published[case.id]
 
@@ -509,14 +510,14 @@ def test_what_an_adapter_learnt_is_what_it_is_asked(
     filters = {"drop_category": "Logical", "drop_from_prompt": True}
     (tmp_path / "training.json").write_text(json.dumps({"recipe": {"filters": filters}}))
 
-    class Opener(evaluate_verifier.Opener):  # type: ignore[name-defined,misc]
+    class Opener(command.Opener):  # type: ignore[name-defined,misc]
         def __call__(self, spec: str) -> Any:
             engine: Any = super().__call__(spec)
             if "learnt" in spec:
                 engine.adapter = SimpleNamespace(folder=tmp_path)
             return engine
 
-    monkeypatch.setattr(evaluate_verifier, "Opener", Opener)
+    monkeypatch.setattr(command, "Opener", Opener)
     reply = oracle(gold)
     with MockServer(reply, model="learnt", keep_bodies=True) as server, MockServer(reply, keep_bodies=True) as other:
         main(arguments(built, tmp_path / "out", server.spec, limit="5", baseline=other.spec))
@@ -540,7 +541,7 @@ def test_prompts_of_other_code_are_noted(
     with MockServer(oracle(gold)) as server:
         main(arguments(built, tmp_path / "out", server.spec, limit="3"))
         assert "rendered by other code" not in capsys.readouterr().err
-        monkeypatch.setattr(evaluate_verifier, "prompt_digest", lambda **_: "0" * 64)
+        monkeypatch.setattr("evaluators.verifier.step_set.prompt_digest", lambda *_: "0" * 64)
         main(arguments(built, tmp_path / "out", server.spec, limit="3"))
     assert "rendered by other code" in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import leakage
-from evaluators.verifier.step_set import read_cases, requests
+from evaluators.verifier.step_set import Setting, read_cases, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.taxonomy import category, labels
@@ -151,7 +151,7 @@ def test_a_dropped_category_leaves_the_prompt_by_choice(built: Path, tmp_path: P
     sent = {
         tuple((turn.role, turn.content) for turn in request.messages)
         for request in requests(
-            read_cases(built / "verified" / SET, "train", None, twelve), twelve, "Procedural"
+            read_cases(built / "verified" / SET, "train", None, twelve), Setting(twelve, "Procedural")
         ).values()
     }
     assert all(tuple((t["role"], t["content"]) for t in row["prompt"]) in sent for row in cut)

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified.evaluation_questions import read, without_drawn_gold
+from builders.verified.evaluation_questions import read
+from evaluators.run.questions import without_drawn_gold
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
 from safe_stepwise.store import codec

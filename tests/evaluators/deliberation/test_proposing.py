@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluators.deliberation.answering import FIRST_PATH, answered, answers_of
-from evaluators.deliberation.asked import Asked
-from evaluators.deliberation.contending import held_out, named
-from evaluators.deliberation.labelled import Example, PathsSet
-from evaluators.deliberation.measuring import differences, measured, scored
+from evaluators.deliberation import FIRST_PATH
+from evaluators.deliberation.answering import answered
+from evaluators.deliberation.measuring import answers_of, differences, measured, scored
+from evaluators.deliberation.options import named
 from evaluators.deliberation.proposing import Engine, Proposer, majority, nearest, oracle
+from evaluators.deliberation.questions import Case, Example, PathsSet, held_out
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.graphs.knowledge import GraphKnowledge
@@ -36,21 +36,21 @@ KNOWN = GraphKnowledge(MemoryGraph(FILMS))
 BY, IN, OTHERS = ("by",), ("in",), ("by", "~by")
 
 
-def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> Asked:
+def asked(words: str, answers: str, *gold: RelationPath, hops: int = 1, topic: str = "Oru") -> Case:
     question = KGQuestion(words, "metaqa", "test", words.format(topic), (topic,), frozenset(answers.split()), (), hops)
     paths = {topic: gold} if gold else {}
-    return Asked(question, masked(question.question, question.topics), paths)
+    return Case(question, masked(question.question, question.topics), paths)
 
 
 def example(words: str, *paths: RelationPath, hops: int = 1) -> Example:
     return Example(words, masked(words, ("Vel",)), hops, paths)
 
 
-def paths_of(proposer: Proposer, one: Asked) -> list[RelationPath]:
+def paths_of(proposer: Proposer, one: Case) -> list[RelationPath]:
     return [found.path for found in asyncio.run(proposer.propose(one, KNOWN))]
 
 
-def trajectory(proposer: Proposer, one: Asked) -> Trajectory:
+def trajectory(proposer: Proposer, one: Case) -> Trajectory:
     return asyncio.run(answered(one, KNOWN, proposer, {}, Deliberating()))
 
 
@@ -152,7 +152,7 @@ class Halfway:
 
 def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
     question = KGQuestion("q", "metaqa", "test", "by both", ("Oru", "Vel"), frozenset({"Ana"}))
-    one, engine = (Asked(question, "by both", {}), Engine("e", Client(Halfway(), tries=1), 1, True, 0))
+    one, engine = (Case(question, "by both", {}), Engine("e", Client(Halfway(), tries=1), 1, True, 0))
     found = trajectory(engine, one)
     assert (found.stop_reason, found.failure) == ("failed", "the server is down")
     assert [attempt.read["said"] for attempt in found.attempts] == ["path", "failed"]

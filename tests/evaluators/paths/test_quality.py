@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.paths.page import page
-from evaluators.paths.quality import FAILED, PAPER, SAID, UNREADABLE, Judged, quality
+from evaluators.paths.quality import PAPER, SAID, UNREADABLE, Judged, quality
+from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS
 from safe_stepwise.store.published_tables import published
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from evaluators.prompting import FAILURES
 from evaluators.prompting.answers import finds, said
-from evaluators.prompting.measures import FAILURES, measures
+from evaluators.prompting.measures import measures
 from evaluators.prompting.summary import summary
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.asking import Prompting

@@ -13,10 +13,10 @@ from urllib.parse import quote
 import pytest
 
 from builders.synthetic import generate, parse_spec
-from builders.verified.evaluation_questions import without_drawn_gold
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from evaluators.pages.offline import embedded
+from evaluators.run.questions import without_drawn_gold
 from evaluators.traces.data import traces, worth
 from evaluators.traces.page import html, write
 from safe_stepwise.errors import UserError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
+from evaluators.run.verdicts import Reply, Verdicts
+from evaluators.verifier.command import constant, files, results
 from evaluators.verifier.page import confusion_csv, confusion_png
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
-from evaluators.verifier.report import files, results
-from evaluators.verifier.runs import Reply, VerifierRun, constant
 from safe_stepwise.records import Usage
 from safe_stepwise.store.measures import title_of
 from tests.evaluators.verifier.test_runs import cases_of
@@ -29,7 +29,7 @@ STEPS = {
 def page_of(name: str, simulated: bool = False, reply: Reply | None = None) -> str:
     cases, asked = cases_of()
     said = reply or Reply("Correct", "{}", usage=Usage(1000, 250, 10))
-    run = VerifierRun(name, "verifier", simulated, dict.fromkeys(asked, said))
+    run = Verdicts(name, "verifier", simulated, dict.fromkeys(asked, said))
     runs = [run, constant("Correct", "no error ever", asked)]
     return files(results(STEPS, cases, runs, 0), cases, runs)["verifier_quality.md"].decode()
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.verifier.quality import (
-    FAILED,
     LABELS,
     MEASURES,
     OF_ROWS,
@@ -22,6 +21,7 @@ from evaluators.verifier.quality import (
     agreement,
     quality,
 )
+from safe_stepwise.records import FAILED
 
 C, R, T, W = "Correct", "Redundancy", "Off-topic", "Wrong Conclusion"
 

@@ -1,0 +1,240 @@
+"""Which questions are put, over which graph, with which gold paths, and what may be learnt from beside them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from evaluators.deliberation.options import Labels, Options, Way
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.relation_paths import Convention
+from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.methods.path_proposing import masked
+from safe_stepwise.records import KGQuestion, RelationPath, identity
+from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.layout import dataset_folder, parquet_files
+from safe_stepwise.store.names import BY_TEMPLATE, PATHS, TEST, TRAIN, paths_set
+from safe_stepwise.store.parquet import read_rows
+
+Gold = Mapping[str, tuple[RelationPath, ...]]
+"""The right paths by topic entity; a topic without any is not in it."""
+CONFIGS: Mapping[Way, str] = {"question": PATHS, "template": PATHS + BY_TEMPLATE}
+_COLUMNS = ("question", "template", "hops", "path", "best", "gold")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question as it is put, with its gold paths as far as they are known."""
+
+    question: KGQuestion
+    template: str
+    """Its words around the topics (`methods.path_proposing.masked`)."""
+    gold: Gold
+
+
+# --------------------------------------------------------------------------- a set to learn from
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with the paths that label it, the first one first."""
+
+    question: str
+    template: str
+    hops: int
+    paths: tuple[RelationPath, ...]
+
+
+@dataclass(frozen=True)
+class PathsSet:
+    """A set that ``build_paths`` made, split one way."""
+
+    folder: Path
+    way: Way
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    """By split."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What it is, for the record."""
+        files = parquet_files(self.folder, CONFIGS[self.way])
+        return {"name": self.folder.name, "splits": self.way, "sha256": {file.name: sha256_of(file) for file in files}}
+
+    def examples(self, labels: Labels) -> list[Example]:
+        """What its train split teaches; a question without such a label teaches nothing."""
+        column = "gold" if labels == "gold" else "best"
+        by_question: dict[str, Example] = {}
+        for row in self.rows[TRAIN]:
+            if row[column]:
+                example = by_question.get(row["question"])
+                paths = (*(example.paths if example else ()), tuple(row["path"]))
+                unique = tuple(dict.fromkeys(paths))
+                by_question[row["question"]] = Example(row["question"], row["template"], row["hops"], unique)
+        return [*by_question.values()]
+
+    def split_of(self, case: Case) -> str:
+        """The split that a question is in, by its words, or by its template; "" for neither."""
+        return self._splits.get(case.question.question if self.way == "question" else case.template, "")
+
+    @cached_property
+    def _splits(self) -> dict[str, str]:
+        return {row[self.way]: split for split, rows in self.rows.items() for row in rows}
+
+    @cached_property
+    def gold(self) -> dict[str, tuple[RelationPath, ...]]:
+        """The gold paths of each template."""
+        by_template: dict[str, dict[RelationPath, None]] = {}
+        for rows in self.rows.values():
+            for row in rows:
+                if row["gold"]:
+                    by_template.setdefault(row["template"], {})[tuple(row["path"])] = None
+        return {template: tuple(paths) for template, paths in by_template.items()}
+
+
+def read_set(folder: Path, benchmark: str, way: Way) -> PathsSet:
+    """The set in a folder; raises ``UserError`` where there is none, or one of other rows."""
+    name = paths_set(benchmark)
+    dataset = dataset_folder(folder, name)
+    if dataset is None or not parquet_files(dataset, CONFIGS[way], TRAIN):
+        raise UserError(
+            f"--train {folder}: no {name} in it; build it with safe-stepwise build_paths "
+            f"--benchmark {benchmark} --output {folder}"
+        )
+    rows = {
+        split: [row for file in parquet_files(dataset, CONFIGS[way], split) for row in read_rows(file, dict, _COLUMNS)]
+        for split in (TRAIN, TEST)
+    }
+    return PathsSet(dataset, way, rows)
+
+
+# ------------------------------------------------------------------------------- what is put
+
+
+class Rows(Protocol):
+    """Questions with their graphs, as a builder reads them; all raise ``UserError``."""
+
+    @property
+    def hops(self) -> int:
+        """Of a path, at most."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What they are, for the record."""
+
+    def read(self) -> list[KGQuestion]:
+        """All questions."""
+
+    def graphs(self) -> Iterator[GraphStore]:
+        """The graph of each, in their order."""
+
+    def gold(
+        self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
+    ) -> tuple[Sequence[Gold], str]:
+        """The gold paths of each, and where they come from; ``known`` are those of templates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions as they were read, and which of them are put.
+
+    In two steps, so that what is wrong with the files shows before anything takes long: `chosen`, which knows no gold
+    path yet, and `with_gold`.
+    """
+
+    rows: Rows
+    every: tuple[Case, ...]
+    places: tuple[int, ...]
+    train: PathsSet | None
+    about: Mapping[str, Any]
+    """For the record."""
+    convention: Convention
+    note: str = ""
+    """For the user, if there is anything to know."""
+
+    @classmethod
+    def chosen(cls, options: Options, rows: Rows) -> "Questions":
+        """What is put by the options; raises ``UserError`` for what the user can mend in the files."""
+        about = rows.about
+        train = read_set(options.train, options.benchmark, options.splits) if options.train else None
+        every = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
+        places, splits, note = held_out(every, train, options.held_out)
+        put = tuple(_first(every, places, options.per_hop))[: options.limit]
+        about = {
+            **about,
+            "train": train.about if train else None,
+            "labels": options.labels,
+            "held_out": options.held_out,
+            "of_splits": splits,
+            "limit": options.limit,
+            "per_hop": options.per_hop,
+        }
+        return cls(rows, every, put, train, about, options.convention, note)
+
+    def with_gold(self) -> "Questions":
+        """The same with gold paths, which may take long."""
+        known = self.train.gold if self.train else {}
+        gold, origin = self.rows.gold([case.question for case in self.every], known, self.places)
+        every = tuple(replace(case, gold=paths) for case, paths in zip(self.every, gold, strict=True))
+        return replace(self, every=every, about={**self.about, "gold": origin, "convention": self.convention})
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Those that are put."""
+        return tuple(self.every[place] for place in self.places)
+
+    @property
+    def graph(self) -> str:
+        """What tells the graph from all others, and how it is walked."""
+        return f"{self.about['graph'] or self.about['sources']} {self.about['max_hops']} {self.convention}"
+
+    @property
+    def learnt_from(self) -> dict[str, str]:
+        """The set that is learnt from and how it is split, as a condition; empty without one."""
+        if self.train is None:
+            return {}
+        return {"train": f"{self.train.folder.name} by {self.train.way}@{identity(self.about['train'])[:8]}"}
+
+    def knowledge(self) -> Iterator[GraphKnowledge]:
+        """What is known to each question, in their order: one at a time, as graphs are large."""
+        put, hops = frozenset(self.places), self.rows.hops
+        for place, (case, graph) in enumerate(zip(self.every, self.rows.graphs(), strict=False)):
+            if place in put:
+                yield GraphKnowledge(graph, self.convention, max(hops, case.question.hops))
+
+
+def held_out(cases: Sequence[Case], train: PathsSet | None, only: bool) -> tuple[list[int], dict[str, int], str]:
+    """Which questions are put, by their places; how many are of which split; a note, if any.
+
+    With ``only`` those of the set's test split; raises ``UserError`` where there are none.
+    """
+    if train is None:
+        return [*range(len(cases))], {}, ""
+    splits = [train.split_of(case) for case in cases]
+    counts = {split or "neither": splits.count(split) for split in dict.fromkeys(splits)}
+    if not only:
+        seen = counts.get(TRAIN, 0)
+        note = (
+            f"{seen:,} of {len(cases):,} questions are in the train split of {train.folder}; "
+            "--held-out puts only those of its test split"
+        )
+        return [*range(len(cases))], counts, note if seen else ""
+    places = [place for place, split in enumerate(splits) if split == TEST]
+    if not places:
+        raise UserError(
+            f"--held-out: none of the {len(cases):,} questions is in the test split of "
+            f"{train.folder} (by {train.way}); give the file that it was built of"
+        )
+    return places, counts, ""
+
+
+def _first(every: Sequence[Case], places: Iterable[int], most: int | None) -> Iterator[int]:
+    """The first of each number of hops."""
+    seen = Counter[int]()
+    for place in places:
+        hops = every[place].question.hops
+        seen[hops] += 1
+        if most is None or seen[hops] <= most:
+            yield place

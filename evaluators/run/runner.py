@@ -1,0 +1,199 @@
+"""The one runner of evaluations: systems over questions, kept as they end, resumed where they were stopped.
+
+A `Task` is one system (a method, its players, its options) over all questions. One task runs after the other, so that
+what a system costs is its own. ``OUTPUT/.trajectories.jsonl`` keeps each trajectory as soon as it ends, under all that
+can change it: a run that is killed resumes from there, and within a question from the clients' response cache. A
+trajectory that failed is not kept: the same command asks for it again.
+
+Where an item is one request alone (a step's verdict, a path's), the response cache is the journal (`run.verdicts`).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from evaluators.outcomes import NO_LINE, trajectory_of
+from safe_stepwise.engines import client as engine_client
+from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import FAILED, Trajectory, canonical_json, identity
+from safe_stepwise.store.event_loop import for_each
+from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.names import JOURNAL
+from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.progress import counts, telling
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[Item, Result]):
+    """One system over all questions."""
+
+    identity: str
+    """Digest of all but the question that can change a trajectory."""
+    items: Callable[[frozenset[int]], Iterable[tuple[int, Item]]]
+    """The items to answer with their questions' places, but for the places that have ended."""
+    answer: Callable[[Item], Awaitable[Trajectory]]
+    finish: Callable[[Sequence[Trajectory]], Awaitable[Result]]
+    """From the trajectories, in the order of the questions, to what the system came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Item, Result]):
+    """What to run, and how it is called while it runs."""
+
+    title: str
+    unit: str
+    units: str
+    questions: Sequence[Any]
+    """What tells each question from all others, as a JSON value."""
+    tasks: Sequence[Task[Item, Result]]
+    clients: Sequence[Client]
+    output: Path
+    at_once: int
+
+
+def run_tasks(work: Work[Item, Result]) -> list[Result]:
+    """What each task came to, in their order.
+
+    Raises ``UserError`` for what the user can mend, and if not one question could be answered.
+    """
+    progress = Progress(len(work.questions) * len(work.tasks))
+    standing = partial(progress.standing, work.clients)
+    with telling(work.title, work.unit, progress.total, lambda: progress.done, standing):
+        return asyncio.run(_run_tasks(work, progress))
+
+
+async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Result]:
+    journal = Journal(work.output / JOURNAL)
+    results: list[Result] = []
+    every_key: list[str] = []
+    failure = ""
+    try:
+        async with opened(work.clients):
+            for task in work.tasks:
+                keys = [identity([task.identity, question]) for question in work.questions]
+                trajectories = await _run_task(task, keys, work.at_once, journal, progress)
+                failure = trajectories[-1].failure or failure
+                results.append(await task.finish(trajectories))
+                every_key += keys
+            journal.end(every_key)
+    finally:
+        journal.close()
+    if progress.failed == progress.total:
+        raise UserError(
+            f"all {progress.total} {work.units} failed and nothing was written; the last: {failure}; "
+            "mend that and run the same command again"
+        )
+    return results
+
+
+async def _run_task(
+    task: Task[Item, Result], keys: Sequence[str], at_once: int, journal: "Journal", progress: "Progress"
+) -> list[Trajectory]:
+    """The trajectories of one task: those in the journal, and the others made now."""
+    ended = {place: kept for place, key in enumerate(keys) if (kept := journal.get(key)) is not None}
+    progress.kept += len(ended)
+    progress.done += len(ended)
+
+    async def answer(placed: tuple[int, Item]) -> None:
+        place, item = placed
+        trajectory = ended[place] = await task.answer(item)
+        failed = trajectory.stop_reason == FAILED
+        if not failed:
+            journal.add(keys[place], trajectory)
+        progress.done += 1
+        progress.failed += failed
+
+    if len(ended) < len(keys):
+        await for_each(task.items(frozenset(ended)), answer, at_once)
+    return [ended[place] for place in range(len(keys))]
+
+
+@asynccontextmanager
+async def opened(clients: Iterable[Client]) -> AsyncIterator[None]:
+    """Have the engines of some clients checked first, each once, and closed at the end."""
+    engines = {id(client.engine): client.engine for client in clients}.values()
+    try:
+        for engine in engines:
+            await engine_client.check(engine)
+        yield
+    finally:
+        for engine in engines:
+            await engine.close()
+
+
+class Journal:
+    """Trajectories that ended, by key, one line each, on disk before the next one ends.
+
+    A line that a kill tore, or that was damaged, is taken out: its question is owed again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, Trajectory] = {}
+        lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
+        if (sound := [*filter(self._knows, lines), b""]) != lines:
+            write_atomically(path, b"\n".join(sound))
+        self._file = path.open("ab", buffering=0)
+
+    def _knows(self, line: bytes) -> bool:
+        """Whether a line holds a trajectory, which is then known."""
+        try:
+            entry = parse_json(line)
+            self._known[entry["key"]] = trajectory_of(entry["trajectory"])
+        except NO_LINE:
+            return False
+        return True
+
+    def get(self, key: str) -> Trajectory | None:
+        """The trajectory under a key, if it ended."""
+        return self._known.get(key)
+
+    def add(self, key: str, trajectory: Trajectory) -> None:
+        """Keep a trajectory."""
+        self._known[key] = trajectory
+        left = memoryview(f"{self._line(key)}\n".encode("utf-8", "backslashreplace"))
+        while left:
+            left = left[self._file.write(left) :]
+
+    def end(self, keys: Iterable[str]) -> None:
+        """Put what is kept under these keys last and in their order, whichever ended first."""
+        last = dict.fromkeys(key for key in keys if key in self._known)
+        order = [*(key for key in self._known if key not in last), *last]
+        if order != [*self._known]:
+            write_lines(self._path, map(self._line, order))
+
+    def _line(self, key: str) -> str:
+        return canonical_json({"key": key, "trajectory": self._known[key]})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(slots=True)
+class Progress:
+    """How a run stands, in trajectories."""
+
+    total: int
+    done: int = 0
+    """All that have ended, kept and failed ones included."""
+    kept: int = 0
+    """By an earlier run."""
+    failed: int = 0
+
+    def standing(self, clients: Sequence[Client]) -> str:
+        """In words, with the calls and tokens of this run."""
+        accounts = [client.total() for client in clients]
+        prompt, cached = sum(a.prompt for a in accounts), sum(a.cached for a in accounts)
+        share = f" ({cached / prompt:.0%} cached)" if prompt else ""
+        done, owed = self.done - self.kept - self.failed, self.total - self.done
+        stands = counts(done, self.kept, owed, failed=self.failed)
+        return f"{stands}; {engine_client.requests(accounts)}; prompt tokens {prompt:,}{share}"

@@ -1,0 +1,132 @@
+"""Verdicts of a player, each on one item and by one request: asked for, counted, written down.
+
+What a run that was stopped had received is in the client's cache, and is not asked again.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluators.run.runner import opened
+from safe_stepwise import prompts
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.client import Client
+from safe_stepwise.feedback import FeedbackError
+from safe_stepwise.records import FAILED, Usage, canonical_json
+from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.locks import cannot_write
+from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.replies import ReplyError
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of one request: its verdict (`FAILED` without a reply), the raw text, why it has none, the tokens."""
+
+    verdict: str
+    text: str = ""
+    reason: str = ""
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """One player's verdicts. ``name`` may be published; ``role`` tells it from others of the run."""
+
+    name: str
+    role: str
+    simulated: bool
+    replies: Mapping[Any, Reply]
+    """By what identifies each item, in their order."""
+    is_constant: bool = False
+    """Whether it says one thing of every item, without being asked."""
+
+    def tokens(self) -> dict[str, Any]:
+        """Tokens of all requests; ``cached_share`` is the part of the prompts that a prefix cache held, None where the
+        engine does not count."""
+        usages = [] if self.is_constant else [reply.usage for reply in self.replies.values()]
+        prompt, cached = sum(u.prompt for u in usages), sum(u.cached for u in usages)
+        return {
+            "requests": len(usages),
+            "prompt": prompt,
+            "cached": cached,
+            "cached_share": cached / prompt if prompt else None,
+            "completion": sum(u.completion for u in usages),
+        }
+
+    def line(self, item: Any, **about: Any) -> str:
+        """A JSON object: what is known of an item, what was said of it, the raw reply."""
+        reply = self.replies[item]
+        said = {"said": reply.verdict, "reply": reply.text, "reason": reply.reason, "simulated": self.simulated}
+        return canonical_json({**about, **said})
+
+
+def ask(
+    client: Client, role: str, unit: str, requests: Mapping[Any, Request], read: Callable[[str, str], str], unread: str
+) -> Verdicts:
+    """The verdicts of a client's engine, which is closed afterwards.
+
+    ``read`` makes the verdict of a reply and its prompt's data; ``unread`` is that of a reply without one. Raises
+    ``UserError`` if the engine can't work, or answers none of its first requests.
+    """
+    owed = len(requests)
+    with telling(role, unit, owed, lambda: _settled(client), lambda: standing(client, owed)):
+        completions = asyncio.run(_ask_all(client, [*requests.values()]))
+    replies = {}
+    for (item, request), completion in zip(requests.items(), completions, strict=True):
+        if isinstance(completion, EngineError):
+            replies[item] = Reply(FAILED, reason=str(completion))
+            continue
+        try:
+            verdict, reason = read(completion.text, prompts.data_of(request)), ""
+        except (FeedbackError, ReplyError) as error:
+            verdict, reason = unread, str(error)
+        replies[item] = Reply(verdict, completion.text, reason, completion.usage)
+    return Verdicts(client.name, role, client.engine.simulated, replies)
+
+
+async def _ask_all(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
+    async with opened([client]):
+        return await client.ask_all(requests)
+
+
+def spent(client: Client, who: str, failed: str = "count as not right") -> Iterator[str]:
+    """What a client's requests came to, a line or two; ``failed``: what is made of those."""
+    a = client.total()
+    yield (
+        f"{who}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} "
+        f"failed, {a.retries:,} retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), "
+        f"{a.completion:,} reply tokens"
+    )
+    if a.failed:
+        yield (f"{a.failed:,} requests failed, and {failed}; run the same command again: only they are asked")
+
+
+def standing(client: Client, requests: int) -> str:
+    """How this many requests stand, for the bar."""
+    a, owed = client.total(), requests - _settled(client)
+    return counts(a.answered, a.hits, owed, failed=a.failed)
+
+
+def _settled(client: Client) -> int:
+    whole = client.total()
+    return whole.answered + whole.hits + whole.failed
+
+
+def lines_bytes(lines: Iterable[str]) -> bytes:
+    """Lines as a file's content; half a surrogate pair, which a broken reply may hold, becomes its escape."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+
+
+def write_files(output: Path, files: Mapping[str, bytes], kinds: Sequence[str]) -> None:
+    """Write files, and remove those of an earlier run that match ``kinds`` (globs) and that this one has not."""
+    try:
+        for old in [file for kind in kinds for file in output.glob(kind)]:
+            if old.name not in files:
+                old.unlink()
+        for name, content in files.items():
+            write_atomically(output / name, content)
+    except OSError as error:
+        raise cannot_write(output, error) from None

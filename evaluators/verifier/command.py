@@ -1,0 +1,193 @@
+"""Verifiers measured on labelled steps, baselines beside them: asked, measured, written down."""
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaluators.comparison.significance import CONFIDENCE
+from evaluators.run import verdicts
+from evaluators.run.verdicts import Reply, Verdicts
+from evaluators.verifier import step_set
+from evaluators.verifier.options import Options
+from evaluators.verifier.page import confusion_csv, confusion_png, page, summary
+from evaluators.verifier.quality import RESAMPLES, UNPARSED, Judged, Quality, agreement, quality
+from evaluators.verifier.step_set import Prefix, Setting, StepCase
+from safe_stepwise.commands.ending import warn
+from safe_stepwise.engines import client as asking
+from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.cache import ResponseCache, default_cache
+from safe_stepwise.engines.client import Client
+from safe_stepwise.feedback import parse_feedback
+from safe_stepwise.open import Opener
+from safe_stepwise.records import Question
+from safe_stepwise.steps import format_step
+from safe_stepwise.store.agreement import Score
+from safe_stepwise.store.locks import exclusive
+from safe_stepwise.store.measures import title_of
+from safe_stepwise.store.names import ASKED_OF
+from safe_stepwise.taxonomy import CORRECT
+
+QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
+VERDICTS, PREFIXES = "verdicts", "prefixes"
+OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl")
+"""Files of an evaluation; baselines have more of the last two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What an evaluation takes from rooms that it may not import."""
+
+    find_steps: Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
+    """`builders.steps.published.find_steps`."""
+    annotated: Callable[[Sequence[Question], Path], list[Question]]
+    """`builders.verified.lookup.annotated`."""
+
+    def with_annotations(self, cases: Sequence[StepCase], folder: Path) -> list[StepCase]:
+        """The same rows, their questions with the answers and annotations of a verified folder."""
+        questions = self.annotated([case.question for case in cases], folder)
+        return [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
+
+
+def run_verifiers(options: Options, rooms: Rooms) -> str:
+    """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
+    opener = Opener(options.timeout)
+    setting = options.setting(opener)
+    twelve = setting.incomplete_evidence
+    folder, name, revision = rooms.find_steps(options.steps, options.split, ASKED_OF[twelve])
+    about = step_set.about(folder, options.split, twelve)
+    cases = step_set.read_cases(folder, options.split, options.limit, twelve)
+    if options.verified is not None:
+        cases = rooms.with_annotations(cases, options.verified)
+    requests = step_set.requests(cases, setting)
+    if about.pop("rendered_by") not in (None, replace(setting, dropped=None).prompt_sha256):
+        warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
+    examples = options.allowance.plain.get("examples")
+    steps = {
+        "name": name,
+        "revision": revision,
+        **about,
+        "split": options.split,
+        "limit": options.limit,
+        "drop_category": setting.dropped,
+        **setting.prompt_set.plain,
+        "prompt_sha256": setting.prompt_sha256,
+        "max_tokens": max(options.allowance.applied(r).sampling.max_tokens for r in requests.values()),
+        **({"examples": examples} if examples else {}),
+    }
+    runs, spent = list[Verdicts](), list[str]()
+    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
+        for number, spec in enumerate(options.specs):
+            role = f"baseline {number}" if number else "verifier"
+            client = Client(opener(spec), cache, options.in_flight, asking.TRIES, options.allowance)
+            runs.append(ask(client, role, requests, setting))
+            spent += verdicts.spent(client, role)
+        majority = step_set.majority(folder, incomplete_evidence=twelve)
+        runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
+        runs += [constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
+        found = results(steps, cases, runs, options.seed)
+        kinds = [f"{kind}.baseline-*.jsonl" for kind in (VERDICTS, PREFIXES)]
+        verdicts.write_files(options.output, files(found, cases, runs), kinds)
+    return "\n".join([summary(found), "", str(options.output / PAGE), "", *spent])
+
+
+def ask(
+    client: Client, role: str, requests: Mapping[Prefix, Request], setting: Setting = step_set.AS_TRAINED
+) -> Verdicts:
+    """The verdicts of a client's engine, which is closed afterwards; raises as `verdicts.ask`.
+
+    Missing Evidence is a verdict only where it was asked for, a label of a dropped category nowhere.
+    """
+
+    def read(text: str, data: str) -> str:
+        return parse_feedback(text, setting.incomplete_evidence, data, setting.dropped).error_type
+
+    return verdicts.ask(client, role, "step", requests, read, UNPARSED)
+
+
+def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
+    """The baseline that says one label of every step, and asks nobody."""
+    return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, Reply(label)), is_constant=True)
+
+
+def judged(run: Verdicts, cases: Sequence[StepCase]) -> list[Judged]:
+    """The verdict on each row."""
+    return [
+        Judged(*(c.id, c.question.benchmark, c.question.id, c.gold), run.replies[c.prefix].verdict, c.wording)
+        for c in cases
+    ]
+
+
+def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> Quality:
+    """The measures of the verdicts on all rows and trajectories."""
+    by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
+    return quality(judged(run, cases), step_set.walks(cases, by_prefix), seed=seed)
+
+
+def results(
+    steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts], seed: int
+) -> dict[str, Any]:
+    """All that was measured, of the verifier first; ``steps`` says what the rows are."""
+    labels = [judged(run, cases) for run in runs]
+    return {
+        "simulated": bool(steps["simulated"] or runs[0].simulated),
+        "steps": dict(steps),
+        "bootstrap": {"over": "questions", "resamples": RESAMPLES, "level": CONFIDENCE, "seed": seed},
+        "verifiers": [
+            {
+                "name": run.name,
+                "role": run.role,
+                "simulated": run.simulated,
+                **asdict(measured := quality_of(run, cases, seed)),
+                "types": [*map(_type, measured.types)],
+                "tokens": run.tokens(),
+            }
+            for run in runs
+        ],
+        "agreement": [
+            {"a": runs[a].role, "b": runs[b].role, **asdict(agreement(labels[a], labels[b]))}
+            for a, b in itertools.combinations(range(len(runs)), 2)
+            if not (runs[a].is_constant or runs[b].is_constant)
+        ],
+    }
+
+
+def files(found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
+    """The files of an evaluation by name."""
+    first, twelve = found["verifiers"][0], found["steps"].get("incomplete_evidence", False)
+    made = {
+        QUALITY: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
+        PAGE: page(found).encode(),
+        f"{CONFUSION}.csv": confusion_csv(first["confusion"], twelve),
+        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), twelve),
+    }
+    rows = {case.prefix for case in cases}
+    for run in runs:
+        if not run.is_constant:
+            suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
+            row_lines = (_line(run, case.prefix, id=case.id, gold=case.gold) for case in cases)
+            # Steps that were asked of for trajectories alone.
+            others = (prefix for prefix in run.replies if prefix not in rows)
+            lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in others)
+            made[f"{VERDICTS}{suffix}.jsonl"] = verdicts.lines_bytes(row_lines)
+            made[f"{PREFIXES}{suffix}.jsonl"] = verdicts.lines_bytes(lines)
+    return made
+
+
+def _line(run: Verdicts, prefix: Prefix, **about: Any) -> str:
+    return run.line(prefix, **about, benchmark=prefix.benchmark, question_id=prefix.question)
+
+
+def _type(score: Score) -> dict[str, Any]:
+    return {
+        "name": score.name,
+        "both": score.both,
+        "gold": score.true,
+        "said": score.found,
+        "precision": score.precision if score.found else None,
+        "recall": score.recall if score.true else None,
+        "f1": score.f1,
+    }
