@@ -14,8 +14,8 @@ from cards import figures
 from cards.pages import Record, fill, headed
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import names
-from safe_stepwise.store.documents import parse_yaml
-from safe_stepwise.store.published import PUBLISHED
+from safe_stepwise.store.agreement import PUBLISHED
+from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, published
 from safe_stepwise.taxonomy import TAXONOMY, category
 

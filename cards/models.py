@@ -26,11 +26,10 @@ from cards.scores import (
     read_deliberations,
     read_loops,
 )
-from safe_stepwise.engines.packages import PACKAGE
-from safe_stepwise.engines.weights import Model, find_model
+from safe_stepwise.engines.weights import PACKAGE, Model, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
-from safe_stepwise.store.measures import MEASURES, title_of
+from safe_stepwise.store.agreement import MEASURES, title_of
 
 _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
 """Identifiers that packages use and the Hub has, but for capitals."""

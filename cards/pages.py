@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.store import pages
-from safe_stepwise.store.documents import parse_yaml
+from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.pages import cell as cell
 from safe_stepwise.store.pages import line as line
 

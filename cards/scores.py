@@ -17,7 +17,7 @@ from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.options import option_values
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.store import names
-from safe_stepwise.store.measures import MEASURES, title_of
+from safe_stepwise.store.agreement import MEASURES, title_of
 
 METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by the judge"}
 """Of answers in the loop."""

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.documents import content_of, parse_yaml
+from safe_stepwise.store.boundary import content_of, parse_yaml
 
 _IN_YAML: Mapping[Any, type] = {Path: str, Mapping: dict, tuple: list}
 _Entry = TypeVar("_Entry")

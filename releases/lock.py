@@ -7,7 +7,7 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
-from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK
 

@@ -16,7 +16,7 @@ from releases.manifest import Manifest
 from releases.refining import PART as REFINEMENT
 from releases.report import pack
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.names import (
     ADAPTER,
@@ -109,7 +109,7 @@ def make(
     owed = [part for part in parts if part.name not in skip and part.name not in stays]
     for part in owed:
         part.check()
-    with locks.exclusive(output, "run", (*FOLDERS, README, LOCK, WORK)):
+    with files.exclusive(output, "run", (*FOLDERS, README, LOCK, WORK)):
         refuse_hidden(output, ours=HIDDEN)
         if locked:
             (output / WORK).mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REPORT, STEPS_RECORD, VERIFIER_STEPS, WORK
 

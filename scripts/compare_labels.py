@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from builders.verified.lookup import labelled, once, sure
 from builders.verified.real_data import REAL_DATA, real_rows
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.published import read_published
+from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.tables import table
 from scripts.cli import FILE, FOLDER, Parser, command, run, share, warn
 from studies.labels import builds

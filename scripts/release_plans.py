@@ -20,9 +20,9 @@ from releases.manifest import OWN_SET, Manifest
 from releases.parts import refuse_strangers
 from releases.planning import Training as Foreseen
 from safe_stepwise.open import check_spec
+from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import BLOCKS, DATASETS, GENERATOR, VERIFIED
-from safe_stepwise.store.published import read_published
 from trainers.config import GeneratorRecipe, VerifierRecipe, read_recipe
 
 _PLACES = {"dataset": "of the release", "output": "of the release"}

@@ -17,8 +17,8 @@ from releases.refining import PART, Round, Stage, refined_folder, run
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.records import identity
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.layout import labeled_files
 from safe_stepwise.store.names import TRAIN, VERIFIED
+from safe_stepwise.store.parquet import labeled_files
 from scripts.asking import Asking
 from scripts.cli import warn
 from scripts.release_adapters import Training, own_training

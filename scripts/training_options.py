@@ -14,7 +14,7 @@ from scripts.recipe_options import read_options
 from trainers.checkpoints import read_json
 from trainers.config import Recipe, read_recipe
 from trainers.data import kind_of
-from trainers.full import MODEL
+from trainers.lora import MODEL
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint
 from trainers.run import train

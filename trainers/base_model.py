@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.packages import PACKAGE, release_of
-from safe_stepwise.engines.weights import Model, Weights, find_model, loading
+from safe_stepwise.engines.weights import PACKAGE, Model, Weights, find_model, loading, release_of
 from safe_stepwise.errors import UserError
 from trainers.config import Recipe
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.records import VerdictOrder
-from safe_stepwise.store.documents import read_yaml
+from safe_stepwise.store.boundary import read_yaml
 from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import DROPPABLE, Category
 

@@ -10,7 +10,7 @@ from typing import Any
 from safe_stepwise.engines.weights import Model, Weights, find_adapter, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import copy_file, remove_folder, whole_folder
-from safe_stepwise.store.names import TRAINING
+from safe_stepwise.store.names import TRAINING, TUNED
 from trainers.checkpoints import read_json
 from trainers.config import Recipe
 
@@ -89,7 +89,7 @@ def dtype_of(model: Any) -> str:
     return one.removeprefix("torch.")
 
 
-def save(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
+def save_adapter(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
     """Put the adapter into the output, file by file, with the base model's public name in it."""
     config = model.peft_config["default"]
     config.base_model_name_or_path = recipe.base_model_name or weights.name
@@ -125,3 +125,30 @@ def merge(base: Weights, adapter: Path, folder: Path) -> None:
         merged.to(dtype or torch.float32).save_pretrained(half)
         AutoTokenizer.from_pretrained(base.place, **where).save_pretrained(half)
         remove_folder(folder)
+
+
+MODEL = TUNED
+MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
+
+
+def is_full(output: Path) -> bool:
+    """Whether an output holds a model rather than an adapter."""
+    return (output / MODEL).is_dir()
+
+
+def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
+    """Put the model into the output, in the base's own precision, with the base's tokenizer.
+
+    `transformers` and vLLM take the folder as it is.
+    """
+    import torch
+    from transformers import AutoConfig, AutoTokenizer
+
+    where = {"revision": weights.commit, "trust_remote_code": False}
+    dtype = AutoConfig.from_pretrained(weights.place, **where).dtype
+    folder = recipe.output / MODEL
+    shutil.rmtree(folder, ignore_errors=True)
+    model.config.use_cache = True
+    with whole_folder(folder) as half:
+        model.to(dtype or torch.float32).save_pretrained(str(half))
+        AutoTokenizer.from_pretrained(weights.place, **where).save_pretrained(half)

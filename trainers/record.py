@@ -11,7 +11,7 @@ from safe_stepwise.store.names import TRAINING
 from trainers import lora, machine
 from trainers.config import CLIPPING, FREE, Recipe
 from trainers.data import Data, Joined
-from trainers.full import MODEL_WEIGHTS, is_full
+from trainers.lora import MODEL_WEIGHTS, is_full
 from trainers.rows.tokens import Example
 
 RECORD = TRAINING

@@ -1,6 +1,6 @@
 """A training run: LoRA with TRL's trainers, resumed, locked, recorded.
 
-From rows that have a label KTO learns, from others SFT does (`trainers.kto`, `trainers.sft`).
+From rows that have a label KTO learns, from others SFT does (`trainers.objectives`).
 
 What is published stands in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json``
 (where all weights were tuned, a folder ``model`` in their place),
@@ -17,22 +17,20 @@ from typing import Any
 
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.names import WORK
-from trainers import checkpoints, full, lora, machine, record
+from trainers import checkpoints, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
 from trainers.data import Data, kind_of, read_data
 from trainers.interruption import Interruption
-from trainers.kto import KTO
-from trainers.objective import Objective
+from trainers.objectives import KTO, SFT, Objective
 from trainers.record import RECORD, refuse_another
 from trainers.rows.base import Kind
-from trainers.sft import SFT
 
 LOG = "log.jsonl"
 RUN = "run.json"
-OWNED = (WORK, full.MODEL, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
+OWNED = (WORK, lora.MODEL, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
 """All that a run writes into its output."""
 
 
@@ -69,7 +67,7 @@ def train(
     ours = (kind.set_digest or kind.prompt_digest)()
     if first and {about.get(kind.rendered_by, ours) for about in abouts} != {ours}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
-    with locks.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
+    with files.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
         work = recipe.output / WORK / "training"
         if first:
             _begin(recipe, work, record.identity_of(recipe, weights, data, start))
@@ -124,7 +122,7 @@ def _train(
         measured |= {f"{name}_before": before.get(name), f"{name}_after": after.get(name)}
     found: Mapping[str, Any] = {}
     if processes.is_main_process:
-        save = full.save if recipe.tuning == "full" else lora.save
+        save = lora.save_model if recipe.tuning == "full" else lora.save_adapter
         save(trainer.model, recipe, weights, work)
         ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         made = record.made_of(trainer, recipe.output)

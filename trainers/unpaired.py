@@ -1,4 +1,4 @@
-"""TRL's ``KTOTrainer`` as `trainers.kto` wants it; imported when training begins.
+"""TRL's ``KTOTrainer`` as `trainers.objectives` wants it; imported when training begins.
 
 What TRL 1.16 does on the way from rows to loss, and what is done about it here:
 

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.progress import within
 from safe_stepwise.store.terminal import shown
-from safe_stepwise.store.waiting import within
 
 SECONDS = 300.0
 """How long an answer of the Hub is waited for, retries and all."""

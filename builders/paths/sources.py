@@ -15,9 +15,8 @@ from builders.verified.lookup import labelled
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Label, Question, Triple
-from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, VERIFIED
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""

@@ -21,9 +21,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import IDEAL, ORIGINS, REFINED, STEPS, STEPS_RECORD, TEST, TRAIN
-from safe_stepwise.store.parquet import ANEW, read_rows
+from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
 from safe_stepwise.taxonomy import labels
 
 _COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin", "position")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from builders.benchmarks.hub import HubSource, resolve_commit
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.layout import dataset_folder
 from safe_stepwise.store.names import STATISTICS, STEPS, TRAIN, VERIFIER_STEPS
+from safe_stepwise.store.parquet import dataset_folder
 
 
 def find_steps(source: str, split: str, configs: Sequence[str] = (STEPS,)) -> tuple[Path, str, str | None]:

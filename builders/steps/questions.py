@@ -25,9 +25,8 @@ from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
 from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import label_of, question_of
-from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VERIFIED
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 OF_A_BUILD = (
     *"benchmark split version source teacher simulated verified digest".split(),

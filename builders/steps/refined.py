@@ -14,8 +14,8 @@ from builders.steps.weaknesses import FAMILIES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
+from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.codec import question_of, question_row
-from safe_stepwise.store.documents import read_object
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.parsing import parse_json, read_json
 

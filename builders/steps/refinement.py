@@ -31,7 +31,7 @@ from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.taught import as_learnt, dropped_category
 from safe_stepwise.records import FAILED, Feedback
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import TRAIN
@@ -58,7 +58,7 @@ def refine(
         dropped = dropped_category([verifier.engine], plan.limits.drop_category)
         plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
     given = read_accepted(plan.accepted) if plan.accepted else None
-    with locks.exclusive(plan.output, owned=(REFINED, STATISTICS)):
+    with files.exclusive(plan.output, owned=(REFINED, STATISTICS)):
         clients = generator, verifier, teacher
         mined, made = asyncio.run(_work(plan, verified, given, clients))
         statistics = _statistics(plan, verified, mined, made, _players(given, clients))

@@ -11,7 +11,7 @@ from builders.steps.replies import KEYS, StepRefused, Written, check_remarks
 from builders.steps.values import stands, values_in
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Passage, Question, Step
-from safe_stepwise.store.planted import is_planted
+from safe_stepwise.store.replies import is_planted
 from safe_stepwise.taxonomy import CORRECT
 
 GIVES_AWAY = "the guidance gives away a later result"

@@ -18,8 +18,7 @@ from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Step
 from safe_stepwise.steps import StepError, format_step, parse_step
-from safe_stepwise.store.planted import is_planted, is_quoted
-from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, plain_key, read_reply
+from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, is_planted, is_quoted, plain_key, read_reply
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 MOST_STEPS = 20

@@ -31,12 +31,11 @@ from builders.work.plans import libraries
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary, names
-from safe_stepwise.store.agreement import agreement_of
+from safe_stepwise.store.agreement import agreement_of, read_published
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
+from safe_stepwise.store.parquet import parquet_files
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.published import read_published
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"

@@ -18,10 +18,9 @@ from builders.verified.verification import doubted, verify
 from builders.work.rejects import Reject, RowsRead
 from safe_stepwise.records import NOISE_TYPES, Label, Question
 from safe_stepwise.store import event_loop
-from safe_stepwise.store.agreement import SOUND
+from safe_stepwise.store.agreement import PUBLISHED, SOUND
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.codec import label_row, question_row
-from safe_stepwise.store.published import PUBLISHED
 
 CHUNK_ROWS = 200
 """Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.

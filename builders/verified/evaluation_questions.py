@@ -33,9 +33,8 @@ from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import boundary, codec
-from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 _AT_ONCE = 200
 """Rows that are read at a time."""

@@ -18,9 +18,8 @@ from builders.verified.verification import doubted, verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
 from safe_stepwise.store.codec import label_of, question_of
-from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
 from safe_stepwise.store.names import LABELED, VERIFIED
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 
 Labelled = tuple[Question, Label]
 T = TypeVar("T")

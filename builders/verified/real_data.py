@@ -9,7 +9,7 @@ from pathlib import Path
 from builders.benchmarks import BENCHMARKS
 from builders.verified.lookup import Labelled, once, verified_rows
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.published import read_published
+from safe_stepwise.store.agreement import read_published
 
 ROOT = Path(__file__).parents[2]
 REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA") or ROOT.parent / "shared" / "data")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
@@ -104,7 +104,7 @@ def building(plan: Plan, datasets: Sequence[str], done: Callable[[], str], kind:
     """
     output = plan.output
     hidden = (WORK, *(_old(output / name).name for name in datasets))
-    with locks.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
+    with files.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
         for name in datasets:
             recover(output / name)
             check_version(output / name, plan.version, kind)
@@ -112,7 +112,7 @@ def building(plan: Plan, datasets: Sequence[str], done: Callable[[], str], kind:
             yield
         except OSError as error:
             new_release(plan.work)
-            if locks.is_disk_full(error):
+            if files.is_disk_full(error):
                 raise UserError(
                     f"{output}: no space left on the disk, with {done()}; make room and run the "
                     f"same command again: it resumes from {plan.work}"

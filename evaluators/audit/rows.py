@@ -14,9 +14,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, identity
 from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import label_of, question_of
-from safe_stepwise.store.layout import dataset_folder, labeled_files, parquet_files
 from safe_stepwise.store.names import LABELS, ORIGINS, STEPS, VERIFIED, VERIFIER_STEPS, Audited
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
 from safe_stepwise.taxonomy import category, labels
 
 Key = tuple[str, str]

@@ -32,8 +32,7 @@ from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.open import Opener, check_spec
 from safe_stepwise.records import Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
-from safe_stepwise.store.files import remove_folder, write_atomically, write_lines
-from safe_stepwise.store.locks import exclusive
+from safe_stepwise.store.files import exclusive, remove_folder, write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"

@@ -15,9 +15,8 @@ from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath, identity
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import BY_TEMPLATE, PATHS, TEST, TRAIN, paths_set
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 Gold = Mapping[str, tuple[RelationPath, ...]]
 """The right paths by topic entity; a topic without any is not in it."""

@@ -18,7 +18,7 @@ from evaluators.faithfulness.summary import systems
 from evaluators.outcomes import GIVE, asked_under, conditions_of, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically, write_files, write_lines
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
@@ -140,7 +140,7 @@ def measure_folder(
     results = _results(folder)
     # Of a release the tables stand beside the trajectories.
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
-    with locks.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
+    with files.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
         asked = [*kept(folder, results["settings"], source)]
         _refuse_nothing(folder, asked, source)

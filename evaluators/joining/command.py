@@ -19,7 +19,7 @@ from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
@@ -62,7 +62,7 @@ def join(
         warn(told)
     main = [row for row in printed if row.table == MAIN[row.paper]]
     others = [row for row in printed if row.table != MAIN[row.paper]]
-    with locks.exclusive(output, "join", OWNED):
+    with files.exclusive(output, "join", OWNED):
         (output / RESULTS).unlink(missing_ok=True)
         write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in found.outcomes))
         write_lines(output / QUESTIONS, (question.to_json() for question in found.questions))

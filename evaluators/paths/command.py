@@ -22,7 +22,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods.paths import WAYS, Way, prompt_of, read_verdict
 from safe_stepwise.open import Opener
-from safe_stepwise.store.locks import exclusive
+from safe_stepwise.store.files import exclusive
 from safe_stepwise.store.names import RESULTS, TEST
 
 PAGE, VERDICTS = "paths.md", "verdicts"

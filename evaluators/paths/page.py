@@ -6,7 +6,7 @@ from typing import Any
 from evaluators.paths.quality import PAPER
 from safe_stepwise.methods.paths import WAYS
 from safe_stepwise.store import published_tables
-from safe_stepwise.store.measures import title_of
+from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.tables import table
 from safe_stepwise.store.terminal import printable
 

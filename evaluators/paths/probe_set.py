@@ -12,9 +12,8 @@ from safe_stepwise.records import Triple
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, Corruption
-from safe_stepwise.store.parquet import ANEW, read_rows
+from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 
 COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
 

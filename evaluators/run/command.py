@@ -25,7 +25,7 @@ from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import locks, names
+from safe_stepwise.store import files, names
 from safe_stepwise.store.files import sha256_of, write_atomically, write_parts
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import PublishedScore
@@ -77,7 +77,7 @@ def run_evaluation(options: Options, rooms: Rooms) -> str:
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
     pages = rooms.pages if options.report else [names.REPORT]
     owned = (*_FILES, *rooms.measured_files, *pages)
-    with locks.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
+    with files.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
         _keep_rejects(options, questions)
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, cache, notes)
         plan = replace(plan, scoring=rooms.scoring, derivations=derivations)

@@ -15,8 +15,7 @@ from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Reques
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.records import FAILED, Usage, canonical_json
-from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.locks import cannot_write
+from safe_stepwise.store.files import cannot_write, write_atomically
 from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.store.replies import ReplyError
 

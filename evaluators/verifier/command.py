@@ -25,9 +25,8 @@ from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.agreement import Score
-from safe_stepwise.store.locks import exclusive
-from safe_stepwise.store.measures import title_of
+from safe_stepwise.store.agreement import Score, title_of
+from safe_stepwise.store.files import exclusive
 from safe_stepwise.store.names import ASKED_OF
 from safe_stepwise.taxonomy import CORRECT
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from evaluators.verifier.quality import OF_ROWS, UNPARSED
 from safe_stepwise.records import FAILED
+from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.measures import title_of
 from safe_stepwise.store.tables import csv_bytes, table
 from safe_stepwise.taxonomy import category, labels
 

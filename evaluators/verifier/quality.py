@@ -36,8 +36,7 @@ import numpy as np
 
 from evaluators.comparison.significance import Matrix, cohens_kappa, percentiles, resampled_counts
 from safe_stepwise.records import FAILED
-from safe_stepwise.store.agreement import Score
-from safe_stepwise.store.measures import MEASURES
+from safe_stepwise.store.agreement import MEASURES, Score
 from safe_stepwise.store.names import WORDINGS
 from safe_stepwise.taxonomy import CORRECT, labels
 

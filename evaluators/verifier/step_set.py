@@ -32,8 +32,7 @@ from safe_stepwise.store import boundary, names
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.layout import parquet_files
-from safe_stepwise.store.parquet import ANEW, read_rows
+from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 

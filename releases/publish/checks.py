@@ -9,10 +9,10 @@ from releases.publish.leaks import check_leaks
 from releases.publish.readme import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
-from safe_stepwise.store.secrets import credentials
+from safe_stepwise.store.terminal import credentials
 
 _AGAIN = "make the release again with safe-stepwise regenerate"
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from releases import report
 from releases.lock import read_lock
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.documents import read_object
+from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import (
     ADAPTER,

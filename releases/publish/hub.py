@@ -12,8 +12,8 @@ from releases.publish.readme import merged
 from releases.publish.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import README
+from safe_stepwise.store.progress import WaitedTooLong, within
 from safe_stepwise.store.terminal import shown
-from safe_stepwise.store.waiting import WaitedTooLong, within
 
 SECONDS = 120.0
 """How long an answer of the Hub is waited for; the client itself may need 83 to give up."""

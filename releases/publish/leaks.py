@@ -9,7 +9,6 @@ from typing import Any
 
 from releases import report
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import (
     ASKED_OF,
     BY_TEMPLATE,
@@ -31,6 +30,7 @@ from safe_stepwise.store.names import (
     VERIFIED,
     VERIFIER_STEPS,
 )
+from safe_stepwise.store.parquet import parquet_files
 from safe_stepwise.store.parsing import parse_json
 
 _BENCHMARKS, _STEPS = f"{DATASETS}/{VERIFIED}", f"{DATASETS}/{VERIFIER_STEPS}"

@@ -19,7 +19,7 @@ from releases.publish.hub import SLOWEST, Hub, told
 from releases.publish.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.waiting import Wait
+from safe_stepwise.store.progress import Wait
 
 ROOT = Path(__file__).resolve().parents[2]
 _LOST = "loaded back and compared: "

@@ -6,7 +6,7 @@ import yaml
 
 from releases.publish.folder import Artifact
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.documents import parse_yaml
+from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.terminal import printable, shown
 
 OWNED_KEYS = frozenset(

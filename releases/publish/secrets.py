@@ -1,6 +1,6 @@
 """Secrets in files, however these are packed.
 
-With the patterns of our own `safe_stepwise.store.secrets`: detect-secrets and its like on PyPI take
+With the patterns of our own `safe_stepwise.store.terminal`: detect-secrets and its like on PyPI take
 any digest for a password (releases are full of digests), know no Hugging Face tokens and can't see
 into compressed columns; gitleaks and trufflehog are programs, and don't look into Parquet either.
 """
@@ -13,7 +13,7 @@ from typing import IO
 
 from releases.publish.folder import LocalFile
 from releases.publish.views import readings, views
-from safe_stepwise.store.secrets import PATTERNS, spellings
+from safe_stepwise.store.terminal import PATTERNS, spellings
 
 _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + rest).encode())) for name, start, rest in PATTERNS]
 
@@ -21,7 +21,7 @@ _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + rest).encode(
 def secret_in(file: LocalFile, own: Mapping[str, str] | None = None) -> str | None:
     """What the first secret in a file, or in its path, is; None if there is none.
 
-    ``own`` are credentials by their names (`safe_stepwise.store.secrets.credentials`). Raises
+    ``own`` are credentials by their names (`safe_stepwise.store.terminal.credentials`). Raises
     UserError for a file that can't be looked into.
 
     >>> secret_in(LocalFile("a.md", b"key: AKIA" + b"IOSFODNN7EXAMPLE", 25))

@@ -7,9 +7,8 @@ from types import FrameType
 from typing import NoReturn
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.secrets import credentials, keyless
-from safe_stepwise.store.terminal import guard_output, printable
-from safe_stepwise.store.waiting import leave
+from safe_stepwise.store.progress import leave
+from safe_stepwise.store.terminal import credentials, guard_output, keyless, printable
 
 EXIT_STATUS = "exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours"
 """What stands at the end of every command's help."""

@@ -16,8 +16,7 @@ import yaml
 
 from safe_stepwise import __version__
 from safe_stepwise.commands.ending import EXIT_STATUS, run
-from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.place import checkout
+from safe_stepwise.errors import UserError, checkout, one_of
 
 NAME = "safe-stepwise"
 OWN: Mapping[str, str] = {

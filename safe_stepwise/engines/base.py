@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Literal, Protocol, get_args
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, install
 from safe_stepwise.records import Usage
-from safe_stepwise.store.place import install
 
 FinishReason = Literal["stop", "length"]
 Effort = Literal["low", "medium", "high"]

@@ -1,9 +1,14 @@
-"""Between caller and engine: the response cache, bounded retries, a limit, and the accounts."""
+"""Between caller and engine: the response cache, bounded retries, a limit, and the accounts.
+
+A server is a stranger: whatever it says passes here before anyone keeps or prints it, and loses the keys that it
+was sent. No engine has to think of it, and none can forget it.
+"""
 
 import asyncio
 import functools
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -11,13 +16,14 @@ from tenacity.wait import wait_base, wait_random_exponential
 from tqdm import tqdm
 
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Completion, Engine, EngineError, Request, request_key
+from safe_stepwise.engines.base import NO_USAGE, Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.said import fit_to_print, kept
+from safe_stepwise.engines.mock import PrefixCache, prompt_tokens, tokens_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.secrets import credentials
-from safe_stepwise.store.waiting import Wait
+from safe_stepwise.store.progress import Wait
+from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
+from safe_stepwise.store.terminal import credentials, keyless, shown
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -300,3 +306,66 @@ def requests_and_tokens(account: Account) -> str:
         f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
         f"tokens {short(a.prompt)} in (of which cached {short(a.cached)}) {short(a.completion)} out"
     )
+
+
+LONGEST, LONGEST_ENDING = 300, 1000
+"""Characters that are kept of a request's error, and of one that ends the run."""
+
+
+def kept(completion: Completion, ours: Collection[str]) -> Completion:
+    """A completion without ``ours``, our credentials, what only a key looks like, and excess."""
+    # Beyond that no reader looks, and a hundred such replies would be waited for at a time.
+    text = keyless(completion.text[: LONGEST_REPLY + 1], ours)
+    return completion if text == completion.text else replace(completion, text=text)
+
+
+@contextmanager
+def fit_to_print() -> Iterator[None]:
+    """Errors raised inside lose what looks like a credential, and become one line."""
+    try:
+        yield
+    except (EngineError, UserError) as error:
+        error.args = (fitted(error),)
+        raise
+
+
+def fitted(error: EngineError | UserError) -> str:
+    """An error's text as one line without credentials, cut at its limit.
+
+    >>> fitted(EngineError("Bearer abcdefgh12345678\\nis unknown"))
+    'Bearer [redacted] is unknown'
+    """
+    text = shown(error)
+    limit = LONGEST_ENDING if isinstance(error, UserError) else LONGEST
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class Counted(Client):
+    """A client for one question, which counts where a simulated engine does not.
+
+    Tokens are `mock`'s words and punctuation, and so is the prefix cache, of which each question
+    has its own, with the instructions in it that all questions share: how many questions are under
+    way, in what order, and whether a run was stopped in between, changes no number.
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client.engine)
+        self._client = client
+        self._prefixes = PrefixCache()
+        self._instructions: set[str] = set()
+
+    async def ask(self, request: Request) -> Completion:
+        """The completion of one request; raises as the client does."""
+        reply = await self._client.ask(request)
+        if reply.usage != NO_USAGE or not self.engine.simulated:
+            return reply
+        sent = self._client.allowance.applied(request)
+        return replace(reply, usage=self._usage(sent, reply.text))
+
+    def _usage(self, request: Request, text: str) -> Usage:
+        first = request.messages[0]
+        if first.role == "system" and first.content not in self._instructions:
+            self._instructions.add(first.content)
+            self._prefixes.take(prompt_tokens(replace(request, messages=(first,)))[:-1])
+        prompt, said = prompt_tokens(request), tokens_of(text)
+        return Usage(len(prompt), self._prefixes.take(prompt, said), len(said))

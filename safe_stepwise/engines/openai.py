@@ -21,17 +21,21 @@ import functools
 import json
 import os
 import re
+import socket
+import ssl
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from safe_stepwise.engines import wire
 from safe_stepwise.engines.base import Completion, EngineError, Request, need
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, one_of, start_server
+from safe_stepwise.records import Usage
 from safe_stepwise.store.names import SIMULATED
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.place import start_server
-from safe_stepwise.store.secrets import redacted
+from safe_stepwise.store.terminal import redacted
 
 if TYPE_CHECKING:
     import openai
@@ -123,7 +127,7 @@ class OpenAIEngine:
             # The default transport looks through all its connections on every call. Redirects
             # would take the key, and the questions, to another place than the user named.
             http_client=self._library.DefaultAioHttpClient(
-                follow_redirects=False, event_hooks={"response": [wire.Reader()]}
+                follow_redirects=False, event_hooks={"response": [Reader()]}
             ),
         )
         return client
@@ -148,7 +152,7 @@ class OpenAIEngine:
             mend = "correct the address, or look to your network"
             if urlsplit(self.base_url or _HOME).hostname in _HERE:
                 mend = f"{start_server(self.model)}, or correct the address"
-            reason = wire.fault(error)
+            reason = fault(error)
             raise UserError(f"{where}: no server answers there ({reason}); {mend}") from None
         except Exception:  # aiohttp's and the JSON reader's own errors, which the client lets pass
             raise UserError(
@@ -203,7 +207,7 @@ class OpenAIEngine:
             if refusal.transient and error.status_code != 500:  # that is no list, and stays none
                 raise refusal from None
         except (errors.APIConnectionError, TimeoutError) as error:
-            raise EngineError(wire.fault(error), transient=True) from None
+            raise EngineError(fault(error), transient=True) from None
         except (LookupError, TypeError, AttributeError):
             pass  # JSON that is no list
         except EngineError:
@@ -226,11 +230,11 @@ class OpenAIEngine:
         try:
             async with asyncio.timeout(self.timeout):
                 # By path: the typed method spends more on walking our data than all the rest.
-                return wire.completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
+                return completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
         except errors.APIStatusError as error:
             return self._refusal(error)
         except (errors.APIConnectionError, TimeoutError) as error:
-            return EngineError(wire.fault(error), transient=True)
+            return EngineError(fault(error), transient=True)
         except EngineError as error:
             return error
         except Exception as error:
@@ -252,7 +256,7 @@ class OpenAIEngine:
         return EngineError(
             said,
             transient=status in _TRANSIENT or status >= 500,
-            retry_after=wire.wait(error.response.headers.get("retry-after")),
+            retry_after=wait(error.response.headers.get("retry-after")),
             refused=status == 403,
         )
 
@@ -335,3 +339,106 @@ def _said(error: openai.APIStatusError) -> str:
     message = str(error.message).strip().removeprefix(f"Error code: {error.status_code}")
     lines = message.lstrip(" -").splitlines()
     return f": {lines[0]}" if lines else ""
+
+
+LARGEST = 8 << 20
+"""Bytes of a reply, decompressed: a hundred times the longest that a model is asked for."""
+LARGEST_ERROR = 1 << 16
+"""Of one that reports an error; the rest isn't read."""
+LARGEST_COUNT = 1 << 31
+"""Tokens of one call; no model comes near it."""
+_LONG = 1 << 18
+_LONG_AT_ONCE = 8
+
+
+class Reader:
+    """Reads a response to its end or its limit, before the library would without any.
+
+    A hook of the HTTP client. Of replies that are long few are read at a time: with hundreds under
+    way all of them together would take the memory that one may not.
+    """
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(_LONG_AT_ONCE)
+
+    async def __call__(self, response: Any) -> None:
+        """Raises ``EngineError`` for a reply beyond its limit."""
+        content = bytearray()
+        limit = LARGEST if response.is_success else LARGEST_ERROR
+        async with AsyncExitStack() as turn, aclosing(response.aiter_bytes()) as parts:
+            async for part in parts:
+                if len(content) <= _LONG < len(content) + len(part):
+                    await turn.enter_async_context(self._turns)
+                content += part
+                if len(content) > limit:
+                    break
+        if len(content) > limit:
+            await response.aclose()
+            del content[LARGEST_ERROR:], part  # or the error would hold it as long as it lives
+            if response.is_success:
+                raise EngineError(f"the reply is longer than {LARGEST >> 20} MB", transient=True)
+        response.encoding = "utf-8"  # some codecs that a header may name take hours
+        response._content = bytes(content)  # what is read already the library leaves be
+
+
+def completion(content: bytes) -> Completion:
+    """What a response says; ``ValueError``, ``LookupError`` or ``TypeError`` where it is none."""
+    reply = parse_json(content)
+    choice = reply["choices"][0]
+    text = choice["message"].get("content") or ""
+    if not isinstance(text, str):
+        raise TypeError("the content is no text")
+    usage = _mapping(reply.get("usage"))
+    prompt = _count(usage.get("prompt_tokens"))
+    cached = _count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    return Completion(
+        text,
+        Usage(prompt, min(cached, prompt), _count(usage.get("completion_tokens"))),
+        "length" if choice.get("finish_reason") == "length" else "stop",
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    """A count of tokens; whatever can't be one is none.
+
+    >>> _count(12), _count(True), _count("12"), _count(-1), _count(10**30), _count(None)
+    (12, 0, 0, 0, 0, 0)
+    """
+    known = type(value) is int and 0 <= value < LARGEST_COUNT
+    return value if known else 0
+
+
+def fault(error: BaseException) -> str:
+    """What went wrong underneath; the transport calls a refused connection a timeout, too."""
+    while error.__cause__ is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    if isinstance(error, socket.gaierror):
+        return "no such host"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
+        return os.strerror(error.errno).lower()
+    words = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+    return f"connection failed ({words})"
+
+
+def wait(header: str | None) -> float | None:
+    """Seconds that a Retry-After asks for, as a number or as a date.
+
+    >>> wait("1.5"), wait("Wed, 21 Oct 2015 07:28:00 GMT"), wait("soon"), wait(None)
+    (1.5, 0.0, None, None)
+    """
+    if header is None:
+        return None
+    try:
+        return float(header)
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, OverflowError, OSError):
+        return None

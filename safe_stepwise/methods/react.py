@@ -21,7 +21,7 @@ from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
 from safe_stepwise.methods.scene import AskedScene
 from safe_stepwise.records import ANSWERED, Passage, Question, Trajectory
-from safe_stepwise.store.planted import is_copied
+from safe_stepwise.store.replies import is_copied
 
 NEAR = 5
 """Titles that are named where no passage fits."""

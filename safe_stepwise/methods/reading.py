@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from safe_stepwise.records import Feedback, Passage, canonical_json
 from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.planted import is_copied
-from safe_stepwise.store.replies import ReplyError, plain_key, read_reply
+from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply
 
 Form = Literal["strict", "salvaged", "unreadable"]
 LONGEST = 1_000

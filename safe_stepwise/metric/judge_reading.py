@@ -2,14 +2,13 @@
 
 Only JSON counts, found as `store.replies` finds it, and only one object of it in a reply, outermost
 and unbroken: ``incorrect`` is never found to hold ``correct``, and an object that the answer
-brought along (`store.planted`), which a judge may quote, is refused.
+brought along (`store.replies.is_planted`), which a judge may quote, is refused.
 """
 
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from safe_stepwise.store.planted import is_blank_form, is_planted
-from safe_stepwise.store.replies import plain_key, read_reply
+from safe_stepwise.store.replies import is_blank_form, is_planted, plain_key, read_reply
 
 LONGEST_REPLY = 20_000
 """Characters of a reply that is looked into."""

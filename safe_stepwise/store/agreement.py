@@ -3,6 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safe_stepwise.errors import UserError
+from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.names import marked
+from safe_stepwise.store.parsing import parse_json
 
 SOUND = ("none", "unparsed")
 """Noise types that do not call a row unverifiable."""
@@ -114,3 +121,53 @@ def _bin(confidence: float | None) -> str:
     if confidence is None:
         return NOT_SAID
     return next(name for least, name in BINS if confidence >= least)
+
+
+MEASURES: Mapping[str, tuple[str, str]] = {
+    "accuracy": ("accuracy", "Error-type accuracy"),
+    "macro_f1": ("f1", "Error-type macro F1"),
+    "error_precision": ("precision", "Error detection precision"),
+    "error_recall": ("recall", "Error detection recall"),
+    "error_f1": ("f1", "Error detection F1"),
+    "first_error_erroneous": ("accuracy", "First error found (erroneous trajectories)"),
+    "first_error_correct": ("accuracy", "None flagged (correct trajectories)"),
+    "first_error_f1": ("f1", "First-error localisation F1 (ProcessBench)"),
+    "parse_rate": ("accuracy", "Readable replies"),
+}
+"""Each measure's type, as a model card names it, and its title."""
+
+
+def title_of(verifier: Mapping[str, Any]) -> str:
+    """The name of a verifier that was measured, marked if it only plays a model."""
+    return marked(str(verifier["name"]), bool(verifier["simulated"]))
+
+
+PUBLISHED = "published"
+"""The kind of teacher whose spec names lists of questions, ``published:FILE[,FILE]``."""
+
+
+def read_published(path: Path) -> dict[str, bool]:
+    """Whether each id is unverifiable, from JSONL; raises ``UserError`` with file and line."""
+    labels: dict[str, bool] = {}
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            row = parse_json(line)
+            labels[str(row["id"])] = _is_noise(row)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f'{path}:{number}: not a JSON object with "id" and "unverifiable" (true or false),'
+                ' or "truth" (a noise type)'
+            ) from None
+    return labels
+
+
+def _is_noise(row: Mapping[str, object]) -> bool:
+    if isinstance(row.get("unverifiable"), bool):
+        return bool(row["unverifiable"])
+    if row["truth"] not in NOISE_TYPES:
+        raise ValueError(row["truth"])
+    return row["truth"] not in SOUND

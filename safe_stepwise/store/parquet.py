@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.names import DATASETS, LABELED
 
 T = TypeVar("T")
 ANEW = "make or pull it anew"
@@ -54,3 +55,25 @@ def _reading(what: str) -> Iterator[None]:
     except (OSError, ArrowException, *_NO_ROW) as error:
         kind = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise UserError(f"{what} cannot be read ({kind[:200]}); {ANEW}") from None
+
+
+def dataset_folder(folder: Path, name: str) -> Path | None:
+    """The dataset ``name`` of a build's --output or of a release, or that ``folder`` itself is.
+
+    None if there is none. A folder of any name that holds ``data`` is taken for the dataset.
+    """
+    places = (folder / name, folder / DATASETS / name, folder)
+    return next((place for place in places if (place / "data").is_dir()), None)
+
+
+def parquet_files(dataset: Path, config: str, split: str = "*") -> list[Path]:
+    """The files of a config's split in their order; either may be a pattern."""
+    return sorted((dataset / "data").glob(f"{config}/{split}-*.parquet"))
+
+
+def labeled_files(dataset: Path) -> dict[str, list[Path]]:
+    """The files of all labelled rows, by benchmark."""
+    found: dict[str, list[Path]] = {}
+    for file in parquet_files(dataset, f"*{LABELED}"):
+        found.setdefault(file.parent.name.removesuffix(LABELED), []).append(file)
+    return found

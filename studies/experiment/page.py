@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.locks import cannot_write
+from safe_stepwise.store.files import cannot_write, write_atomically
 from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.tables import NOTHING, Table, mark, markdown, p_value, percent
 from studies.experiment.arms import CHANCE, CHECKER, PLAIN, Arm, Record

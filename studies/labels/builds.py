@@ -17,9 +17,8 @@ from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.store.files import named_by_user, write_lines
-from safe_stepwise.store.layout import dataset_folder, parquet_files
 from safe_stepwise.store.names import NOISE_LABELS
-from safe_stepwise.store.parquet import read_rows
+from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import NOTHING, escaped, markdown
 from safe_stepwise.store.terminal import printable
 

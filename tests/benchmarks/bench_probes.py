@@ -21,8 +21,8 @@ from builders.steps import probes
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Feedback, Question
 from safe_stepwise.steps import parse_step
-from safe_stepwise.store.layout import parquet_files
 from safe_stepwise.store.names import ORIGINS, STEPS
+from safe_stepwise.store.parquet import parquet_files
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import labels
 from scripts.cli import Parser, run

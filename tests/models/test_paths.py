@@ -12,7 +12,7 @@ import pytest
 from safe_stepwise.errors import UserError
 from tests.models.killing import killed
 from tests.trainers.paths_sets import write_set
-from trainers import kto, lora, machine
+from trainers import lora, machine, objectives
 from trainers.base_model import find_base, load_base
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import read_data
@@ -127,7 +127,7 @@ def test_every_prompt_meets_the_completion_of_another(preferring: PathRecipe, wh
     examples = read_data(preferring, weights).train
     mixed = sorted(examples, key=lambda one: one.tokens[: one.prompt])
     with pytest.raises(UserError, match="in a batch with another row of its prompt"):
-        kto.check_batches(kto.dataset(mixed, 2), trainer.data_collator, mixed, 2)
+        objectives.check_batches(objectives.pair_rows(mixed, 2), trainer.data_collator, mixed, 2)
 
 
 def test_killed_and_resumed_it_ends_in_the_same_adapter(preferring: PathRecipe, whole: Any, tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def _trainer(recipe: PathRecipe) -> Any:
     assert start is not None
     dtype = machine.compute_dtype(recipe.dtype, gpu=False)
     model = lora.opened(load_base(weights, recipe, dtype, None), start)
-    arguments = kto.kto_arguments(recipe, recipe.output / "unused", 1, False, torch.float32)
-    trainer = kto.kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)
+    arguments = objectives.kto_arguments(recipe, recipe.output / "unused", 1, False, torch.float32)
+    trainer = objectives.kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)
     lora.put_back(trainer.model, start)
     return trainer
 

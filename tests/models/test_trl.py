@@ -14,7 +14,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from scripts import build_verified, build_verifier_steps
 from trainers.config import VerifierRecipe, read_recipe
-from trainers.sft import sft_arguments
+from trainers.objectives import sft_arguments
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from safe_stepwise.engines.folders import digest
-from safe_stepwise.engines.weights import Model, find_adapter, find_model
+from safe_stepwise.engines.weights import Model, digest, find_adapter, find_model
 from safe_stepwise.errors import UserError
 
 

@@ -12,7 +12,7 @@ from releases.publish.load_back import Pushed
 from releases.publish.plan import plan_release
 from releases.publish.push import Publisher, push
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import waiting
+from safe_stepwise.store import progress
 from tests.releases.conftest import CARD, lock, write
 from tests.servers.hub_server import NAMESPACE, TOKEN, Fault, How, HubServer
 from tests.servers.hub_store import Blob
@@ -231,7 +231,7 @@ def test_a_hub_that_hangs_or_drips_is_given_up(kind: str, how: How, small: Path,
         publish(small, hub, seconds=0.3)
     assert len(str(e.value).splitlines()) == 1
     # The thread that was left behind is told 403, and ends.
-    for thread in waiting._left:
+    for thread in progress._left:
         thread.join(20)
         assert not thread.is_alive()
     publish(small, hub)
@@ -240,7 +240,7 @@ def test_a_hub_that_hangs_or_drips_is_given_up(kind: str, how: How, small: Path,
 def test_a_long_wait_is_told(
     small: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(waiting, "AFTER_S", 0.05)
+    monkeypatch.setattr(progress, "SILENT_S", 0.05)
     with hub.failing(Fault("refs", 1, "hang")), pytest.raises(UserError):
         publish(small, hub, seconds=1.5)
     said = capsys.readouterr().err

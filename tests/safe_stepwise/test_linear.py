@@ -24,8 +24,7 @@ from safe_stepwise.methods.corpus import _terms
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
 from safe_stepwise.scoring import BENCHMARKS, f1
 from safe_stepwise.steps import StepError, format_step, parse_step
-from safe_stepwise.store.secrets import redacted
-from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.terminal import printable, redacted
 from tests.growth import Reader, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)

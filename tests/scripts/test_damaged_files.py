@@ -25,7 +25,7 @@ from cards.datasets import Audit, noise_labels
 from evaluators.audit.release import read_scores
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Step
-from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.parquet import parquet_files
 from safe_stepwise.store.terminal import printable
 from scripts import (
     audit_labels,

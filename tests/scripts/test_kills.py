@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import locks
+from safe_stepwise.store import files
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, REPORT, VERIFIED
 from scripts import build_verified, evaluate_stepwise, regenerate
 from tests import kill_sweep
@@ -156,7 +156,7 @@ def test_a_hidden_file_of_somebody_is_refused_and_left_alone(tmp_path: Path, par
 def test_two_releases_at_once_are_refused(tmp_path: Path, parts: list[str]) -> None:
     options = release(tmp_path)
     with (
-        locks.exclusive(tmp_path / "release"),
+        files.exclusive(tmp_path / "release"),
         pytest.raises(UserError, match="another run is writing here; wait for it"),
     ):
         regenerate.main(options)

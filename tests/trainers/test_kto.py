@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.kto import apart
+from trainers.objectives import apart
 
 PROMPTS = st.lists(st.integers(0, 6), max_size=40)
 

@@ -9,7 +9,7 @@ from safe_stepwise.engines.weights import loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.layout import parquet_files
+from safe_stepwise.store.parquet import parquet_files
 
 NAMED = 10
 ANEW = "make or pull it anew"

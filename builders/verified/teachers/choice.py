@@ -12,7 +12,7 @@ from safe_stepwise.engines.cache import default_cache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import KINDS, Opener, open_engine
-from safe_stepwise.store.published import PUBLISHED
+from safe_stepwise.store.agreement import PUBLISHED
 from safe_stepwise.store.tables import table
 
 ANNOTATIONS = "annotations"

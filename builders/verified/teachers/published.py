@@ -18,8 +18,7 @@ from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import NoiseType, Question, canonical_json
-from safe_stepwise.store.agreement import SOUND
-from safe_stepwise.store.published import PUBLISHED
+from safe_stepwise.store.agreement import PUBLISHED, SOUND
 
 
 @dataclass(frozen=True)

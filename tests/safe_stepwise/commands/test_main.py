@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from safe_stepwise import errors
 from safe_stepwise.commands import main as commands
 from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.main import OWN, beyond, carry_out
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import place
 
 ROOT = Path(__file__).parents[3]
 MODEL = "openai:MODEL@http://127.0.0.1:1/v1"
@@ -39,7 +39,7 @@ def rows(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(place, "_ABOVE", tmp_path)
+    monkeypatch.setattr(errors, "_ABOVE", tmp_path)
 
 
 def scripts() -> set[str]:
@@ -97,13 +97,13 @@ def test_what_a_wheel_advises_is_right_there(rows: Path) -> None:
     assert "`vllm serve MODEL`" in str(told.value)
     assert "safe-stepwise stand-in" in str(told.value)
     assert "scripts/serve.sh" not in str(told.value)
-    assert place.install("vllm") == "pip install 'safe-stepwise[vllm]'"
+    assert errors.install("vllm") == "pip install 'safe-stepwise[vllm]'"
 
 
 def test_no_advice_of_the_package_is_for_a_checkout_alone() -> None:
     """What stands in the wheel goes by `store.place` where the two differ."""
     for file in sorted((ROOT / "safe_stepwise").rglob("*.py")):
-        if file in (Path(place.__file__), Path(commands.__file__)):  # which tell them apart
+        if file in (Path(errors.__file__), Path(commands.__file__)):  # which tell them apart
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise):

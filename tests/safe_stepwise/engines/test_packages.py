@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from safe_stepwise.engines.packages import unpacked
+from safe_stepwise.engines.weights import unpacked
 from safe_stepwise.errors import UserError
 
 

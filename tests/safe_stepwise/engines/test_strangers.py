@@ -25,7 +25,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.metric.compute import answers_given
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Usage
-from safe_stepwise.store import waiting
+from safe_stepwise.store import progress
 from tests.safe_stepwise.engines.test_openai import acted, last_turn, numbered
 from tests.servers.openai_server import MockServer
 
@@ -323,8 +323,8 @@ def test_a_limit_reaches_the_engines_that_wait_for_a_server() -> None:
 def test_a_long_wait_is_told_with_the_last_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(waiting, "_WAITS", set())  # none of those that another test left behind
-    monkeypatch.setattr(waiting, "AFTER_S", 0.2)
+    monkeypatch.setattr(progress, "_WAITS", set())  # none of those that another test left behind
+    monkeypatch.setattr(progress, "SILENT_S", 0.2)
     monkeypatch.setattr(client_module, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(client_module, "LONGEST_WAIT_S", 0.01)
 
@@ -348,9 +348,9 @@ def test_a_long_wait_is_told_with_the_last_error(
 
 def test_a_wait_is_told_after_ever_longer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
-    monkeypatch.setattr(waiting, "_watch", lambda: None)
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: now)
-    wait = waiting.Wait(lambda seconds: f"{seconds} s")
+    monkeypatch.setattr(progress, "_watch", lambda: None)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    wait = progress.Wait(lambda seconds: f"{seconds} s")
     with wait:
         for second in range(100):
             now = float(second)
@@ -362,8 +362,8 @@ def test_a_wait_is_told_after_ever_longer(monkeypatch: pytest.MonkeyPatch, capsy
 def test_a_long_check_is_told_though_it_blocks_the_loop(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(waiting, "_WAITS", set())
-    monkeypatch.setattr(waiting, "AFTER_S", 0.1)
+    monkeypatch.setattr(progress, "_WAITS", set())
+    monkeypatch.setattr(progress, "SILENT_S", 0.1)
     lines: list[str] = []
 
     class Loading(MockEngine):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.documents import MOST_YAML, parse_yaml, read_object, read_yaml
+from safe_stepwise.store.boundary import MOST_YAML, parse_yaml, read_object, read_yaml
 from safe_stepwise.store.names import known_version
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import files, locks
+from safe_stepwise.store import files
 
 ROOT = Path(__file__).parents[3]
 KILLED = """
@@ -64,7 +64,7 @@ def test_who_holds_a_folder_sweeps_what_it_owns_at_every_level(tmp_path: Path) -
         kill_a_writer(tmp_path / place / "a.md")
         kill_a_writer(tmp_path / place / "b", "folder")
     (tmp_path / "report" / ".a.md").touch()
-    with locks.exclusive(tmp_path, owned=["report", "not-there"]):
+    with files.exclusive(tmp_path, owned=["report", "not-there"]):
         assert everything(tmp_path) == [
             *("foreign", "foreign/.a.md.half", "foreign/.b.half", "foreign/.b.half/one"),
             *("report", "report/.a.md", "report/verifier"),
@@ -73,7 +73,7 @@ def test_who_holds_a_folder_sweeps_what_it_owns_at_every_level(tmp_path: Path) -
 
 def test_what_is_being_written_is_not_swept(tmp_path: Path) -> None:
     def parts() -> list[bytes]:
-        with locks.exclusive(tmp_path):
+        with files.exclusive(tmp_path):
             return [b"all"]
 
     class Late:
@@ -81,7 +81,7 @@ def test_what_is_being_written_is_not_swept(tmp_path: Path) -> None:
             return iter(parts())
 
     files.write_parts(tmp_path / "a", Late())
-    with files.whole_folder(tmp_path / "b") as made, locks.exclusive(tmp_path):
+    with files.whole_folder(tmp_path / "b") as made, files.exclusive(tmp_path):
         assert made.is_dir()
     assert everything(tmp_path) == ["a", "b"]
 

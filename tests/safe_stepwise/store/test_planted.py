@@ -15,7 +15,7 @@ from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedbac
 from safe_stepwise.methods.verifier import instructions, verifier_request
 from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
 from safe_stepwise.records import Feedback, Passage, Step
-from safe_stepwise.store.planted import is_planted
+from safe_stepwise.store.replies import is_planted
 from tests.counting import calls
 
 GIVEN = Feedback("Correct", "The step is borne out by Passage 1.", "State Oru's river.")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.store.secrets import credentials, keyless, redacted
+from safe_stepwise.store.terminal import credentials, keyless, redacted
 
 KEY = 'key/with+odd="characters"&of=all%sorts'
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=60)

@@ -1,14 +1,15 @@
-"""Kahneman-Tversky optimisation with TRL's trainer: what to say, and what rather not.
+"""What is learnt from rows: what completions say (SFT), or what to say and what rather not (KTO).
 
-Deliberation on Priors, section 3.1, equations 3 and 4: it goes on from the adapter that SFT made,
-which is also what it is held near to (the reference). What TRL 1.16 does otherwise than one would
-think is in `trainers.unpaired`.
+KTO is that of Deliberation on Priors, section 3.1, equations 3 and 4: it goes on from the adapter that SFT made,
+which is also what it is held near to (the reference). What TRL 1.16 does otherwise than one would think is in
+`trainers.unpaired`.
 """
 
 import heapq
 import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 from pathlib import Path
@@ -18,10 +19,110 @@ from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from trainers import lora, machine
-from trainers.config import PathRecipe
+from trainers.config import PathRecipe, Recipe
 from trainers.data import Data
-from trainers.objective import Objective, shared_arguments
-from trainers.rows.tokens import Example
+from trainers.rows.tokens import Example, check_masks, order
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is learnt from rows: all that a run has to know of it."""
+
+    arguments: Callable[..., Any]
+    """The trainer's, of a recipe, folder of checkpoints, passes a step, GPU or not, and dtype."""
+    trainer: Callable[..., Any]
+    """The trainer, of a recipe, model, its weights, `trainers.data.Data` and arguments."""
+    rows: Callable[..., Any]
+    """Rows to be measured, of a recipe and examples, as the trainer takes them."""
+    measures: Mapping[str, Callable[[Mapping[str, float]], float]]
+    """By name, what is kept of the trainer's figures on held-out rows."""
+
+
+def shared_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> dict[str, Any]:
+    """What every trainer is told of a recipe, with checkpoints in ``work``."""
+    import torch
+
+    reported = [] if recipe.report_to == "none" else [recipe.report_to]
+    return {
+        "output_dir": str(work),
+        # The rows come in an order that holds every epoch, so to the trainer it is one.
+        "num_train_epochs": 1,
+        "train_sampling_strategy": "sequential",
+        "max_length": None,  # lengths are checked: nothing may be cut
+        "per_device_train_batch_size": recipe.device_batch,
+        "per_device_eval_batch_size": recipe.device_batch,
+        "gradient_accumulation_steps": accumulation,
+        "optim": "adamw_torch",
+        "learning_rate": recipe.learning_rate,
+        "lr_scheduler_type": "cosine",
+        "warmup_steps": recipe.warmup,  # below 1 it is a share
+        "weight_decay": recipe.weight_decay,
+        "max_grad_norm": recipe.max_grad_norm,
+        "gradient_checkpointing": recipe.gradient_checkpointing,
+        "bf16": dtype == torch.bfloat16,
+        "use_cpu": not gpu,
+        "seed": recipe.seed,
+        "data_seed": recipe.seed,
+        "logging_steps": 1,
+        "save_strategy": "steps",
+        "save_steps": recipe.save_steps,
+        "save_total_limit": 2,  # the older is whole while the newer is written
+        "report_to": reported,
+        "project": "safe-stepwise",  # trackio's; on this machine, as no Space is named
+        "run_name": recipe.output.resolve().name,
+        "disable_tqdm": True,
+        "dataloader_pin_memory": gpu,
+    }
+
+
+def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
+    """TRL's ``SFTTrainer`` over the rows in their order, its masks checked.
+
+    ``arguments`` are those of `sft_arguments`; ``model`` gets a new adapter, unless the recipe goes
+    on from one that it has, or tunes all weights.
+    """
+    if arguments.use_cpu:
+        machine.score_completions_alone()
+    from trl import SFTTrainer
+
+    gets_adapter = recipe.tuning == "lora" and recipe.start is None
+    lengths = [len(one.tokens) for one in data.train]
+    by_length = recipe.batching == "by_length"
+    drawn = order(lengths, recipe.epochs, recipe.effective_batch, recipe.seed, by_length)
+    trainer = SFTTrainer(
+        model,
+        args=arguments,
+        train_dataset=token_rows(data.train).select(drawn),
+        processing_class=Chat.load(weights).tokenizer,
+        peft_config=lora.lora_config(recipe) if gets_adapter else None,
+    )
+    lora.train_in_float32(trainer.model)
+    check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])
+    return trainer
+
+
+def sft_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> Any:
+    """The ``trl.SFTConfig`` of a recipe, with checkpoints in ``work``."""
+    from trl import SFTConfig
+
+    return SFTConfig(
+        **shared_arguments(recipe, work, accumulation, gpu, dtype),
+        padding_free=recipe.padding_free,
+        completion_only_loss=True,
+    )
+
+
+def token_rows(examples: Sequence[Example]) -> Any:
+    """The rows as a `datasets.Dataset`, as the trainer takes them: nothing is left to prepare."""
+    from datasets import Dataset
+
+    return Dataset.from_dict(
+        {
+            "input_ids": [list(one.tokens) for one in examples],
+            "labels": [one.labels for one in examples],
+            "length": [len(one.tokens) for one in examples],
+        }
+    )
 
 
 def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
@@ -47,7 +148,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
     trainer = UnpairedTrainer(
         model,
         args=arguments,
-        train_dataset=dataset(trained, recipe.device_batch),
+        train_dataset=pair_rows(trained, recipe.device_batch),
         processing_class=Chat.load(weights).tokenizer,
     )
     lora.train_in_float32(trainer.model)
@@ -68,7 +169,7 @@ def kto_arguments(recipe: PathRecipe, work: Path, accumulation: int, gpu: bool, 
     )
 
 
-def dataset(examples: Sequence[Example], batch: int) -> Any:
+def pair_rows(examples: Sequence[Example], batch: int) -> Any:
     """The rows as a `datasets.Dataset`, as the trainer takes them: nothing is left to prepare.
 
     The KL term is measured on pairs that don't belong together: each prompt with the completion of
@@ -177,8 +278,15 @@ def _rows(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
             f"held_out {recipe.held_out}: makes no batch of {recipe.device_batch} with rows of "
             "both labels; hold out more, or 0"
         )
-    return dataset([examples[n] for n in drawn], recipe.device_batch)
+    return pair_rows([examples[n] for n in drawn], recipe.device_batch)
 
+
+SFT = Objective(
+    arguments=sft_arguments,
+    trainer=sft_trainer,
+    rows=lambda recipe, examples: token_rows(examples),
+    measures={"loss": lambda found: found["eval_loss"]},
+)
 
 KTO = Objective(
     arguments=kto_arguments,
