@@ -6,9 +6,8 @@ safe-stepwise build_path_probe --verified build/verified --output build/paths
 import argparse
 from collections.abc import Sequence
 
-from builders.paths.build import build
-from builders.paths.probing import ProbeBuild
-from builders.paths.summary import summary
+from builders.paths.build import build, summary
+from builders.paths.sources import ProbeBuild
 from cards.datasets import path_probe as card
 from evaluators.derivations import read_derivations
 from safe_stepwise.store.names import PATH_PROBE, known_version

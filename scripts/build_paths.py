@@ -12,7 +12,7 @@ from builders.paths.kg_build import build
 from builders.paths.kg_collect import TEST_SHARE, PathsBuild
 from builders.paths.negatives import MOST
 from builders.paths.relation_readers import READERS
-from builders.paths.relation_summary import summary
+from builders.paths.relation_statistics import summary
 from builders.work.executors import Submitted
 from cards.datasets import paths as card
 from safe_stepwise.errors import one_of

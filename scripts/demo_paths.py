@@ -9,7 +9,7 @@ from pathlib import Path
 
 from builders.paths.kg_build import build
 from builders.paths.kg_collect import PathsBuild
-from builders.paths.relation_summary import summary
+from builders.paths.relation_statistics import summary
 from builders.synthetic.films import Films, write_films
 from cards.datasets import paths as card
 from evaluators.deliberation.options import BASELINES, Options

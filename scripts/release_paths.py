@@ -7,8 +7,7 @@ from typing import Any
 
 from builders.paths.kg_build import build
 from builders.paths.kg_collect import PathsBuild
-from builders.paths.relation_statistics import PathStatistics
-from builders.paths.relation_summary import summary
+from builders.paths.relation_statistics import PathStatistics, summary
 from cards.datasets import paths as card
 from cards.releases import read_paths_release
 from releases import parts

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from builders.paths.probing import ProbeBuild
+from builders.paths.build import summary
+from builders.paths.sources import ProbeBuild
 from builders.paths.statistics import ProbeStatistics
-from builders.paths.summary import summary
 from builders.work.publishing import publish_lines, recover, swap_in
 from cards.datasets import path_probe as card
 from evaluators.derivations import read_derivations

@@ -19,10 +19,9 @@ further columns are ignored)::
        {"idx": 1, "title": "Ana Brell", "paragraph_text": "Ana Brell was born in Oru.",
         "is_supporting": true}]}
 
-Quirks: no sentence annotation, so paragraphs are split here and ``supporting_facts`` is empty;
-paragraphs may share a title, so hops point by ``idx``; the id's prefix is the shape of the
-reasoning (2hop, 3hop1, 4hop3, ...). MuSiQue-Full's unanswerable rows are refused: their answer is
-not in the paragraphs by construction.
+Quirks: no sentence annotation, so paragraphs are split here and ``supporting_facts`` is empty; paragraphs may share a
+title, so hops point by ``idx``; the id's prefix is the shape of the reasoning (2hop, 3hop1, 4hop3, ...).
+MuSiQue-Full's unanswerable rows are refused: their answer is not in the paragraphs by construction.
 """
 
 import re

@@ -87,9 +87,8 @@ class CorpusStatistics:
 def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
     """Write the corpus, measure how well it can be searched, and write the record of both.
 
-    The index of the search is kept in the folder ``indices``, for who searches next. Raises
-    ``UserError`` for sources that can't be read, and for an output that can't be written, or that
-    is one of them.
+    The index of the search is kept in the folder ``indices``, for who searches next. Raises ``UserError`` for sources
+    that can't be read, and for an output that can't be written, or that is one of them.
     """
     record = plan.record
     if plan.output.resolve() in {Path(source.source).resolve() for source in plan.sources}:

@@ -1,32 +1,42 @@
 """From questions with gold paths to ``safe-path-probe``.
 
-Questions are split by a hash of their words, so that one that two rows ask is in one split;
-evaluation questions of the verified set are in test.
+Questions are split by a hash of their words, so that one that two rows ask is in one split; evaluation questions of
+the verified set are in test. The rows of a question stand together, and questions of all benchmarks among each other
+in the order of a draw, so that the first rows of a split are a draw, too.
 """
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from builders.paths import metaqa
-from builders.paths.asked import Asked, Refuse
-from builders.paths.features import config_features
 from builders.paths.graph_questions import derived, read_films, with_paths
-from builders.paths.origins import origins
-from builders.paths.probing import ProbeBuild
-from builders.paths.sources import Derivation, verified_questions
+from builders.paths.rows import CONFIGS, ProbeRow, columns_of, config_features, rows_of
+from builders.paths.sources import Derivation, ProbeBuild, origins, verified_questions
 from builders.paths.statistics import ProbeStatistics, Tally
-from builders.paths.writing import rank, reject, write
+from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
 from builders.work import publishing
+from builders.work.parquet import DatasetWriter, Files
 from builders.work.plans import libraries
 from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import prompt_of
-from safe_stepwise.records import Triple
+from safe_stepwise.records import Triple, canonical_json
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import PATH_PROBE, PROBE_RECORD
+from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, REJECTS, TEST, TRAIN, VALIDATION
 from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.tables import text_table
+
+DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
+SPLITS = (TRAIN, VALIDATION, TEST)
+COMPLETE = ("metaqa", "synthetic")
+"""Benchmarks whose graph is all there is."""
+_TENTHS = {8: VALIDATION, 9: TEST}
+_GROUP = 1_000
+"""Rows that are written at a time."""
 
 
 def build(
@@ -39,25 +49,11 @@ def build(
     if (plan.films is None) != (plan.questions is None):
         raise UserError("--kb and --questions go together: MetaQA's knowledge base and questions")
     opened = open_verified(plan.verified, plan.version)
-    sources = origins(opened.of(plan.benchmarks), plan)
-    tally, rejects = Tally(), list[str]()
-
-    def refuse(benchmark: str, id_: str, reason: str) -> None:
-        tally.left_out[benchmark, reason] += 1
-        rejects.append(reject(benchmark, id_, "", reason))
+    probe = _Probe(plan, derivations)
+    sources = origins(plan, opened.of(plan.benchmarks))
 
     def make(folder: Path) -> tuple[ProbeStatistics, bytes]:
-        with telling("questions", "question", None, lambda: tally.read, lambda: _read(tally)):
-            questions, known = _asked(plan, derivations, refuse, tally)
-        if not questions:
-            raise UserError(
-                f"{plan.verified}: not one question has a path; take other benchmarks, or give "
-                "--derivations for hotpotqa, --kb and --questions for metaqa"
-            )
-        total = sum(map(len, questions.values()))
-        standing = (lambda: tally.questions.total(), lambda: _told(tally, total))
-        with telling("paths", "question", total, *standing):
-            files = write(folder, questions, known, plan.seed, tally, rejects)
+        files, tally = probe.write(folder), probe.tally
         statistics = ProbeStatistics(
             version=plan.version,
             seed=plan.seed,
@@ -69,42 +65,130 @@ def build(
             code_sha256=code_digest(__name__),
             **tally.fields(),
         )
-        return statistics, "".join(f"{line}\n" for line in rejects).encode("utf-8", "backslashreplace")
+        return statistics, "".join(f"{line}\n" for line in probe.rejects).encode("utf-8", "backslashreplace")
 
-    dataset = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
-    return dataset.build(plan, card, lambda: f"{tally.questions.total()} questions done", make)
-
-
-def _read(tally: Tally) -> str:
-    return counts(tally.read, 0, "?", **{"left out": tally.left_out.total()})
+    return DATASET.build(plan, card, lambda: f"{probe.tally.questions.total()} questions done", make)
 
 
-def _told(tally: Tally, total: int) -> str:
-    made = tally.questions.total()
-    return counts(made, 0, total - made, rows=tally.rows.total())
+class _Probe:
+    """A probe in the making: what was made of the questions, and what was not."""
+
+    def __init__(self, plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]]) -> None:
+        self._plan, self._derivations = plan, derivations
+        self.tally, self.rejects = Tally(), list[str]()
+
+    def write(self, folder: Path) -> Files:
+        """Write the Parquet files of every config; ``UserError`` where no question has a path."""
+        plan, tally = self._plan, self.tally
+        reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": tally.left_out.total()}))
+        with telling("questions", "question", None, *reading):
+            questions, triples = self._questions()
+        if not questions:
+            raise UserError(
+                f"{plan.verified}: not one question has a path; take other benchmarks, or give "
+                "--derivations for hotpotqa, --kb and --questions for metaqa"
+            )
+        total = sum(map(len, questions.values()))
+
+        def standing() -> str:
+            made = tally.questions.total()
+            return counts(made, 0, total - made, rows=tally.rows.total())
+
+        worlds = {
+            b: World(these, triples if b == metaqa.NAME else (), b in COMPLETE) for b, these in questions.items()
+        }
+        writer = DatasetWriter(folder, [(config, split) for config in CONFIGS for split in SPLITS], config_features)
+        with telling("paths", "question", total, lambda: tally.questions.total(), standing):
+            for split in SPLITS:
+                own = [question for these in questions.values() for question in these if split_of(question) == split]
+                rows = self._rows(sorted(own, key=lambda question: rank(plan.seed, question)), worlds)
+                while group := list(islice(rows, _GROUP)):
+                    for row in group:
+                        tally.add(split, row)
+                    for config in CONFIGS:
+                        writer.add(config, split, [columns_of(config, row) for row in group])
+            return writer.close()
+
+    def _questions(self) -> tuple[dict[str, list[PathQuestion]], Iterable[Triple]]:
+        """The questions by benchmark, in the order of a draw, and MetaQA's whole knowledge base."""
+        plan, triples = self._plan, tuple[Triple, ...]()
+        drawn: dict[str, dict[str, PathQuestion]] = defaultdict(dict)
+        sources: list[Iterable[PathQuestion]] = [
+            verified_questions(plan.verified, self._derivations, self._leave_out, plan.benchmarks)
+        ]
+        if plan.films is not None and plan.questions is not None:
+            triples, graph, questions = read_films(plan.films, plan.questions)
+            sources.append(with_paths(graph, questions, derived(graph, questions), self._leave_out))
+        for source in sources:
+            for question in source:
+                self.tally.read += 1
+                if question.key in drawn[question.benchmark]:
+                    self._leave_out(question.benchmark, question.id, "another row asks the same")
+                else:
+                    drawn[question.benchmark][question.key] = question
+        return {
+            name: sorted(these.values(), key=lambda question: rank(plan.seed, question))[: plan.limit]
+            for name, these in sorted(drawn.items())
+            if these
+        }, triples
+
+    def _leave_out(self, benchmark: str, id_: str, reason: str) -> None:
+        self.tally.left_out[benchmark, reason] += 1
+        self._reject(benchmark, id_, "", reason)
+
+    def _reject(self, benchmark: str, id_: str, corruption: str, reason: str) -> None:
+        """Note what is not in the probe; ``corruption`` is empty for a whole question."""
+        line = {"benchmark": benchmark, "question_id": id_, "corruption": corruption, "reason": reason}
+        self.rejects.append(canonical_json(line))
+
+    def _rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
+        """The rows of questions of one split; what was refused is counted and noted.
+
+        The path of another question is one of its split and benchmark, as long if there are such.
+        """
+        alike: dict[object, list[PathQuestion]] = defaultdict(list)
+        for question in questions:
+            alike[question.benchmark, len(question.path)].append(question)
+            alike[question.benchmark].append(question)
+        for question in questions:
+            name, donors = question.benchmark, alike[question.benchmark, len(question.path)]
+            donors = donors if len(donors) > 1 else alike[name]
+            for row in rows_of(question, worlds[name], donors, self._plan.seed, self.tally.drawn):
+                if isinstance(row, ProbeRow):
+                    yield row
+                else:
+                    self.tally.refused[row.corruption, row.reason] += 1
+                    self._reject(name, question.id, row.corruption, row.reason)
 
 
-def _asked(
-    plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]], refuse: Refuse, tally: Tally
-) -> tuple[dict[str, list[Asked]], dict[str, Iterable[Triple]]]:
-    """The questions by benchmark, in the order of a draw, and whole knowledge bases."""
-    found: dict[str, dict[str, Asked]] = defaultdict(dict)
-    known: dict[str, Iterable[Triple]] = {}
-    sources: list[Iterable[Asked]] = [verified_questions(plan.verified, derivations, refuse, plan.benchmarks)]
-    if plan.films is not None and plan.questions is not None:
-        triples, graph, questions = read_films(plan.films, plan.questions)
-        known[metaqa.NAME] = triples
-        sources.append(with_paths(graph, questions, derived(graph, questions), refuse))
-    for source in sources:
-        for one in source:
-            tally.read += 1
-            if one.key in found[one.benchmark]:
-                refuse(one.benchmark, one.id, "another row asks the same")
-            else:
-                found[one.benchmark][one.key] = one
-    drawn = {
-        name: sorted(of.values(), key=lambda one: rank(plan.seed, one))[: plan.limit]
-        for name, of in sorted(found.items())
-        if of
-    }
-    return drawn, known
+def split_of(question: PathQuestion) -> str:
+    """The split of a question: by its words alone, but that evaluation questions are in test."""
+    if question.is_held_out:
+        return TEST
+    digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()
+    return _TENTHS.get(int.from_bytes(digest[:8], "big") % 10, TRAIN)
+
+
+def rank(seed: int, question: PathQuestion) -> bytes:
+    """A sort key that depends on nothing but the seed and the question's words."""
+    return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
+
+
+def summary(output: Path, statistics: ProbeStatistics) -> str:
+    """What the command says: rows by benchmark and kind, what was refused, and where it all is."""
+    rows = [
+        (name, numbers["questions"], *(numbers.get(kind, 0) for kind in CORRUPTIONS))
+        for name, numbers in statistics.benchmarks.items()
+    ]
+    left, refused = (
+        sum(sum(numbers.values()) for numbers in groups.values())
+        for groups in (statistics.left_out, statistics.refused)
+    )
+    return "\n".join(
+        [
+            text_table([("benchmark", "questions", *CORRUPTIONS), *rows]),
+            "",
+            f"{left:,} questions without a path and {refused:,} corruptions refused: {output / REJECTS}",
+            f"{statistics.rows:,} rows of {statistics.questions:,} questions: {output / PATH_PROBE}",
+        ]
+    )

@@ -1,94 +1,199 @@
-"""Corrupted paths, each shown to be wrong before it is kept.
+"""Corrupted paths, drawn a kind each, and each shown to be wrong before it is kept.
 
-Refused is what may be right: a shuffle that follows all the same, a false triple that the graph has
-or the question's passages may state, another question's path that leads to this one's answer. Where
-the graph is not complete (benchmarks over text), a triple that it lacks may be true; so a swapped
-relation is kept only if it excludes the true one, and relations in free words are neither swapped
-nor reversed.
+A draft is a path and the place (from 1) of what is wrong in it: the false triple, the first that does not follow, the
+first of another path that is not the question's, the hop that is gone.
+
+Refused is what may be right: a shuffle that follows all the same, a false triple that the graph has or the question's
+passages may state, another question's path that leads to this one's answer. Where the graph is not complete
+(benchmarks over text), a triple that it lacks may be true; so a swapped relation is kept only if it excludes the true
+one, and relations in free words are neither swapped nor reversed.
 """
 
 from collections import Counter
-from collections.abc import MutableMapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
 
-from builders.paths.asked import Path
-from builders.paths.drafts import DRAFTS, Scope
-from builders.paths.meanings import SYMMETRIC, excludes
-from builders.paths.world import sort_of
+from builders.paths.world import SYMMETRIC, Path, PathQuestion, Side, World, sort_of
 from safe_stepwise.graphs.told import end_key, first_lost
 from safe_stepwise.language.relations import same_nation
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Triple
 from safe_stepwise.store.names import Corruption
 
-NO_DRAFT: dict[Corruption, str] = {
-    "factual_head": "no other entity stands in its relations",
-    "factual_tail": "no other entity stands in its relations",
-    "incoherent": "one triple has no order",
-    "misguided_question": "no other question",
-    "misguided_walk": "no other walk from its entity",
-    "relation_swapped": "no relation of a known meaning",
-    "reversed": "no triple",
-    "hop_dropped": "no hop that every gold path needs, beside another",
-}
+Draft = tuple[Path, int]
+TRIES = 20
+"""Drafts of a kind that are looked at for one question."""
 
 
-class Corrupted(NamedTuple):
-    """A path that is shown to be wrong, and the place (from 1) where."""
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What drafts are made from: the question, its benchmark's world, the paths of others."""
 
-    path: Path
-    position: int
+    question: PathQuestion
+    world: World
+    donors: Sequence[PathQuestion]
+    """Questions of its benchmark and split, itself among them."""
+    chance: Random
 
 
-Drawn = MutableMapping[tuple[str, str], int]
-
-
-def corrupted(kind: Corruption, scope: Scope, drawn: Drawn | None = None) -> Corrupted | str:
+def corrupted(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
     """A corruption of a question's path, or why there is none.
 
-    ``drawn`` counts the drafts that were refused, by kind and reason.
+    ``refused`` counts the drafts that may be right, by kind and reason.
     """
-    reason = NO_DRAFT[kind]
-    counts: Drawn = Counter[tuple[str, str]]() if drawn is None else drawn
-    for path, position in DRAFTS[kind](scope):
-        found = doubt(kind, scope, path, position)
-        if found is None:
-            return Corrupted(path, position)
-        reason = found
-        counts[kind, reason] = counts.get((kind, reason), 0) + 1
+    drafts, reason = KINDS[kind]
+    for path, position in drafts(scope):
+        doubted = doubt(kind, scope, path, position)
+        if doubted is None:
+            return path, position
+        reason = doubted
+        refused[kind, reason] += 1
     return reason
+
+
+def _factual_head(scope: Scope) -> Iterator[Draft]:
+    """Another head in one triple: what went before leads elsewhere."""
+    path = scope.question.path
+    for place, name in _exchanges(scope, "head"):
+        yield _with(path, place, replace(path[place], head=name)), place + 1
+
+
+def _factual_tail(scope: Scope) -> Iterator[Draft]:
+    """Another tail, wherever the path names it, so that all still joins: only knowledge tells.
+
+    What the question names and the answer are exchanged only where there is nothing else.
+    """
+    path = scope.question.path
+    for place, name in _exchanges(scope, "tail"):
+        new = {path[place].tail: name}
+        renamed = tuple(Triple(new.get(t.head, t.head), t.relation, new.get(t.tail, t.tail)) for t in path)
+        yield renamed, _differs(path, renamed)
+
+
+def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
+    """Places (from 0), each with names that may stand on a side of its triple."""
+    question, chance = scope.question, scope.chance
+    pools = {n: scope.world.others(side, t, t.relation in question.free) for n, t in enumerate(question.path)}
+    places = [place for place, names in pools.items() if len(names) > 1]
+    if side == "tail":
+        shown = set(map(end_key, question.accepted)) | question.starts
+        places = [n for n in places if end_key(question.path[n].tail) not in shown] or places
+    for _ in range(TRIES if places else 0):
+        place = chance.choice(places)
+        yield place, chance.choice(pools[place])
+
+
+def _incoherent(scope: Scope) -> Iterator[Draft]:
+    path = scope.question.path
+    for _ in range(TRIES if len(path) > 1 else 0):
+        shuffled = tuple(scope.chance.sample(path, len(path)))
+        yield shuffled, first_lost(shuffled, scope.question.starts) or 0
+
+
+def _misguided_question(scope: Scope) -> Iterator[Draft]:
+    """The gold path of another question."""
+    for _ in range(TRIES):
+        path = scope.chance.choice(scope.donors).path
+        yield path, _differs(scope.question.path, path)
+
+
+def _misguided_walk(scope: Scope) -> Iterator[Draft]:
+    """A walk of true triples from where the gold path starts, of as many."""
+    path = scope.question.path
+    for _ in range(TRIES):
+        walked = _walk(scope, len(path))
+        if walked:
+            yield walked, _differs(path, walked)
+
+
+def _walk(scope: Scope, length: int) -> Path:
+    """Triples from an end to an end, none twice; nothing where the walk comes to no further one."""
+    at, walked = scope.question.start, list[Triple]()
+    while len(walked) < length:
+        ways = [triple for triple in scope.world.joined.get(at, ()) if triple not in walked]
+        if not ways:
+            return ()
+        step = scope.chance.choice(ways)
+        walked.append(replace(step, passage=None, sentence=None))
+        at = step.tail if step.head == at else step.head
+    return tuple(walked)
+
+
+def _relation_swapped(scope: Scope) -> Iterator[Draft]:
+    """Another relation in one triple, of those most like the true one first."""
+    path, world, chance = scope.question.path, scope.world, scope.chance
+    places = [n for n, triple in enumerate(path) if triple.relation not in scope.question.free]
+    for place in chance.sample(places, len(places)):
+        triple, drawn = path[place], chance.sample(world.relations, len(world.relations))
+        for relation in sorted(drawn, key=partial(world.strangeness, triple)):
+            if relation != triple.relation:
+                yield _with(path, place, replace(triple, relation=relation)), place + 1
+
+
+def _reversed(scope: Scope) -> Iterator[Draft]:
+    path = scope.question.path
+    for place in scope.chance.sample(range(len(path)), len(path)):
+        triple = path[place]
+        yield _with(path, place, Triple(triple.tail, triple.relation, triple.head)), place + 1
+
+
+def _hop_dropped(scope: Scope) -> Iterator[Draft]:
+    path, needed = scope.question.path, scope.question.needed
+    for place in scope.chance.sample(needed, len(needed)) if len(path) > 1 else ():
+        yield (*path[: place - 1], *path[place:]), place
+
+
+KINDS: Mapping[Corruption, tuple[Callable[[Scope], Iterator[Draft]], str]] = {
+    "factual_head": (_factual_head, "no other entity stands in its relations"),
+    "factual_tail": (_factual_tail, "no other entity stands in its relations"),
+    "incoherent": (_incoherent, "one triple has no order"),
+    "misguided_question": (_misguided_question, "no other question"),
+    "misguided_walk": (_misguided_walk, "no other walk from its entity"),
+    "relation_swapped": (_relation_swapped, "no relation of a known meaning"),
+    "reversed": (_reversed, "no triple"),
+    "hop_dropped": (_hop_dropped, "no hop that every gold path needs, beside another"),
+}
+"""Each kind with its drafts, in the order of a draw, and why there is none where there is no draft."""
+
+
+def _with(path: Path, place: int, triple: Triple) -> Path:
+    return (*path[:place], triple, *path[place + 1 :])
+
+
+def _differs(path: Path, other: Path) -> int:
+    """The first place (from 1) at which a path has another triple."""
+    alike = zip(path, other, strict=False)
+    return next((n for n, (a, b) in enumerate(alike, 1) if a != b), min(len(path), len(other)) + 1)
 
 
 def doubt(kind: Corruption, scope: Scope, path: Path, position: int) -> str | None:
     """Why a draft may be right after all; None if it is wrong."""
-    asked = scope.asked
-    if path == asked.path:
+    question = scope.question
+    if path == question.path:
         return "it is the original"
-    if asked.is_right(path):
+    if question.is_right(path):
         return "it is another right order" if kind == "incoherent" else "it is a right path"
-    if kind == "incoherent":
+    if kind in ("incoherent", "hop_dropped"):
         return None
     if kind.startswith("misguided"):
-        return _doubt_misguided(kind, scope, path)
-    if kind == "hop_dropped":
-        return None
-    triple, old = path[position - 1], asked.path[position - 1]
+        return _doubt_misguided(kind, question, path)
+    triple, old = path[position - 1], question.path[position - 1]
     if scope.world.knows(triple):
         return "the graph has its false triple"
     if kind == "relation_swapped":
-        return None if excludes(scope.world, old, triple) else "both relations may hold"
+        return None if scope.world.excludes(old, triple) else "both relations may hold"
     if kind == "reversed":
-        return _doubt_reversed(scope, old)
+        return _doubt_reversed(question, old)
     return _doubt_exchanged(scope, old, triple, position)
 
 
-def _doubt_misguided(kind: Corruption, scope: Scope, path: Path) -> str | None:
+def _doubt_misguided(kind: Corruption, question: PathQuestion, path: Path) -> str | None:
     """Another path of true triples is wrong only if it does not lead from here to the answer."""
-    asked = scope.asked
     ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
-    answers = {end_key(answer) for answer in asked.accepted}
-    is_from_here = kind == "misguided_walk" or bool(ends & asked.starts)
-    if is_from_here and ends & answers:
+    is_from_here = kind == "misguided_walk" or bool(ends & question.starts)
+    if is_from_here and not ends.isdisjoint(map(end_key, question.accepted)):
         return "it leads to the answer"
     if first_lost(path, frozenset((end_key(path[0].head), end_key(path[0].tail)))) is not None:
         # Branches of a comparison: true of their own question, no walk.
@@ -96,8 +201,8 @@ def _doubt_misguided(kind: Corruption, scope: Scope, path: Path) -> str | None:
     return None
 
 
-def _doubt_reversed(scope: Scope, old: Triple) -> str | None:
-    if old.relation in scope.asked.free:
+def _doubt_reversed(question: PathQuestion, old: Triple) -> str | None:
+    if old.relation in question.free:
         return "a relation in free words may hold either way"
     if old.relation in SYMMETRIC:
         return "its relation holds either way"
@@ -106,18 +211,16 @@ def _doubt_reversed(scope: Scope, old: Triple) -> str | None:
 
 def _doubt_exchanged(scope: Scope, old: Triple, new: Triple, position: int) -> str | None:
     """Whether an exchanged end may be the old one by another name, or as true."""
-    asked = scope.asked
+    question = scope.question
     is_head = old.head != new.head
-    if is_head and old.relation in asked.free and sort_of(old.tail) == "words":
+    if is_head and old.relation in question.free and sort_of(old.tail) == "words":
         return "what its tail describes may be many"
     ends = (old.head, new.head) if is_head else (old.tail, new.tail)
     before, after = map(end_key, ends)
-    if before == after or has_words(before, after) or has_words(after, before):
+    if before == after or has_words(before, after) or has_words(after, before) or same_nation(before, after):
         return "its new name is like the old one"
-    if same_nation(before, after):
-        return "its new name is like the old one"
-    if position == len(asked.path) and after in map(end_key, asked.accepted):
+    if position == len(question.path) and after in map(end_key, question.accepted):
         return "it leads to the answer"
-    if not scope.world.is_complete and f" {words_of(ends[1])} " in f" {asked.text} ":
+    if not scope.world.is_complete and f" {words_of(ends[1])} " in f" {question.text} ":
         return "the passages name it, and may say so"
     return None

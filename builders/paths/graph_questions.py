@@ -11,9 +11,9 @@ from pathlib import Path as File
 from typing import NamedTuple
 
 from builders.paths import metaqa
-from builders.paths.asked import Asked, Path, Refuse
 from builders.paths.relation_readers import questions
 from builders.paths.weak import Templates, explore
+from builders.paths.world import Path, PathQuestion, Refuse
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS, execute, instances
 from safe_stepwise.graphs.store import BACKWARDS, GraphStore, MemoryGraph, inverse
@@ -60,11 +60,11 @@ def derived(graph: GraphStore, asked: Sequence[KGQuestion]) -> dict[str, Relatio
 
 def with_paths(
     graph: GraphStore, asked: Iterable[KGQuestion], gold: dict[str, RelationPath], refuse: Refuse
-) -> Iterable[Asked]:
+) -> Iterable[PathQuestion]:
     """The questions that their template's path answers, with its instances as gold paths."""
     for one in asked:
         found = _refused(graph, one) or _asked(graph, one, gold.get(_template(one)))
-        if isinstance(found, Asked):
+        if isinstance(found, PathQuestion):
             yield found
         else:
             refuse(one.benchmark, one.id, found)
@@ -80,7 +80,7 @@ def _refused(graph: GraphStore, one: KGQuestion) -> str | None:
     return None if 1 <= one.hops <= HOPS else f"no number of hops from 1 to {HOPS}"
 
 
-def _asked(graph: GraphStore, one: KGQuestion, gold: RelationPath | None) -> Asked | str:
+def _asked(graph: GraphStore, one: KGQuestion, gold: RelationPath | None) -> PathQuestion | str:
     if gold is None:
         return "no relation path, or several, give the answers of its template"
     topic = one.topics[0]
@@ -91,7 +91,7 @@ def _asked(graph: GraphStore, one: KGQuestion, gold: RelationPath | None) -> Ask
     if not paths:
         return "its paths go by one fact twice"
     last = paths[0][-1]
-    return Asked(
+    return PathQuestion(
         benchmark=one.benchmark,
         id=one.id,
         question=one.question.replace(f"[{topic}]", topic),

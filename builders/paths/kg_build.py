@@ -1,13 +1,13 @@
 """From questions over a knowledge graph to a set of relation paths, ``dp-BENCHMARK-paths``.
 
-Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are
-gone through twice: for what only the whole corpus tells (how often a path is best, gold paths by
-template), and to write the rows, beside the work; all is swapped in whole.
+Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are gone through twice:
+for what only the whole corpus tells (how often a path is best, gold paths by template), and to write the rows, beside
+the work; all is swapped in whole.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any
 
 from builders.benchmarks.sources import InputSource
 from builders.paths.kg_collect import PathsBuild, collect
-from builders.paths.relation_inputs import Graph, graph_of
+from builders.paths.relation_inputs import graph_of
 from builders.paths.relation_readers import reader_of
-from builders.paths.relation_rows import CONFIGS, Labelled, candidates_of, config_features, judged, labelled, rows_of
+from builders.paths.relation_rows import CONFIGS, Labelled, Row, candidates_of, config_features
 from builders.paths.relation_splits import SPLITS, WAYS, Splits, held_out
 from builders.paths.relation_statistics import Audit, PathStatistics
 from builders.paths.weak import Templates, popularity
@@ -36,22 +36,46 @@ from safe_stepwise.store.progress import counts, telling
 def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
     """Build ``OUTPUT/dp-BENCHMARK-paths`` (again, if it is there).
 
-    Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
-    workers and any engine.
+    Killed at any instant, the same call resumes, and ends in the same bytes, for any number of workers and any engine.
 
-    Raises ``UserError`` for what the user can mend: folders, sources, rows (unless
-    ``keep_rejects``), a full disk.
+    Raises ``UserError`` for what the user can mend: folders, sources, rows (unless ``keep_rejects``), a full disk.
     """
-    collected = Collected()
+    collected, reader = Collected(), reader_of(plan.benchmark)
 
     def make(folder: Path) -> tuple[PathStatistics, bytes]:
         inputs = [InputSource.of(source) for source in plan.sources]
         graph, about = (None, None) if plan.kb is None else graph_of(plan.kb, plan.work)
         collect(plan, graph, collected)
-        corpus = _survey(plan, collected)
-        written = _Written(plan, corpus)
-        files = written.write(collected, folder)
-        statistics = _statistics(plan, inputs, about, collected, corpus, written, files)
+        corpus, audit = _survey(plan, collected), Audit()
+        files = _write(plan, collected, corpus, audit, folder)
+        held = len(corpus.splits.templates)
+        statistics = PathStatistics(
+            version=plan.version,
+            benchmark=plan.benchmark,
+            split=plan.split,
+            sources=inputs,
+            graph=about,
+            limit=plan.limit,
+            seed=plan.seed,
+            test_share=plan.test_share,
+            max_hops=plan.max_hops,
+            negatives=plan.negatives,
+            rows=collected.standing.done,
+            rejected=collected.standing.failed,
+            templates={"train": corpus.templates - held, "test": held},
+            gold_paths=len(set(corpus.gold.values())),
+            hops=audit.by_hop(),
+            positive_share=audit.positive_share(),
+            neighbours=audit.neighbours,
+            files=files,
+            license=reader.LICENSE,
+            homepage=reader.HOMEPAGE,
+            citation=reader.CITATION,
+            caveat=reader.CAVEAT,
+            prompt_sha256=prompt_digest(),
+            libraries=libraries(),
+            code_sha256=code_digest(__name__, reader.parse.__module__),
+        )
         return statistics, (plan.work / REJECTS).read_bytes()
 
     dataset = publishing.Dataset(paths_set(plan.benchmark), PATHS_RECORD, config_features, kind=PathStatistics)
@@ -62,18 +86,18 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
 class Corpus:
     """What only all questions together tell.
 
-    ``popular`` is how often a path is best, by way of splitting: of its questions of train alone,
-    so that no label there knows of a question of test.
+    ``popular`` is how often a path is best, by way of splitting: of its questions of train alone, so that no label
+    there knows of a question of test.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
     gold: Mapping[str, RelationPath]
+    """By template."""
     splits: Splits
-    templates: Mapping[str, int]
-    """Topic entities by template."""
+    templates: int
 
 
-def _searched(collected: Collected, title: str) -> Iterator[list[dict[str, Any]]]:
+def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
     """The topic entities of each shard, without those of questions whose id was there before."""
     gone, total = 0, len(collected.shards)
     with telling(title, "chunk", total, lambda: gone, lambda: counts(gone, 0, total - gone)):
@@ -85,105 +109,45 @@ def _searched(collected: Collected, title: str) -> Iterator[list[dict[str, Any]]
 def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
     templates, hops = Templates(), dict[str, int]()
     ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
-    drawn = Splits(plan.seed, plan.test_share, frozenset())
+    by_question = Splits(plan.seed, plan.test_share, frozenset())
     for rows in _searched(collected, "survey"):
         for row in rows:
             name, candidates = row["template"], candidates_of(row)
             hops.setdefault(name, row["hops"])
             templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
-            learnt = drawn.of("", row["question"], name) == TRAIN
-            ties[name, learnt, tuple(c.path for c in candidates if c.tied)] += 1
+            is_learnt = by_question.of("", row["question"], name) == TRAIN
+            ties[name, is_learnt, tuple(c.path for c in candidates if c.tied)] += 1
     out = held_out(templates.sizes, hops, plan.test_share, plan.seed)
-    splits = Splits(plan.seed, plan.test_share, out)
     popular = {
-        "": popularity((tied, n) for (_, learnt, tied), n in ties.items() if learnt),
+        "": popularity((tied, n) for (_, is_learnt, tied), n in ties.items() if is_learnt),
         BY_TEMPLATE: popularity((tied, n) for (name, _, tied), n in ties.items() if name not in out),
     }
-    return Corpus(popular, templates.gold(), splits, templates.sizes)
+    return Corpus(popular, templates.gold(), Splits(plan.seed, plan.test_share, out), len(templates.sizes))
 
 
-@dataclass(slots=True)
-class _Written:
-    """The rows of all configs as they are written, and what is counted on the way."""
-
-    plan: PathsBuild
-    corpus: Corpus
-    audit: Audit = field(default_factory=Audit)
-    neighbours: int = 0
-
-    def write(self, collected: Collected, folder: Path) -> Files:
-        """Write the Parquet files; returns them by config and split."""
-        places = [(config + way, split) for config in CONFIGS for way in WAYS for split in SPLITS]
-        writer = DatasetWriter(folder, places, config_features)
-        for rows in _searched(collected, "rows"):
-            for way in WAYS:
-                popular = self.corpus.popular[way]
-                questions = [labelled(row, popular, self.corpus.gold) for row in rows]
-                for (config, split), made in self._made(questions, way).items():
-                    writer.add(config + way, split, made)
-        return writer.close()
-
-    def _key(self, one: Labelled) -> str:
-        return f"{self.plan.seed}\0{one.searched['question_id']}\0{one.searched['topic']}"
-
-    def _made(self, asked: Sequence[Labelled], way: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        """The rows of a chunk by config and split, one way; those split by question are counted."""
-        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for one in asked:
-            told = judged(one, self.plan.negatives, self._key(one))
-            if way == "":
-                self.audit.add(one, told)
-            split = self.corpus.splits.of(way, one.searched["question"], one.searched["template"])
-            for config, rows in rows_of(self.plan.benchmark, one, told).items():
-                found.setdefault((config, split), []).extend(rows)
-        for place, rows in found.items():
-            if place[0] == KTO:
-                found[place] = dealt(rows, self.plan.seed, itemgetter("question_id"))
-                self.neighbours += _neighbours(found[place])
-        return found
+def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path) -> Files:
+    """Write the Parquet files of all configs; ``audit`` counts the topic entities split by question."""
+    places = [(config + way, split) for config in CONFIGS for way in WAYS for split in SPLITS]
+    writer = DatasetWriter(folder, places, config_features)
+    for searched in _searched(collected, "rows"):
+        for way in WAYS:
+            made: dict[tuple[str, str], list[Row]] = {}
+            for row in searched:
+                topic = Labelled.of(row, corpus.popular[way], corpus.gold)
+                judged = topic.judged(plan.negatives, f"{plan.seed}\0{row['question_id']}\0{row['topic']}")
+                if way == "":
+                    audit.add(topic, judged)
+                split = corpus.splits.of(way, row["question"], row["template"])
+                for config, rows in topic.rows(plan.benchmark, judged).items():
+                    made.setdefault((config, split), []).extend(rows)
+            for (config, split), rows in made.items():
+                if config == KTO:
+                    rows = dealt(rows, plan.seed, itemgetter("question_id"))
+                    audit.neighbours += _neighbours(rows)
+                writer.add(config + way, split, rows)
+    return writer.close()
 
 
 def _neighbours(rows: Sequence[Mapping[str, Any]]) -> int:
     """Rows that follow one of the same question."""
-    asked = [row["question_id"] for row in rows]
-    return sum(one == other for one, other in pairwise(asked))
-
-
-def _statistics(
-    plan: PathsBuild,
-    inputs: Sequence[InputSource],
-    graph: Graph | None,
-    collected: Collected,
-    corpus: Corpus,
-    written: _Written,
-    files: Files,
-) -> PathStatistics:
-    reader = reader_of(plan.benchmark)
-    held = len(corpus.splits.templates)
-    return PathStatistics(
-        version=plan.version,
-        benchmark=plan.benchmark,
-        split=plan.split,
-        sources=inputs,
-        graph=graph,
-        limit=plan.limit,
-        seed=plan.seed,
-        test_share=plan.test_share,
-        max_hops=plan.max_hops,
-        negatives=plan.negatives,
-        rows=collected.standing.done,
-        rejected=collected.standing.failed,
-        templates={"train": len(corpus.templates) - held, "test": held},
-        gold_paths=len(set(corpus.gold.values())),
-        hops=written.audit.by_hop(),
-        positive_share=written.audit.positive_share(),
-        neighbours=written.neighbours,
-        files=files,
-        license=reader.LICENSE,
-        homepage=reader.HOMEPAGE,
-        citation=reader.CITATION,
-        caveat=reader.CAVEAT,
-        prompt_sha256=prompt_digest(),
-        libraries=libraries(),
-        code_sha256=code_digest(__name__, reader.parse.__module__),
-    )
+    return sum(row["question_id"] == previous["question_id"] for previous, row in pairwise(rows))

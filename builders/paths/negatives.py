@@ -1,10 +1,9 @@
 """Paths that a proposer should not name: the paper's perturbations, and harder ones.
 
-Deliberation on Priors, section 3.1: *truncation* takes the last hop away, *swap* gives a topic
-entity the path of another, *deletion* takes its path away altogether. The last two need a question
-of several topic entities; MetaQA has none. Hence, for any graph: *spurious*, a path of equation 1
-with a lower F1 than the best; *flipped*, one direction turned; *wrong_relation*, one relation
-replaced by another that the graph has there. None has the F1 of the best paths.
+Deliberation on Priors, section 3.1: *truncation* takes the last hop away, *swap* gives a topic entity the path of
+another, *deletion* takes its path away altogether. The last two need a question of several topic entities; MetaQA has
+none. Hence, for any graph: *spurious*, a path of equation 1 with a lower F1 than the best; *flipped*, one direction
+turned; *wrong_relation*, one relation replaced by another that the graph has there. None has the F1 of the best paths.
 """
 
 import hashlib

@@ -8,12 +8,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from builders.benchmarks.sources import InputSource, RawRow, canonical_split, decode
+from builders.benchmarks.sources import InputSource, RawRow, canonical_split
 from builders.paths.relation_inputs import Graph, GraphFile, graph_of
-from builders.paths.relation_readers import Reader, check_graph, reader_of
-from builders.paths.weak import Explored, Templates, explore
-from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph
+from builders.paths.relation_readers import check_graph, own_graph, placed, raw_rows, reader_of
+from builders.paths.weak import Explored, Templates, explore_all
+from safe_stepwise.errors import RowError
+from safe_stepwise.graphs.store import GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath
 from safe_stepwise.store.progress import counts, telling
@@ -22,7 +22,6 @@ ANNOTATED, OF_SET = "annotated by the benchmark", "those of their templates in t
 DERIVED = "derived: of all questions of a template, the path that yields their answers best"
 BEST = "none is known: those of the best execution F1 stand for them"
 """Where gold paths come from."""
-_SIZE = 100
 
 Gold = dict[str, tuple[RelationPath, ...]]
 """By topic entity."""
@@ -47,15 +46,9 @@ class Questions:
     def __post_init__(self) -> None:
         check_graph(self.benchmark, self.kb)
 
-    @property
-    def reader(self) -> Reader:
-        """Who reads the rows."""
-        return reader_of(self.benchmark)
-
     @cached_property
     def about(self) -> dict[str, Any]:
-        """What they are, for a record; raises ``UserError`` for a source that can't be read, and
-        for a ``kb`` that is no graph."""
+        """What they are, for a record; ``UserError`` for a source that can't be read, or a ``kb`` that is no graph."""
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
@@ -66,30 +59,25 @@ class Questions:
         }
 
     def read(self) -> list[KGQuestion]:
-        """All questions; ``UserError`` with the place of a row that can't be read, or repeats an
-        id."""
-        found: dict[str, KGQuestion] = {}
+        """All questions; ``UserError`` with the place of a row that can't be read, or repeats an id."""
+        questions: dict[str, KGQuestion] = {}
         for raw, content in self._rows():
-            try:
-                one = self.reader.parse(content, canonical_split(self.split))
-                self._graph(content)
-            except RowError as error:
-                raise _bad(raw, str(error)) from None
-            if one.id in found:
-                raise _bad(raw, f"the id {one.id!r} was there before")
-            found[one.id] = one
-        return [*found.values()]
+            with placed(raw):
+                question = reader_of(self.benchmark).parse(content, canonical_split(self.split))
+                own_graph(self.benchmark, content)
+                if question.id in questions:
+                    raise RowError(f"the id {question.id!r} was there before")
+            questions[question.id] = question
+        return [*questions.values()]
 
     def graphs(self) -> Iterator[GraphStore]:
         """The graph of each question, in their order; raises as `read`, and for a bad file."""
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
         for raw, content in self._rows():
-            try:
-                found = self._graph(content)
-            except RowError as error:
-                raise _bad(raw, str(error)) from None
-            yield found
+            with placed(raw):
+                graph = own_graph(self.benchmark, content)
+            yield graph
 
     def gold(
         self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
@@ -101,28 +89,9 @@ class Questions:
     def _shared(self) -> tuple[GraphFile, Graph] | None:
         return None if self.kb is None else graph_of(self.kb, self.work)
 
-    def _graph(self, content: Mapping[str, Any]) -> MemoryGraph:
-        try:
-            return MemoryGraph(self.reader.triples(content))
-        except RowError:
-            raise
-        except ValueError as error:
-            raise RowError(str(error)) from None
-
     def _rows(self) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
-        split = canonical_split(self.split)
         for source in self.sources:
-            for chunk in self.reader.chunks(source, split, size=_SIZE, limit=None):
-                for raw in chunk.rows:
-                    try:
-                        content = decode(raw)
-                    except RowError as error:
-                        raise _bad(raw, str(error)) from None
-                    yield raw, content
-
-
-def _bad(raw: RawRow, reason: str) -> UserError:
-    return UserError(f"{raw.location}: {reason}; mend the row")
+            yield from raw_rows(self.benchmark, source, self.split)
 
 
 def gold_paths(
@@ -134,35 +103,33 @@ def gold_paths(
 ) -> tuple[list[Gold], str]:
     """The gold paths of each question by topic, and where they come from, in words.
 
-    What the benchmark annotates goes first, then what is ``known`` of a template. Of the others
-    they are derived (`weak.Templates`), from all questions however few are ``put`` (places; all, if
-    not said): what tells paths of one template apart is how many questions of others have them.
-    Where the number of hops isn't known either, the paths of the best execution F1 stand for them,
-    searched for what is put alone.
+    What the benchmark annotates goes first, then what is ``known`` of a template. Of the others they are derived
+    (`weak.Templates`), from all questions however few are ``put`` (places; all, if not said): what tells paths of one
+    template apart is how many questions of others have them. Where the number of hops isn't known either, the paths of
+    the best execution F1 stand for them, searched for what is put alone.
     """
     wanted = frozenset(range(len(asked)) if put is None else put)
-    templates = [masked(one.question, one.topics) for one in asked]
-    found: dict[int, Gold] = {}
+    templates = [masked(question.question, question.topics) for question in asked]
+    gold: dict[int, Gold] = {}
     origins: dict[int, str] = {}
-    for place, one in enumerate(asked):
+    for place, question in enumerate(asked):
         of_set = known.get(templates[place], ())
-        if gold := _annotated(one) or (dict.fromkeys(one.topics, of_set) if of_set else {}):
-            found[place] = gold
-            origins[place] = ANNOTATED if one.gold_paths else OF_SET
-    left = [place for place in range(len(asked)) if place not in found]
-    owed = [place for place in left if asked[place].hops or place in wanted]
+        if paths := _annotated(question) or (dict.fromkeys(question.topics, of_set) if of_set else {}):
+            gold[place] = paths
+            origins[place] = ANNOTATED if question.gold_paths else OF_SET
+    owed = [n for n, question in enumerate(asked) if n not in gold and (question.hops or n in wanted)]
     if wanted.intersection(owed):
-        found |= _derived(asked, templates, owed, graphs, hops)
+        gold |= _derived(asked, templates, owed, graphs, hops)
         origins |= {place: DERIVED if asked[place].hops else BEST for place in owed}
-    told = Counter(origins[place] for place in sorted(wanted & origins.keys()))
-    return [found.get(place, {}) for place in range(len(asked))], _origin(told)
+    times = Counter(origins[place] for place in sorted(wanted & origins.keys()))
+    return [gold.get(place, {}) for place in range(len(asked))], _origin(times)
 
 
-def _annotated(one: KGQuestion) -> Gold:
-    found: Gold = {}
-    for candidate in one.gold_paths:
-        found[candidate.topic] = (*found.get(candidate.topic, ()), candidate.path)
-    return found
+def _annotated(question: KGQuestion) -> Gold:
+    gold: Gold = {}
+    for candidate in question.gold_paths:
+        gold[candidate.topic] = (*gold.get(candidate.topic, ()), candidate.path)
+    return gold
 
 
 def _origin(times: Counter[str]) -> str:
@@ -182,19 +149,17 @@ def _derived(
     searched: dict[int, Gold] = {}
     counted, left = Templates(), frozenset(owed)
 
-    def told() -> str:
+    def standing() -> str:
         return counts(len(searched), 0, len(left) - len(searched))
 
-    with telling("gold paths", "question", len(left), lambda: len(searched), told):
-        for place, (one, graph) in enumerate(zip(asked, graphs, strict=False)):
+    with telling("gold paths", "question", len(left), lambda: len(searched), standing):
+        for place, (question, graph) in enumerate(zip(asked, graphs, strict=False)):
             if place not in left:
                 continue
-            most = max(hops, one.hops)
-            of = {t: explore(graph, t, one.answers, one.hops, most) for t in one.topics}
-            for explored in of.values():
-                paths = [(c.path, c.f1) for c in explored.candidates]
-                counted.add(templates[place], one.hops, paths)
-            searched[place] = {} if one.hops else _best(of)
+            explored = explore_all(graph, question, hops)
+            for topic in explored.values():
+                counted.add(templates[place], question.hops, [(c.path, c.f1) for c in topic.candidates])
+            searched[place] = {} if question.hops else _best(explored)
     gold = counted.gold()
     return {
         place: dict.fromkeys(asked[place].topics, (gold[templates[place]],))
@@ -205,7 +170,9 @@ def _derived(
 
 
 def _best(explored: Mapping[str, Explored]) -> Gold:
-    """Of all topics the paths that tie for the best; a topic without one is left out."""
-    top = max((c.f1 for of in explored.values() for c in of.candidates), default=0.0)
-    found = {topic: tuple(c.path for c in of.candidates if c.tied and c.f1 == top) for topic, of in explored.items()}
-    return {topic: paths for topic, paths in found.items() if paths}
+    """The paths that tie for the best of all topics; a topic without one is left out."""
+    top = max((c.f1 for topic in explored.values() for c in topic.candidates), default=0.0)
+    best = {
+        name: tuple(c.path for c in topic.candidates if c.tied and c.f1 == top) for name, topic in explored.items()
+    }
+    return {topic: paths for topic, paths in best.items() if paths}

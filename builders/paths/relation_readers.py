@@ -1,12 +1,15 @@
 """The benchmarks over a knowledge graph, by the name that ``--benchmark`` takes: one line each."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from builders.benchmarks import BENCHMARKS
-from builders.benchmarks.sources import Chunk, canonical_split, decode
-from builders.paths import cwq, metaqa, webqsp
+from builders.benchmarks.sources import Chunk, RawRow, canonical_split, decode
+from builders.paths import metaqa
+from builders.paths.freebase import CWQ, WEBQSP
 from safe_stepwise.errors import RowError, UserError, one_of
+from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.graphs.triples import NamedTriple
 from safe_stepwise.records import KGQuestion
 
@@ -35,10 +38,8 @@ class Reader(Protocol):
         """The graph that a row brings along, if it does."""
 
 
-READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": webqsp, "cwq": cwq}
+READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": WEBQSP, "cwq": CWQ}
 
-OF_PASSAGES = frozenset(BENCHMARKS)
-"""Those that other commands take."""
 _SIZE = 1_000
 
 
@@ -54,7 +55,7 @@ def known_benchmark(name: str) -> str:
     >>> known_benchmark("webqsp")
     'webqsp'
     """
-    if name in OF_PASSAGES and name not in READERS:
+    if name in BENCHMARKS and name not in READERS:
         raise UserError(
             f"--benchmark {name}: its questions have passages and no knowledge graph; here are "
             f"{', '.join(READERS)} (for {name}: safe-stepwise build_verified)"
@@ -71,15 +72,40 @@ def check_graph(benchmark: str, kb: object) -> None:
         raise UserError(f"{benchmark}: each row brings its own graph; leave out --kb")
 
 
-def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
-    """The questions of a file or a pinned Hub dataset, in order.
+def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
+    """The graph that a row brings along; RowError with the reason for what is none."""
+    try:
+        return MemoryGraph(reader_of(benchmark).triples(row))
+    except ValueError as error:
+        raise RowError(str(error)) from None
 
-    Raises ``UserError``, with the place, for a row that can't be read.
+
+def raw_rows(
+    benchmark: str, source: str, split: str, limit: int | None = None
+) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
+    """The rows of a file or a pinned Hub dataset, in order, with what they hold.
+
+    Raises ``UserError``, with the place, for a row that holds no object.
     """
-    reader, split = reader_of(benchmark), canonical_split(split)
-    for chunk in reader.chunks(source, split, size=_SIZE, limit=limit):
+    for chunk in reader_of(benchmark).chunks(source, canonical_split(split), size=_SIZE, limit=limit):
         for row in chunk.rows:
-            try:
-                yield reader.parse(decode(row), split)
-            except RowError as error:
-                raise UserError(f"{row.location}: {error}; mend the row") from None
+            with placed(row):
+                content = decode(row)
+            yield row, content
+
+
+@contextmanager
+def placed(row: RawRow) -> Iterator[None]:
+    """Raise ``UserError``, with the place, for a row that can't be read."""
+    try:
+        yield
+    except RowError as error:
+        raise UserError(f"{row.location}: {error}; mend the row") from None
+
+
+def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
+    """The questions of a file or a pinned Hub dataset, in order; raises as `raw_rows`."""
+    for row, content in raw_rows(benchmark, source, split, limit):
+        with placed(row):
+            question = reader_of(benchmark).parse(content, canonical_split(split))
+        yield question

@@ -1,8 +1,7 @@
 """Train and test, twice: by question, and so that no template is on both sides.
 
-Questions of one template differ in their topic alone, so that a set split by question asks of a
-model little more than to know again what it was taught (a nearest neighbour reaches .97); that
-split by template is the honest one.
+Questions of one template differ in their topic alone, so that a set split by question asks of a model little more than
+to know again what it was taught (a nearest neighbour reaches .97); that split by template is the honest one.
 """
 
 import hashlib

@@ -1,15 +1,18 @@
-"""What a build of relation paths read and found, as ``statistics/paths.json`` keeps it."""
+"""What a build of relation paths read and found, as ``statistics/paths.json`` keeps it and a command prints it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builders.benchmarks.sources import InputSource
+from builders.paths.kg_collect import PathsBuild
 from builders.paths.negatives import KINDS, POSITIVE
 from builders.paths.relation_inputs import Graph
 from builders.paths.relation_rows import Labelled
 from builders.work.plans import BuildRecord
 from safe_stepwise.records import RelationPath
+from safe_stepwise.store.names import BY_TEMPLATE, PROMPT_COMPLETION, REJECTS, TRAIN, paths_set
+from safe_stepwise.store.tables import decimal, shown, text_table
 
 RULES = ("shortest", "best_f1", "best")
 """Equation 1; all of the best F1, whatever their length; those with ties settled."""
@@ -99,34 +102,35 @@ class Audit:
     """Counts the labels of all questions, by their number of hops."""
 
     def __init__(self) -> None:
-        self._of: dict[int, _Tally] = defaultdict(_Tally)
+        self._tallies: dict[int, _Tally] = defaultdict(_Tally)
+        self.neighbours = 0
+        """Rows of KTO that follow one of the same question."""
 
-    def add(self, one: Labelled, judged: Sequence[tuple[RelationPath, str]]) -> None:
+    def add(self, topic: Labelled, judged: Mapping[RelationPath, str]) -> None:
         """Count one topic entity, and its rows of KTO."""
-        tally = self._of[one.searched["hops"]]
+        tally = self._tallies[topic.searched["hops"]]
         tally.topics += 1
-        tally.no_path += not one.candidates
-        top = [c.path for c in one.candidates if c.f1 == one.top]
-        named = dict(zip(RULES, (one.shortest, top, one.best), strict=True))
+        tally.no_path += not topic.candidates
+        best_f1 = [c.path for c in topic.candidates if c.f1 == topic.top]
+        named = dict(zip(RULES, (topic.shortest, best_f1, topic.best), strict=True))
         for rule, paths in named.items():
             tally.all_named[rule] += len(paths)
-        if one.gold is not None:
+        if topic.gold is not None:
             tally.gold += 1
-            tally.exact += any(c.path == one.gold and c.f1 == 1 for c in one.candidates)
+            tally.exact += any(c.path == topic.gold and c.f1 == 1 for c in topic.candidates)
             for rule, paths in named.items():
-                tally.found[rule] += one.gold in paths
+                tally.found[rule] += topic.gold in paths
                 tally.named[rule] += len(paths)
-        for path, kind in judged:
-            tally.kto[kind] += 1
-            tally.gold_negatives += kind != POSITIVE and path == one.gold
+        tally.kto.update(judged.values())
+        tally.gold_negatives += topic.gold is not None and judged.get(topic.gold, POSITIVE) != POSITIVE
 
     def by_hop(self) -> dict[str, HopAudit]:
         """The audit of each number of hops."""
-        return {str(hops): _audited(self._of[hops]) for hops in sorted(self._of)}
+        return {str(hops): _audited(self._tallies[hops]) for hops in sorted(self._tallies)}
 
     def positive_share(self) -> float | None:
         """How many of the rows of KTO are to be preferred (0-1)."""
-        kinds = sum((tally.kto for tally in self._of.values()), Counter[str]())
+        kinds = sum((tally.kto for tally in self._tallies.values()), Counter[str]())
         return _ratio(kinds[POSITIVE], kinds.total())
 
 
@@ -151,3 +155,40 @@ def _audited(tally: _Tally) -> HopAudit:
 
 def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+_LEGEND = """
+shortest: all shortest paths (equation 1); best_f1: those whose answers are nearest to the right
+ones; best: of these the likeliest elsewhere, which are the labels. Recall and precision are of
+gold paths."""
+
+
+def summary(plan: PathsBuild, statistics: PathStatistics) -> str:
+    """What was found, where it is, how to open it."""
+    lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
+    for hops, audit in statistics.hops.items():
+        for name, rule in audit.rules.items():
+            figures = map(_figure, (rule.recall, rule.precision, rule.paths))
+            lines.append((hops, audit.topics, audit.no_path, name, *figures))
+    place = plan.output / paths_set(plan.benchmark)
+    sizes = (
+        f"{config} {'/'.join(f'{part.rows:,}' for part in parts.values())}"
+        for config, parts in statistics.files.items()
+    )
+    rejected = [f"rejected rows, with reasons: {plan.output / REJECTS}"] if statistics.rejected else []
+    return "\n".join(
+        [
+            f"{plan.benchmark} {plan.split}: {statistics.rows:,} questions, {statistics.rejected:,} rejected",
+            text_table(lines),
+            _LEGEND,
+            f"rows by config, train/test: {', '.join(sizes)}",
+            f"positive rows of kto: {_figure(statistics.positive_share)}",
+            f"\n{place}",
+            f'load_dataset("{place}", "{PROMPT_COMPLETION}{BY_TEMPLATE}", split="{TRAIN}")',
+            *rejected,
+        ]
+    )
+
+
+def _figure(value: float | None) -> object:
+    return shown(value, decimal(3), "-")

@@ -1,15 +1,19 @@
-"""The probe's rows of one question: its valid path, and each corruption that can be made of it."""
+"""The probe's rows of one question, a valid path and its corruptions, and the columns of its two configs."""
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
-from builders.paths.asked import Asked, Path
-from builders.paths.corruptions import Drawn, corrupted
-from builders.paths.drafts import DRAFTS, Scope
-from builders.paths.world import World
+from builders.paths.corruptions import KINDS, Scope, corrupted
+from builders.paths.world import Path, PathQuestion, World
+from safe_stepwise.methods.paths import path_request
 from safe_stepwise.records import identity
-from safe_stepwise.store.names import Corruption
+from safe_stepwise.store.names import CORRUPTIONS, PATH_LABELS, PROBED, PROMPT_COMPLETION, Corruption
+
+CONFIGS = (PROBED, PROMPT_COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class ProbeRow:
     ``pair_id`` is the id of the question's valid path, its own if it is that.
     """
 
-    asked: Asked
+    question: PathQuestion
     path: Path
     corruption: Corruption
     position: int | None
@@ -28,13 +32,14 @@ class ProbeRow:
     @property
     def id(self) -> str:
         """A hash of what it says."""
-        return row_id(self.asked, self.path, self.corruption)
+        return row_id(self.question, self.path, self.corruption)
 
 
-def row_id(asked: Asked, path: Path, corruption: Corruption) -> str:
+def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
     """SHA-256 of what a row says."""
-    told = [(triple.head, triple.relation, triple.tail) for triple in path]
-    return identity([asked.benchmark, asked.id, asked.question, asked.answer, corruption, told])
+    triples = [(triple.head, triple.relation, triple.tail) for triple in path]
+    named = [question.benchmark, question.id, question.question, question.answer]
+    return identity([*named, corruption, triples])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +51,71 @@ class Refused:
 
 
 def rows_of(
-    asked: Asked, world: World, donors: Sequence[Asked], seed: int, drawn: Drawn
+    question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int, drawn: Counter[tuple[str, str]]
 ) -> Iterator[ProbeRow | Refused]:
     """The rows of a question, the valid one first, or why a kind is not among them.
 
-    Each depends on the seed, the question and the kind alone, given world and donors.
+    Each depends on the seed, the question and the kind alone, given world and donors; ``drawn`` is as of `corrupted`.
     """
-    pair = row_id(asked, asked.path, "valid")
-    seen = {asked.path}
-    yield ProbeRow(asked, asked.path, "valid", None, pair)
-    for kind in DRAFTS:
-        chance = Random(f"{seed} {asked.benchmark} {asked.id} {kind}")
-        made = corrupted(kind, Scope(asked, world, donors, chance), drawn)
-        if isinstance(made, str):
-            yield Refused(kind, made)
-        elif made.path in seen:
+    pair = row_id(question, question.path, "valid")
+    seen = {question.path}
+    yield ProbeRow(question, question.path, "valid", None, pair)
+    for kind in KINDS:
+        chance = Random(f"{seed} {question.benchmark} {question.id} {kind}")
+        draft = corrupted(kind, Scope(question, world, donors, chance), drawn)
+        if isinstance(draft, str):
+            yield Refused(kind, draft)
+        elif draft[0] in seen:
             yield Refused(kind, "another kind made the same path")
         else:
-            seen.add(made.path)
-            yield ProbeRow(asked, made.path, kind, made.position, pair)
+            seen.add(draft[0])
+            yield ProbeRow(question, draft[0], kind, draft[1], pair)
+
+
+def config_features(config: str) -> Any:
+    """The `datasets.Features` of a config; `PROMPT_COMPLETION` is TRL's conversational form."""
+    from datasets import ClassLabel, Features, List, Value
+
+    text = Value("string")
+    if config == PROMPT_COMPLETION:
+        turns = List({"role": text, "content": text})
+        return Features({"id": text, "prompt": turns, "completion": turns})
+    return Features(
+        {
+            "id": text,
+            "benchmark": text,
+            "question_id": text,
+            "question": text,
+            "answer": text,
+            "path": List({"head": text, "relation": text, "tail": text}),
+            "label": ClassLabel(names=list(PATH_LABELS)),
+            "corruption": ClassLabel(names=list(CORRUPTIONS)),
+            "position": Value("int32"),
+            "pair_id": text,
+        }
+    )
+
+
+def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
+    """A row as a config has it; class labels as the numbers that `ClassLabel` stores."""
+    question, is_valid = row.question, row.corruption == "valid"
+    if config == PROMPT_COMPLETION:
+        request = path_request(question.question, question.answer, row.path)
+        verdict = json.dumps({"verdict": "YES" if is_valid else "NO"})
+        return {
+            "id": row.id,
+            "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
+            "completion": [{"role": "assistant", "content": verdict}],
+        }
+    return {
+        "id": row.id,
+        "benchmark": question.benchmark,
+        "question_id": question.id,
+        "question": question.question,
+        "answer": question.answer,
+        "path": [{"head": t.head, "relation": t.relation, "tail": t.tail} for t in row.path],
+        "label": PATH_LABELS.index("valid" if is_valid else "invalid"),
+        "corruption": CORRUPTIONS.index(row.corruption),
+        "position": row.position,
+        "pair_id": row.pair_id,
+    }

@@ -1,78 +1,137 @@
 """Questions with gold paths from verified benchmarks, and from R4C's derivations for HotpotQA.
 
-2Wiki's evidence triples, MuSiQue's decomposition and the synthetic benchmark's evidence are a path
-as they stand. HotpotQA annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators'
-derivations for some of its questions, each of which is a gold path. Only questions whose path
-verification found sound are taken.
+2Wiki's evidence triples, MuSiQue's decomposition and the synthetic benchmark's evidence are a path as they stand.
+HotpotQA annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions,
+each of which is a gold path. Only questions whose path verification found sound are taken.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
+from typing import Any
 
-from builders.paths.asked import Asked, Path, Refuse, bare
+from builders.paths import metaqa
+from builders.paths.world import Path, PathQuestion, Refuse, bare
+from builders.steps.questions import OF_A_BUILD
 from builders.verified.lookup import labelled
+from builders.work.plans import Plan
+from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Label, Question, Triple
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
+R4C = {
+    "benchmark": "r4c",
+    "license": "cc0-1.0",
+    "homepage": "https://naoya-i.github.io/r4c/",
+    "citation": """\
+@inproceedings{inoue2020r4c,
+  title = {{R4C}: A Benchmark for Evaluating {RC} Systems to Get the Right Answer for the Right
+           Reason},
+  author = {Inoue, Naoya and Stenetorp, Pontus and Inui, Kentaro},
+  booktitle = {Proceedings of ACL},
+  year = {2020}
+}""",
+}
+METAQA = {
+    "benchmark": metaqa.NAME,
+    "license": metaqa.LICENSE,
+    "homepage": metaqa.HOMEPAGE,
+    "citation": metaqa.CITATION,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
-    """Gold paths, the first of which is shown, and what `Asked` says of them."""
+class ProbeBuild(Plan):
+    """What to make a path probe of; ``films`` and ``questions`` are MetaQA's files, both or neither.
 
-    paths: tuple[Path, ...]
-    needed: tuple[int, ...]
-    free: frozenset[str] = frozenset()
+    ``limit`` counts the questions of a benchmark.
+    """
+
+    verified: File
+    films: File | None = None
+    questions: File | None = None
+    derivations: File | None = None
+    benchmarks: tuple[str, ...] = ()
+    """All that are there, if none is named."""
+
+    @property
+    def work_name(self) -> str:
+        """The folder of unfinished work."""
+        return "path-probe"
+
+
+def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records of all sources, in the form of those of ``builds``; ``UserError`` for a file that can't be read."""
+    records = [{name: build[name] for name in OF_A_BUILD} for build in builds]
+    if plan.derivations is not None:
+        records.append(_record(R4C, plan.version, plan.derivations))
+    if plan.films is not None and plan.questions is not None:
+        records.append(_record(METAQA, plan.version, plan.films, plan.questions))
+    return records
+
+
+def _record(about: Mapping[str, str], version: str, *files: File) -> dict[str, Any]:
+    try:
+        digests = {file.name: sha256_of(file) for file in files}
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror})") from None
+    return {
+        **about,
+        "split": "",
+        "version": version,
+        "source": {"files": digests, "synthetic": False},
+        "teacher": "annotations",
+        "simulated": False,
+        "verified": 0,
+        "digest": "",
+        "code_sha256": "",
+    }
 
 
 def verified_questions(
     folder: File, derivations: Mapping[str, Sequence[Derivation]], refuse: Refuse, benchmarks: Sequence[str] = ()
-) -> Iterator[Asked]:
+) -> Iterator[PathQuestion]:
     """The questions of a folder of `build_verified` that have a gold path, each id once.
 
-    Of all its benchmarks, or of those named.
-
-    Raises ``UserError`` for a folder that holds none.
+    Of all its benchmarks, or of those named. Raises ``UserError`` for a folder that holds none.
     """
+    dataset = dataset_folder(folder, VERIFIED)
     for benchmark, rows in labelled(folder):
         if benchmarks and benchmark not in benchmarks:
             continue
-        tested, seen = evaluated_ids(folder, benchmark), set[str]()
+        sample = parquet_files(dataset, benchmark + EVAL) if dataset else []
+        tested = {id_ for file in sample for id_ in read_rows(file, lambda row: str(row["id"]), ["id"])}
+        seen = set[str]()
         for question, label in rows:
             if question.id in seen:
                 continue
             seen.add(question.id)
-            found = _asked(question, label, derivations.get(question.id, ()), tested)
-            if isinstance(found, Asked):
-                yield found
+            made = _path_question(question, label, derivations.get(question.id, ()), tested)
+            if isinstance(made, PathQuestion):
+                yield made
             else:
-                refuse(benchmark, question.id, found)
+                refuse(benchmark, question.id, made)
 
 
-def evaluated_ids(folder: File, benchmark: str) -> set[str]:
-    """The ids of a benchmark's evaluation sample."""
-    dataset = dataset_folder(folder, VERIFIED)
-    files = parquet_files(dataset, benchmark + EVAL) if dataset else []
-    return {id_ for file in files for id_ in read_rows(file, lambda row: str(row["id"]), ["id"])}
-
-
-def _asked(question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]) -> Asked | str:
+def _path_question(
+    question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]
+) -> PathQuestion | str:
     """The question with its paths, or why it has none."""
     if label.noise_type != "none":
         return f"not verified: {label.noise_type}"
     gold = of_derivations(derivations) if derivations else of_annotations(question)
     if gold is None:
         return "no annotated path"
-    named = {end for triple in gold.paths[0] for end in (triple.head, triple.tail)}
-    if "" in {words_of(end) or end.strip() for end in named}:
+    ends = {end for triple in gold.paths[0] for end in (triple.head, triple.tail)}
+    if "" in {words_of(end) or end.strip() for end in ends}:
         return "its path has an end without a name"
-    return Asked(
+    return PathQuestion(
         benchmark=question.benchmark,
         id=question.id,
         question=question.question.strip(),
@@ -88,6 +147,15 @@ def _asked(question: Question, label: Label, derivations: Sequence[Derivation], 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """Gold paths, the first of which is shown, and what `PathQuestion` says of them."""
+
+    paths: tuple[Path, ...]
+    needed: tuple[int, ...]
+    free: frozenset[str] = frozenset()
+
+
 def of_annotations(question: Question) -> Gold | None:
     """The path of a question's own annotations; None where it has none."""
     hops = annotated_hops(question)
@@ -101,19 +169,18 @@ def of_annotations(question: Question) -> Gold | None:
 def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
     """R4C's derivations as paths, the shortest shown; None where all are empty.
 
-    A triple is needed if every annotator reads one of that sentence: they differ in how much they
-    write down beside what the answer takes.
+    A triple is needed if every annotator reads one of that sentence: they differ in how much they write down beside
+    what the answer takes.
 
-    >>> one = [("Oru", 0, ("Oru", "is", "old")), ("Vel", 1, ("Vel", "is in", "Oru"))]
-    >>> of_derivations([one, one[1:] + [("Vel", 2, ("Vel", "is", "long"))]]).needed
+    >>> first = [("Oru", 0, ("Oru", "is", "old")), ("Vel", 1, ("Vel", "is in", "Oru"))]
+    >>> of_derivations([first, first[1:] + [("Vel", 2, ("Vel", "is", "long"))]]).needed
     (2,)
     """
-    there = sorted((d for d in derivations if d), key=len)
-    if not there:
+    filled = sorted((d for d in derivations if d), key=len)
+    if not filled:
         return None
-    cited = [{(title, sentence) for title, sentence, _ in one} for one in there]
-    paths = tuple(bare(Triple(*triple) for _, _, triple in one) for one in there)
-    of_all = set.intersection(*cited)
-    places = {Triple(*t): (title, sentence) for title, sentence, t in there[0]}
-    needed = (n for n, triple in enumerate(paths[0], 1) if places[triple] in of_all)
+    paths = tuple(bare(Triple(*triple) for _, _, triple in derivation) for derivation in filled)
+    read_by_all = set.intersection(*({(title, n) for title, n, _ in derivation} for derivation in filled))
+    places = {Triple(*triple): (title, sentence) for title, sentence, triple in filled[0]}
+    needed = (n for n, triple in enumerate(paths[0], 1) if places[triple] in read_by_all)
     return Gold(paths, tuple(needed), frozenset(t.relation for path in paths for t in path))

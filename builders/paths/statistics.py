@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from builders.paths.form import is_marked
 from builders.paths.rows import ProbeRow
 from builders.work.plans import BuildRecord
+from safe_stepwise.graphs.told import end_key, first_lost, named_in
+from safe_stepwise.records import Triple
 
 Counts = Mapping[str, Mapping[str, int]]
+Pairs = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeStatistics(BuildRecord):
     """The record of one build; every mapping counts rows unless it says otherwise.
 
-    ``left_out``: questions without rows, by benchmark and reason. ``refused``: corruptions that a
-    question has none of, by kind and reason; ``drawn``: drafts that were refused on the way.
+    ``left_out``: questions without rows, by benchmark and reason. ``refused``: corruptions that a question has none
+    of, by kind and reason; ``drawn``: drafts that were refused on the way.
     """
 
     rows: int
@@ -44,65 +46,74 @@ class Tally:
 
     read: int = 0
     """Questions with a path, before any is drawn."""
-    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rows: Pairs = field(default_factory=Counter)
     """By split and benchmark."""
-    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    kinds: Pairs = field(default_factory=Counter)
     """By benchmark and kind."""
-    questions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    questions: Pairs = field(default_factory=Counter)
     """By split and benchmark."""
     lengths: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """By benchmark and number of triples."""
     marked: Counter[str] = field(default_factory=Counter)
     """By kind."""
-    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
-    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    drawn: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left_out: Pairs = field(default_factory=Counter)
+    refused: Pairs = field(default_factory=Counter)
+    drawn: Pairs = field(default_factory=Counter)
 
     def add(self, split: str, row: ProbeRow) -> None:
         """Count a row."""
-        benchmark = row.asked.benchmark
+        question = row.question
+        benchmark = question.benchmark
         self.rows[split, benchmark] += 1
         self.kinds[benchmark, row.corruption] += 1
-        self.marked[row.corruption] += is_marked(row.asked.question, row.asked.answer, row.path)
+        self.marked[row.corruption] += is_marked(question.question, question.answer, row.path)
         if row.corruption == "valid":
             self.questions[split, benchmark] += 1
             self.lengths[benchmark, len(row.path)] += 1
 
     def fields(self) -> dict[str, Any]:
-        """The counts, as fields of `ProbeStatistics`."""
-        splits = sorted({split for split, _ in self.rows})
-        benchmarks = sorted({name for _, name in self.rows})
+        """The counts as `ProbeStatistics` has them."""
+        rows, questions, kinds = _nested(self.rows), _nested(self.questions), _nested(self.kinds)
+        of_kind = _nested(Counter({(kind, name): n for (name, kind), n in self.kinds.items()}))
+        of_benchmark = _nested(Counter({(name, split): n for (split, name), n in self.questions.items()}))
         return {
             "rows": self.rows.total(),
             "questions": self.questions.total(),
             "splits": {
-                split: {
-                    "rows": sum(n for (s, _), n in self.rows.items() if s == split),
-                    "questions": sum(n for (s, _), n in self.questions.items() if s == split),
-                }
-                for split in splits
+                split: {"rows": _total(rows, split), "questions": _total(questions, split)} for split in sorted(rows)
             },
-            "benchmarks": {
-                name: {
-                    "questions": sum(n for (_, b), n in self.questions.items() if b == name),
-                    **{kind: n for (b, kind), n in sorted(self.kinds.items()) if b == name},
-                }
-                for name in benchmarks
-            },
-            "lengths": {
-                name: {str(k): n for (b, k), n in sorted(self.lengths.items()) if b == name} for name in benchmarks
-            },
-            "marked": {
-                kind: {"rows": sum(n for (_, k), n in self.kinds.items() if k == kind), "marked": n}
-                for kind, n in sorted(self.marked.items())
-            },
+            "benchmarks": {name: {"questions": _total(of_benchmark, name), **kinds[name]} for name in sorted(kinds)},
+            "lengths": _nested(self.lengths),
+            "marked": {kind: {"rows": _total(of_kind, kind), "marked": n} for kind, n in sorted(self.marked.items())},
             "left_out": _nested(self.left_out),
             "refused": _nested(self.refused),
             "drawn": _nested(self.drawn),
         }
 
 
-def _nested(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for (one, other), number in sorted(counts.items()):
-        found.setdefault(one, {})[other] = number
-    return found
+def _nested(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
+    nested: dict[str, dict[str, int]] = {}
+    for (outer, inner), number in sorted(counts.items()):
+        nested.setdefault(outer, {})[str(inner)] = number
+    return nested
+
+
+def _total(nested: Counts, name: str) -> int:
+    return sum(nested.get(name, {}).values())
+
+
+def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
+    """Whether a path looks wrong by its form alone: the probe that tries to cheat on the probe.
+
+    It knows no fact. Marked is a path whose first triple names nothing of the question, in which a triple joins
+    nothing named or told before it, or that does not name the answer. Whatever this gets right, a model can get right
+    without knowing anything.
+
+    >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
+    >>> question = "In which country was Ana Vorr born?"
+    >>> is_marked(question, "Oru", [oru]), is_marked(question, "Kelvia", [oru])
+    (False, True)
+    """
+    ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
+    sought = end_key(answer)
+    return first_lost(path, named_in(question, path)) is not None or sought not in ends | {"yes", "no"}

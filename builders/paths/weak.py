@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from safe_stepwise.graphs.relation_paths import HOPS, search
 from safe_stepwise.graphs.store import GraphStore
-from safe_stepwise.records import RelationPath
+from safe_stepwise.records import KGQuestion, RelationPath
 from safe_stepwise.scoring import set_f1
 
 RARE = 0.2
@@ -49,8 +49,7 @@ class Explored:
 def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, most: int = HOPS) -> Explored:
     """The candidates of a topic entity, best first, of paths up to ``most`` relations.
 
-    ``hops`` is the question's own number, 0 where it is unknown. Answers that the graph lacks count
-    as not found.
+    ``hops`` is the question's own number, 0 where it is unknown. Answers that the graph lacks count as not found.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
@@ -77,6 +76,12 @@ def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 
         for path, there in hits.items()
     ]
     return Explored(_with_ties(plain, hops), frozenset(found))
+
+
+def explore_all(graph: GraphStore, question: KGQuestion, most: int) -> dict[str, Explored]:
+    """The topic entities of a question as `explore` finds them, of paths up to ``most`` relations, or its own hops."""
+    most = max(most, question.hops)
+    return {topic: explore(graph, topic, question.answers, question.hops, most) for topic in question.topics}
 
 
 def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, ...]:
@@ -120,10 +125,9 @@ def settled(tied: Sequence[RelationPath], popular: Mapping[RelationPath, float])
 class Templates:
     """Gold paths, derived: of each template the path that yields its questions' answers best.
 
-    Of a template's questions (the same words around the topic) only paths of their own number of
-    hops count; of those that tie, the one that more questions of other templates have. On MetaQA
-    they agree with the official types of question on 2,999 of 3,000. For measuring alone: no weak
-    label looks at them.
+    Of a template's questions (the same words around the topic) only paths of their own number of hops count; of those
+    that tie, the one that more questions of other templates have. On MetaQA they agree with the official types of
+    question on 2,999 of 3,000. For measuring alone: no weak label looks at them.
     """
 
     def __init__(self) -> None:

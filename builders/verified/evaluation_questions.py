@@ -6,11 +6,10 @@ publishes them, or anyone's own, an object a line::
 
     {"question": "Where is Oru?", "answer": "Marn", "passages": [{"title": "Oru", "text": "..."}]}
 
-with, if wanted, ``id``, ``aliases`` or ``references`` (all accepted answers, in the place of
-``answer``), ``sentences`` instead of ``text``, ``is_gold``, and the annotations of our own columns.
-Rows in a benchmark's own shape, and those of another split than the sample, are cut to ten passages
-as the sample is, unless all are asked for (``whole``), which then stand in their own order; others
-are taken as they are.
+with, if wanted, ``id``, ``aliases`` or ``references`` (all accepted answers, in the place of ``answer``),
+``sentences`` instead of ``text``, ``is_gold``, and the annotations of our own columns. Rows in a benchmark's own
+shape, and those of another split than the sample, are cut to ten passages as the sample is, unless all are asked for
+(``whole``), which then stand in their own order; others are taken as they are.
 """
 
 import hashlib
@@ -54,10 +53,9 @@ def read(
 ) -> QuestionSet:
     """The first ``limit`` questions of each benchmark; without ``benchmarks`` of all there are.
 
-    ``seed`` draws passages where there are more than ten, of which ``whole`` leaves none out;
-    ``planned`` says that plans will be made of a file's rows. Raises ``UserError`` for a source
-    that can't be read and, unless they are to be skipped, for a row that can't be, or planned for,
-    or whose id came before, with its place.
+    ``seed`` draws passages where there are more than ten, of which ``whole`` leaves none out; ``planned`` says that
+    plans will be made of a file's rows. Raises ``UserError`` for a source that can't be read and, unless they are to
+    be skipped, for a row that can't be, or planned for, or whose id came before, with its place.
     """
     if Path(source).is_dir():
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed, whole)

@@ -1,9 +1,8 @@
 """Benchmark verification: the teacher proposes, the graph disposes (SAFE v1, section 3.2).
 
-Triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a
-proposed path, and its validation: every triple of the path must be an edge of the graph, and the
-path must join the question's entities to the answer (chain), or give each branch that a comparison
-needs.
+Triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a proposed path, and its
+validation: every triple of the path must be an edge of the graph, and the path must join the question's entities to
+the answer (chain), or give each branch that a comparison needs.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """Work that is dealt to ranks, which may run anywhere: a rank makes its share of the chunks.
 
-A rank reads the source itself and runs the chunks dealt to it, so nothing but a plan travels. The
-shards in the work folder are all that comes of it; whoever builds then finds them stored and only
-gathers, hence the same bytes for any engine and any number of ranks. All machines have to share the
-work folder, the source and this code.
+A rank reads the source itself and runs the chunks dealt to it, so nothing but a plan travels. The shards in the work
+folder are all that comes of it; whoever builds then finds them stored and only gathers, hence the same bytes for any
+engine and any number of ranks. All machines have to share the work folder, the source and this code.
 
 Each attempt has a folder of its own, ``ranks/0001`` and so on: in a used one datatrove would skip
 the ranks it calls complete. What went wrong in a rank lies there under ``failures``, as datatrove
@@ -39,9 +38,8 @@ def nothing(shard: Shard[Any]) -> None:
 class Work(Generic[J]):
     """The chunks of a build and who makes them; picklable, as it goes to the ranks.
 
-    ``jobs`` yields the same chunks at every call; ``check`` raises for a shard that ends the build.
-    The shards and the attempts are in ``folder``, and ``home`` is the folder in which relative
-    paths are meant.
+    ``jobs`` yields the same chunks at every call; ``check`` raises for a shard that ends the build. The shards and the
+    attempts are in ``folder``, and ``home`` is the folder in which relative paths are meant.
     """
 
     jobs: Callable[[], Iterable[J]]

@@ -1,8 +1,7 @@
 """Resumable work: an input is cut into chunks, and each chunk becomes one file, its shard.
 
-A shard's name has the digest of all that can change it, so one that exists is never made twice:
-whoever is killed and started again repeats only unfinished chunks. Jobs are picklable, so any
-executor can run them.
+A shard's name has the digest of all that can change it, so one that exists is never made twice: whoever is killed and
+started again repeats only unfinished chunks. Jobs are picklable, so any executor can run them.
 """
 
 import gc

@@ -15,11 +15,10 @@ from safe_stepwise.records import NoiseType, Question, Triple
 class Proposal:
     """A teacher's last word on a question: a path, or why there is none.
 
-    ``path`` holds triples in reasoning order (of a comparison: branch after branch). ``noise_type``
-    is ``"none"`` when the teacher claims the path answers the question, ``"unparsed"`` when it
-    could not judge, else the noise it saw; ``explanation`` is one sentence. ``confidence``
-    (0-1) says how sure the teacher is of that; None if it does not say. What is ``settled`` stands
-    whatever the graph says: the label is another's.
+    ``path`` holds triples in reasoning order (of a comparison: branch after branch). ``noise_type`` is ``"none"`` when
+    the teacher claims the path answers the question, ``"unparsed"`` when it could not judge, else the noise it saw;
+    ``explanation`` is one sentence. ``confidence`` (0-1) says how sure the teacher is of that; None if it does not
+    say. What is ``settled`` stands whatever the graph says: the label is another's.
     """
 
     path: tuple[Triple, ...]

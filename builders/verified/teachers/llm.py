@@ -139,9 +139,8 @@ def _own(cache: Path) -> Path:
 class LLMTeacher:
     """The teacher of one question; ``replies`` counts how its replies could be read.
 
-    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply), each reply once; and
-    besides ``cut`` (broke off at the token limit), ``triples left out`` (not in the passage, or
-    malformed) and ``groups left out``.
+    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply), each reply once; and besides ``cut``
+    (broke off at the token limit), ``triples left out`` (not in the passage, or malformed) and ``groups left out``.
     """
 
     def __init__(self, client: Client, name: str) -> None:

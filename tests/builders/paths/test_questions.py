@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.paths import questions, relation_inputs
+from builders.paths import relation_inputs, weak
 from builders.paths.questions import BEST, DERIVED, Questions
 from builders.paths.weak import explore
 from safe_stepwise.errors import UserError
@@ -24,7 +24,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(topic)
         return explore(graph, topic, *rest)
 
-    monkeypatch.setattr(questions, "explore", told)
+    monkeypatch.setattr(weak, "explore", told)
     return found
 
 

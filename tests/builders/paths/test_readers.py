@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.paths import cwq, metaqa, webqsp
+from builders.paths import metaqa
+from builders.paths.freebase import CWQ, WEBQSP
 from builders.paths.relation_readers import questions
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import KGQuestion, identity
@@ -95,18 +96,18 @@ def test_rog_rows_come_as_lines_and_as_parquet(benchmark: str, tmp_path: Path) -
 def test_what_is_no_rog_row_is_told(change: dict[str, Any], said: str) -> None:
     row = {**ROG, **change}
     with pytest.raises(RowError, match=said):
-        webqsp.triples(row) if "graph" in change else cwq.parse(row, "train")
+        WEBQSP.triples(row) if "graph" in change else CWQ.parse(row, "train")
 
 
 def test_a_question_without_an_answer_is_one() -> None:
-    assert webqsp.parse({**ROG, "answer": []}, "test").answers == frozenset()
+    assert WEBQSP.parse({**ROG, "answer": []}, "test").answers == frozenset()
 
 
 @given(st.dictionaries(st.sampled_from(["id", "question", "answers", "hop", "graph"]), st.one_of(
     st.none(), st.text(), st.integers(), st.lists(st.text(), max_size=3)
 )))  # fmt: skip
 def test_any_object_is_a_question_or_a_row_error(row: dict[str, Any]) -> None:
-    for parse in (metaqa.parse, webqsp.parse, cwq.parse):
+    for parse in (metaqa.parse, WEBQSP.parse, CWQ.parse):
         try:
             question = parse(row, "train")
         except RowError:
