@@ -8,7 +8,7 @@ from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.refined import read_refined
 from builders.verified.collect import EVALUATION_SIZE, Build, spec_of
-from builders.verified.evaluation_sample import PASSAGES
+from builders.verified.questions import PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.llm import PROMPTS

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from builders.steps.missing_evidence import without_evidence
-from builders.steps.questions import prepared
+from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.checking.checker import Checker
@@ -20,7 +20,6 @@ from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.methods.limits import Search
 from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage, Question
-from safe_stepwise.store.codec import label_row, question_row
 
 NOISE, NO_PLAN, STATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
 """Why nothing is taken away of a question."""
@@ -73,9 +72,8 @@ def taken_away(question: Question, seed: int) -> tuple[str, Passage] | str:
     label = asyncio.run(verify(question, AnnotationsTeacher()))
     if label.unverifiable:
         return NOISE
-    row = {**question_row(question), **label_row(label)}
     try:
-        shown, label = prepared(row, question.benchmark, question.split, seed)
+        shown, label = VerifiedQuestion(question, label).shown(seed)
         checker = Checker(shown, label.reasoning_path, label.knowledge_graph)
     except (PlanError, ValueError):
         return NO_PLAN

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps.mining import Mined, Refinement, hold_against
-from builders.steps.questions import VerifiedSet, near_evaluation, prepared, question_key, rows, splits_of
+from builders.steps.questions import VerifiedSet, near_evaluation, question_key, rows, splits_of
+from builders.verified.questions import VerifiedQuestion
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
@@ -121,12 +122,12 @@ def mine_accepted(plan: Refinement, verified: VerifiedSet, given: AcceptedSteps)
         for benchmark in _benchmarks(plan, verified, given):
             ids = [s.question_id for s in given.steps if s.benchmark == benchmark]
             for row in rows(verified, benchmark, TRAIN, None, plan.seed, among=ids):
-                steps = by_question.pop(question_key(benchmark, row["id"]), [])
+                steps = by_question.pop(question_key(benchmark, row.question.id), [])
                 bar.update()
-                if near(benchmark, TRAIN, row):
+                if near(row.question):
                     mined.questions["kept out"] += 1
                 else:
-                    _compare(plan, benchmark, row, steps, mined)
+                    _compare(plan, row, steps, mined)
     if not mined.questions:
         raise UserError(
             f"{given.name}: no step is of a training question of {plan.verified}; evaluate those "
@@ -144,11 +145,9 @@ def _benchmarks(plan: Refinement, verified: VerifiedSet, given: AcceptedSteps) -
     return [name for name in named if name in there and TRAIN in splits_of(verified, name)]
 
 
-def _compare(
-    plan: Refinement, benchmark: str, row: dict[str, Any], steps: Sequence[AcceptedStep], mined: Mined
-) -> None:
+def _compare(plan: Refinement, row: VerifiedQuestion, steps: Sequence[AcceptedStep], mined: Mined) -> None:
     try:
-        question, label = prepared(row, benchmark, TRAIN, plan.seed)
+        question, label = row.shown(plan.seed)
         checker = Checker(question, label.reasoning_path, label.knowledge_graph)
     except (PlanError, ValueError):
         mined.questions["no plan"] += 1

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from builders.steps.composition import Candidate
 from builders.steps.features import check_row
-from builders.steps.questions import prepared
 from builders.steps.rows import Made, Refused, StepRow, row_of
+from builders.verified.questions import VerifiedQuestion
 from builders.work.shards import Annotator, read_shard
 from safe_stepwise.records import Label, Question, as_object, identity
 from safe_stepwise.store.code import code_digest
@@ -76,7 +76,7 @@ class StepChunk:
 
     benchmark: str
     split: str
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[VerifiedQuestion, ...]
     maker: Maker
     seed: int
     folder: Path
@@ -132,7 +132,7 @@ class StepChunk:
         try:
             return self.maker.make_all(asked)
         except Exception as error:
-            first = self.rows[0]["id"]
+            first = self.rows[0].question.id
             error.add_note(f"in {self.benchmark} {self.split}, questions from {first!r} on")
             raise
 
@@ -169,9 +169,9 @@ def pairs_of(chunk: StepChunk) -> tuple[list[tuple[Question, Label]], list[Refus
     pairs, refused = [], []
     for row in chunk.rows:
         try:
-            question, label = prepared(row, chunk.benchmark, chunk.split, chunk.seed)
+            question, label = row.shown(chunk.seed)
         except ValueError as error:
-            refused.append(Refused(chunk.benchmark, row["id"], "", None, str(error)))
+            refused.append(Refused(chunk.benchmark, row.question.id, "", None, str(error)))
             continue
         if label.reasoning_path or chunk.unverifiable:
             pairs.append((question, label))

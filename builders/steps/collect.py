@@ -21,7 +21,7 @@ from builders.work.plans import Plan
 from builders.work.ranks import Work
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
-from safe_stepwise.records import canonical_json
+from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 
 MAX_LENGTH = 8192
@@ -201,7 +201,7 @@ def chunks_of(
             among = plan.first.questions.get(benchmark, ()) if plan.first else None
             content = rows(verified, benchmark, split, plan.pool, plan.seed, plan.unverifiable, among)
             while part := tuple(islice(content, CHUNK_QUESTIONS)):
-                keys = [question_key(benchmark, row["id"]) for row in part]
+                keys = [question_key(benchmark, row.question.id) for row in part]
                 ours = tuple(row for key in keys for row in left.pop(key, ()))
                 yield StepChunk(benchmark, split, part, maker, plan.seed, folder, ours, plan.unverifiable)
 
@@ -209,20 +209,18 @@ def chunks_of(
 def _again(chunk: StepChunk, known: set[str]) -> list[Refused]:
     """Questions that an earlier split had already."""
     again = []
-    for row in chunk.rows:
-        key = question_key(chunk.benchmark, row["id"])
+    for question, _ in chunk.rows:
+        key = question_key(chunk.benchmark, question.id)
         if key in known:
             reason = f"a question of an earlier split: {chunk.split} repeats it"
-            again.append(Refused(chunk.benchmark, row["id"], "", None, reason))
+            again.append(Refused(chunk.benchmark, question.id, "", None, reason))
         known.add(key)
     return again
 
 
-def _count(
-    chunk: StepChunk, made: MadeSteps, near: Callable[[str, str, dict[str, Any]], bool], again: set[str], found: Found
-) -> None:
+def _count(chunk: StepChunk, made: MadeSteps, near: Callable[[Question], bool], again: set[str], found: Found) -> None:
     name = chunk.benchmark
-    kept_out = {row["id"] for row in chunk.rows if near(name, chunk.split, row)}
+    kept_out = {question.id for question, _ in chunk.rows if near(question)}
     found.seen[name] += len(chunk.rows) - len(again)
     found.passing[name] += len(set(made.passing) - again)
     found.kept_questions[name] += len(kept_out - again)

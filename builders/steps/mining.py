@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from builders.steps.questions import VerifiedSet, near_evaluation, prepared, rows, splits_of
+from builders.steps.questions import VerifiedSet, near_evaluation, rows, splits_of
 from builders.steps.rows import StepRow
 from builders.steps.weaknesses import family_of
 from builders.steps.witness import bears_out
@@ -233,11 +233,11 @@ def _questions(plan: Refinement, verified: VerifiedSet, mined: Mined) -> Iterato
     near = near_evaluation(verified)
     for benchmark, pool in _pools(plan, verified).items():
         for row in rows(verified, benchmark, TRAIN, pool, plan.seed):
-            if near(benchmark, TRAIN, row):
+            if near(row.question):
                 mined.questions["kept out"] += 1
                 continue
             try:
-                question, label = prepared(row, benchmark, TRAIN, plan.seed)
+                question, label = row.shown(plan.seed)
                 yield Checker(question, label.reasoning_path, label.knowledge_graph)
             except (PlanError, ValueError):
                 mined.questions["no plan"] += 1

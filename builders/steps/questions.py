@@ -4,27 +4,32 @@ import hashlib
 import heapq
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import features
-from builders.verified.evaluation_sample import PASSAGES, with_passages
 from builders.verified.features import SPLITS
+from builders.verified.questions import (
+    Rows,
+    VerifiedQuestion,
+    is_sound,
+    is_unverifiable,
+    questions_in,
+    verified_questions,
+)
+from builders.verified.questions import among as having_ids
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
+from safe_stepwise.records import Question
 from safe_stepwise.store import boundary
-from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
@@ -33,8 +38,6 @@ OF_A_BUILD = (
     *"license homepage citation code_sha256".split(),
 )
 """What a record of verified questions has to have, as it is carried over."""
-NONE = NOISE_TYPES.index("none")
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +102,18 @@ def rows(
     seed: int,
     unverifiable: bool = False,
     among: Sequence[str] | None = None,
-) -> Iterator[Row]:
-    """The verified rows of a split with their labels, or the unverifiable ones instead.
+) -> Iterator[VerifiedQuestion]:
+    """The verified questions of a split with their labels, or the unverifiable ones instead.
 
     Of ``pool``, the first by a draw; or those ``among`` some ids.
     """
     files = parquet_files(verified.folder, benchmark + LABELED, split)
-    sound, wanted = partial(_sound, benchmark=benchmark, split=split), _wanted(unverifiable)
+    wanted: Rows = is_unverifiable if unverifiable else is_sound
     if pool is not None:
-        wanted = _among(_drawn(files, pool, seed, unverifiable))
+        wanted = having_ids(_drawn(files, pool, seed, wanted))
     elif among is not None:
-        wanted = _both(wanted, _among(among))
-    for file in files:
-        yield from read_rows(file, sound, wanted=wanted)
+        wanted = having_ids(among, wanted)
+    return verified_questions(files, benchmark, split, wanted)
 
 
 def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
@@ -123,80 +125,29 @@ def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
 def evaluation_questions(verified: VerifiedSet) -> Iterator[Question]:
     """The questions of every benchmark's evaluation sample."""
     for benchmark in dict.fromkeys(build["benchmark"] for build in verified.builds):
-        for file in parquet_files(verified.folder, benchmark + EVAL):
-            yield from read_rows(file, partial(_question, benchmark=benchmark, split=VALIDATION))
+        yield from questions_in(parquet_files(verified.folder, benchmark + EVAL), benchmark, VALIDATION)
 
 
-def near_evaluation(verified: VerifiedSet) -> Callable[[str, str, Row], bool]:
-    """Whether a row of a benchmark and split is one of an evaluation sample, or nearly."""
+def near_evaluation(verified: VerifiedSet) -> Callable[[Question], bool]:
+    """Whether a question is one of an evaluation sample, or nearly."""
     evaluated = list(evaluation_questions(verified))
     ids = {(question.benchmark, question.id) for question in evaluated}
     index = leakage.Index(map(leakage.document, evaluated))
 
-    def near(benchmark: str, split: str, row: Row) -> bool:
-        if not evaluated or (benchmark, row["id"]) in ids:
+    def near(question: Question) -> bool:
+        if not evaluated or (question.benchmark, question.id) in ids:
             return bool(evaluated)
-        return index.near(leakage.document(question_of(row, benchmark=benchmark, split=split)))
+        return index.near(leakage.document(question))
 
     return near
 
 
-def prepared(row: Row, benchmark: str, split: str, seed: int) -> tuple[Question, Label]:
-    """A row as the evaluation would show it, ten shuffled passages, and its label to match.
-
-    Passage numbers of path and graph follow their passages. Raises ``ValueError`` for a row that
-    cannot have ten passages because more are gold.
-    """
-    numbered = [{**p, "number": n} for n, p in enumerate(row["passages"], 1)]
-    if sum(p["is_gold"] for p in numbered) > PASSAGES:
-        raise ValueError(f"more than {PASSAGES} gold passages")
-    cut = with_passages({**row, "passages": numbered}, seed)
-    places = {passage["number"]: n for n, passage in enumerate(cut["passages"], 1)}
-    label = label_of(row)
-
-    def moved(triples: Sequence[Triple]) -> tuple[Triple, ...]:
-        return tuple(replace(t, passage=t.passage and places.get(t.passage)) for t in triples)
-
-    path, graph = moved(label.reasoning_path), moved(label.knowledge_graph)
-    question = question_of(cut, benchmark=benchmark, split=split)
-    return question, replace(label, reasoning_path=path, knowledge_graph=graph)
-
-
-def _drawn(files: Sequence[Path], pool: int, seed: int, unverifiable: bool) -> list[str]:
+def _drawn(files: Sequence[Path], pool: int, seed: int, wanted: Rows) -> list[str]:
     ids: list[str] = []
-    columns, wanted = ["id", "noise_type", "unverifiable"], _wanted(unverifiable)
     for file in files:
+        columns = ["id", "noise_type", "unverifiable"]
         ids += read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted)
     return heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_))
-
-
-def _wanted(unverifiable: bool) -> Callable[[Any], Any]:
-    """Says of a batch which of its rows are verified, or unverifiable."""
-    if unverifiable:
-        return lambda batch: batch.column("unverifiable")
-    return lambda batch: pc.equal(batch.column("noise_type"), NONE)
-
-
-def _among(ids: Sequence[str]) -> Callable[[Any], Any]:
-    """Says of a batch which of its rows have one of some ids."""
-    drawn = pa.array(ids, pa.string())
-    return lambda batch: pc.is_in(batch.column("id"), value_set=drawn)
-
-
-def _both(one: Callable[[Any], Any], other: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda batch: pc.and_(one(batch), other(batch))
-
-
-def _question(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
-    found = question_of(row, benchmark=benchmark, split=split)
-    return boundary.read(Question, found, "the question")
-
-
-def _sound(row: Row, benchmark: str, split: str) -> Row:
-    """The row, if it holds a question and a label."""
-    _question(row, benchmark, split)
-    label_of(row)
-    return row
 
 
 def _check_build(folder: Path, build: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ def in_held_back_words(
             wanted[key].append(row)
     found = {}
     for chunk in chunks_of(plan, verified, maker, {}):
-        if not any(question_key(chunk.benchmark, row["id"]) in wanted for row in chunk.rows):
+        if not any(question_key(chunk.benchmark, row.question.id) in wanted for row in chunk.rows):
             continue
         pairs, _ = pairs_of(chunk)
         places = [n for n, (q, _) in enumerate(pairs) if question_key(q.benchmark, q.id) in wanted]

@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from builders.steps.features import check_row
-from builders.steps.questions import VerifiedSet, prepared, rows, splits_of
+from builders.steps.questions import VerifiedSet, rows, splits_of
 from builders.steps.remarks import GIVES_AWAY, names_answer
 from builders.steps.replies import (
     UNREADABLE,
@@ -31,6 +30,7 @@ from builders.steps.rows import StepRow
 from builders.steps.statistics import Rewording
 from builders.steps.targets import gives_away, gives_away_next
 from builders.steps.values import numbers_in, stands, values_in
+from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
@@ -169,25 +169,23 @@ def checkers_of(
     """
     wanted = {(row.question.benchmark, row.question.id) for row in chosen}
     found: dict[str, Checker] = {}
-    for benchmark, split, row in _rows(verified, benchmarks, pool, seed):
-        if (benchmark, row["id"]) not in wanted:
+    for row in _rows(verified, benchmarks, pool, seed):
+        key = (row.question.benchmark, row.question.id)
+        if key not in wanted:
             continue
-        wanted.remove((benchmark, row["id"]))  # a later split that repeats it made no rows
+        wanted.remove(key)  # a later split that repeats it made no rows
         try:
-            question, label = prepared(row, benchmark, split, seed)
+            question, label = row.shown(seed)
             found[question.id] = Checker(question, label.reasoning_path, label.knowledge_graph)
         except (PlanError, ValueError):
             continue
     return found
 
 
-def _rows(
-    verified: VerifiedSet, benchmarks: Sequence[str], pool: int | None, seed: int
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _rows(verified: VerifiedSet, benchmarks: Sequence[str], pool: int | None, seed: int) -> Iterator[VerifiedQuestion]:
     for benchmark in dict.fromkeys(build["benchmark"] for build in verified.of(benchmarks)):
         for split in splits_of(verified, benchmark):
-            for row in rows(verified, benchmark, split, pool, seed):
-                yield benchmark, split, row
+            yield from rows(verified, benchmark, split, pool, seed)
 
 
 def rewriting_request(row: StepRow) -> Request:

@@ -20,7 +20,7 @@ from builders.benchmarks.sources import InputSource
 from builders.verified import features
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, collect, source_of
-from builders.verified.evaluation_sample import EvaluationSample, rendered
+from builders.verified.evaluation_sample import EvaluationSample
 from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics
 from builders.verified.tally import Tally
 from builders.verified.teachers.published import lists_of
@@ -129,7 +129,7 @@ def _write(
         if is_sampled:
             sample.offer(sound)
     if is_sampled:
-        verified.add(name + EVAL, TEST, [{**row, names.INPUT: rendered(row)} for row in sample.rows()])
+        verified.add(name + EVAL, TEST, sample.rows())
     files = {VERIFIED: verified.close(), NOISE_LABELS: labels.close()}
     if not is_sampled:
         return files, None

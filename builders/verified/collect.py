@@ -10,7 +10,7 @@ from builders.benchmarks.sources import InputSource
 from builders.synthetic import Spec, parse_spec
 from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, shard_schema
-from builders.verified.evaluation_sample import PASSAGES
+from builders.verified.questions import PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers

@@ -14,7 +14,6 @@ shape, and those of another split than the sample, are cut to ten passages as th
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,14 +23,14 @@ from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
 from builders.benchmarks.sizes import check_size
-from builders.verified.evaluation_sample import PASSAGES, with_passages
+from builders.verified.questions import PASSAGES, with_passages
 from builders.work import fields
 from builders.work.rejects import Reject, Rejecting
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
-from safe_stepwise.store import boundary, codec
+from safe_stepwise.store import codec
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
@@ -128,19 +127,17 @@ def _of_folder(
     questions: list[Question] = []
     digest = hashlib.sha256()
     for name in chosen:
-        found = partial(_published, benchmark=name, split=split, seed=seed, whole=whole)
-        rows = chain.from_iterable(read_rows(file, found) for file in there[name])
-        questions += islice(rows, limit)
+
+        def sized(row: Mapping[str, Any], name: str = name) -> Question:
+            question = codec.question_of(row, benchmark=name, split=_split_of(split))
+            question = question if whole or split == TEST else with_passages(question, seed)[0]
+            check_size(question)
+            return question
+
+        questions += islice(chain.from_iterable(read_rows(file, sized) for file in there[name]), limit)
         for file in there[name]:
             digest.update(file.read_bytes())
     return QuestionSet(tuple(questions), VERIFIED, digest.hexdigest(), split)
-
-
-def _published(row: dict[str, Any], benchmark: str, split: str, seed: int, whole: bool) -> Question:
-    cut = row if whole or split == TEST else with_passages(row, seed)
-    found = codec.question_of(cut, benchmark=benchmark, split=_split_of(split))
-    check_size(boundary.read(Question, found, "the question"))
-    return found
 
 
 def _config(benchmark: str, split: str) -> str:
@@ -192,8 +189,7 @@ def question_of(
     question = parse_row(row, name, _split_of(split))
     if whole or len(question.gold) > PASSAGES:
         return question
-    cut = with_passages(codec.question_row(question), seed)
-    return codec.question_of(cut, benchmark=name, split=question.split)
+    return with_passages(question, seed)[0]
 
 
 def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:

@@ -4,25 +4,19 @@ import asyncio
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from builders.benchmarks import parse_row
 from builders.benchmarks.sources import chunks, decode
+from builders.verified.questions import among, questions_in, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import doubted, verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
-from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.names import LABELED, VERIFIED
-from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files, read_rows
+from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files
 
 Labelled = tuple[Question, Label]
-T = TypeVar("T")
 Key = tuple[str, str]
 """Benchmark and id of a question."""
 
@@ -36,7 +30,7 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
     if dataset is None or not (files := labeled_files(dataset)):
         raise _absent(folder, VERIFIED)
     for name, paths in files.items():
-        yield name, _labelled(name, paths)
+        yield name, verified_questions(paths, name)
 
 
 def annotated(asked: Sequence[Question], folder: Path) -> list[Question]:
@@ -54,7 +48,7 @@ def annotated(asked: Sequence[Question], folder: Path) -> list[Question]:
         files = parquet_files(dataset, benchmark + LABELED) if dataset else []
         if not files:
             raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
-        for found in _read(files, partial(_question, benchmark=benchmark), sorted(ids)):
+        for found in questions_in(files, benchmark, wanted=among(sorted(ids))):
             known.setdefault((benchmark, found.id), found)  # as the steps were made: train's first
     for question in asked:
         if (question.benchmark, question.id) not in known:
@@ -87,8 +81,8 @@ def verified_rows(
 def once(rows: Iterable[Labelled]) -> list[Labelled]:
     """Rows without those whose id came before: a question may be in both splits."""
     first: dict[str, Labelled] = {}
-    for question, label in rows:
-        first.setdefault(question.id, (question, label))
+    for row in rows:
+        first.setdefault(row[0].id, row)
     return list(first.values())
 
 
@@ -206,27 +200,6 @@ def _with_other(first: str, parts: Sequence[str], value: str, other: str, new: s
     for part in parts:
         text += (other if new.startswith(other + part, len(text)) else value) + part
     return text
-
-
-def _labelled(benchmark: str, files: Iterable[Path]) -> Iterator[Labelled]:
-    return _read(files, lambda row: (_question(row, benchmark), label_of(row)))
-
-
-def _question(row: Mapping[str, Any], benchmark: str) -> Question:
-    return question_of(row, benchmark=benchmark, split="")
-
-
-def _read(
-    files: Iterable[Path], read: Callable[[Mapping[str, Any]], T], ids: Iterable[str] | None = None
-) -> Iterator[T]:
-    """What ``read`` makes of the rows with these ids, or of all."""
-    known = None if ids is None else pa.array(ids, pa.string())
-
-    def wanted(batch: Any) -> Any:
-        return pc.is_in(batch.column("id"), value_set=known)
-
-    for file in files:
-        yield from read_rows(file, read, wanted=None if known is None else wanted)
 
 
 def _absent(folder: Path, what: str) -> UserError:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from builders.benchmarks.sources import InputSource
-from builders.verified.evaluation_sample import PASSAGES
+from builders.verified.questions import PASSAGES
 from builders.work.plans import BuildRecord
 from safe_stepwise.records import NoiseType
 from safe_stepwise.store.agreement import Agreement

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import fmean
 
-from builders.steps.questions import VerifiedSet, open_verified, prepared, rows, splits_of
+from builders.steps.questions import VerifiedSet, open_verified, rows, splits_of
 from builders.steps.reward_probe import Told, trajectories
 from safe_stepwise.store.tables import table
 from scripts.cli import Parser, run
@@ -28,7 +28,7 @@ HEADER = ("benchmark", "questions", "ideal", "injected", "of", "held back", "of"
 def told(verified: VerifiedSet, benchmark: str, limit: int) -> list[Told]:
     """The trajectories of a benchmark's first questions of each split."""
     pairs = (
-        prepared(row, benchmark, split, 0)
+        row.shown(0)
         for split in splits_of(verified, benchmark)
         for row in islice(rows(verified, benchmark, split, None, 0), limit)
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from builders.steps.questions import open_verified, prepared, rows
+from builders.steps.questions import open_verified, rows
 from builders.verified.teachers.choice import known_teacher
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
@@ -131,9 +131,7 @@ def test_refined_rows_join_and_are_counted(verified: Path, tmp_path: Path, capsy
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
     return tuple(
-        prepared(row, "synthetic", split, 0)
-        for split in ("train", "validation")
-        for row in rows(opened, "synthetic", split, None, 0)
+        row.shown(0) for split in ("train", "validation") for row in rows(opened, "synthetic", split, None, 0)
     )
 
 

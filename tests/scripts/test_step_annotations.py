@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from builders.steps.questions import prepared
 from builders.verified.features import labeled_features
+from builders.verified.questions import VerifiedQuestion
 from builders.work.parquet import SplitWriter
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
@@ -35,7 +35,7 @@ def written(folder: Path, question: Question, split: str = "train") -> Path:
 def shown() -> tuple[Question, StepCase]:
     """The question as the steps are made of it, and a row of it as it is published."""
     row = {**question_row(QUESTION), **label_row(LABEL)}
-    made, _ = prepared(row, "musique", "", seed=5)
+    made, _ = VerifiedQuestion.of_row(row, "musique").shown(5)
     pages = tuple(Passage(p.title, (p.text,)) for p in made.passages)
     bare = Question("q1", "musique", "", "Where?", "", passages=pages)
     return made, StepCase("1", bare, (Step(1, "a.", "Attribution"),), "Correct", "ideal")

@@ -25,6 +25,7 @@ from builders.steps.composition import Composition
 from builders.steps.skeletons import skeleton
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
+from builders.verified.questions import is_sound, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards import datasets
 from cards.datasets import verifier_steps as card
@@ -411,9 +412,8 @@ def test_rows_that_are_not_valid_are_counted_rejects(made: StepsBuild, tmp_path:
 
 def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
     folder = verified / VERIFIED / "data" / "synthetic_labeled"
-    (file,) = folder.glob("train-*.parquet")
-    row = next(r for r in pq.read_table(file).to_pylist() if not r["noise_type"])
-    question, label = step_chunks.prepared(row, "synthetic", "train", 0)
+    row = next(verified_questions(folder.glob("train-*.parquet"), "synthetic", "train", is_sound))
+    question, label = row.shown(0)
     rows = PlausibleMaker().make(question, label).rows
     twin = replace(rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic"))
     kept, refused = step_chunks._checked([*rows, twin])

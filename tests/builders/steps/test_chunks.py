@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES, MadeSteps, StepChunk, read_rows
-from builders.steps.questions import open_verified, prepared
+from builders.steps.questions import open_verified
 from builders.steps.questions import rows as verified_rows
 from builders.steps.rows import Made, StepRow
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
+from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.work.shards import Shard, process
 from cards import datasets
@@ -26,15 +27,15 @@ CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labe
 
 
 @pytest.fixture(scope="module")
-def chunk(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def chunk(tmp_path_factory: pytest.TempPathFactory) -> list[VerifiedQuestion]:
     """Verified rows with a path."""
     output = tmp_path_factory.mktemp("verified")
     build_verified(Build("synthetic", "rows=12,seed=4", "train", AnnotationsTeacher, output=output), CARDS)
     return list(verified_rows(open_verified(output, "v0.1.0"), "synthetic", "train", None, 0))
 
 
-def question_of(row: dict[str, Any], seed: int = 0) -> Question:
-    return prepared(row, "synthetic", "train", seed)[0]
+def question_of(row: VerifiedQuestion, seed: int = 0) -> Question:
+    return row.shown(seed).question
 
 
 def refined(question: Question, text: str = "Oru is a town.", label: str = "Off-topic") -> StepRow:
@@ -42,7 +43,7 @@ def refined(question: Question, text: str = "Oru is a town.", label: str = "Off-
     return StepRow(question, (), step, Feedback(label, "Why.", "Then."), "refined", "someone")
 
 
-def made(chunk: list[dict[str, Any]], folder: Path, rows: list[StepRow]) -> Shard[MadeSteps]:
+def made(chunk: list[VerifiedQuestion], folder: Path, rows: list[StepRow]) -> Shard[MadeSteps]:
     job = StepChunk("synthetic", "train", tuple(chunk), PlausibleMaker(), 0, folder, tuple(rows))
     return process(job)
 
@@ -70,7 +71,7 @@ class FlakyMaker(PlausibleMaker):
         return found
 
 
-def test_a_chunk_in_which_a_request_failed_is_made_again(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_chunk_in_which_a_request_failed_is_made_again(chunk: list[VerifiedQuestion], tmp_path: Path) -> None:
     maker = FlakyMaker(failures=["HTTP 500", "HTTP 503"])
     job = StepChunk("synthetic", "train", tuple(chunk), maker, 0, tmp_path)
     first, second, third, fourth = (process(job) for _ in range(4))
@@ -85,7 +86,7 @@ def test_a_chunk_in_which_a_request_failed_is_made_again(chunk: list[dict[str, A
 # Rows of refinement
 
 
-def test_refined_rows_join_those_of_their_question(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_refined_rows_join_those_of_their_question(chunk: list[VerifiedQuestion], tmp_path: Path) -> None:
     row = refined(question_of(chunk[0]))
     plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
     assert plain.path != joined.path
@@ -118,7 +119,7 @@ def one_more(question: Question) -> Question:
     ],
 )
 def test_refined_rows_that_do_not_fit_are_refused(
-    chunk: list[dict[str, Any]], tmp_path: Path, change: Any, reason: str
+    chunk: list[VerifiedQuestion], tmp_path: Path, change: Any, reason: str
 ) -> None:
     row = change(question_of(chunk[0]))
     plain, joined = made(chunk, tmp_path, []), made(chunk, tmp_path, [row])
@@ -128,12 +129,12 @@ def test_refined_rows_that_do_not_fit_are_refused(
     assert (more.position, more.reason, more.text) == (1, reason, row.step.text)
 
 
-def test_passages_drawn_with_another_seed_are_refused(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_passages_drawn_with_another_seed_are_refused(chunk: list[VerifiedQuestion], tmp_path: Path) -> None:
     joined = made(chunk, tmp_path, [refined(question_of(row, seed=1)) for row in chunk])
     assert sum(one.reason == OTHER_PASSAGES for one in joined.summary.refused) == len(chunk)
 
 
-def test_a_refined_row_takes_the_place_of_the_same_made_one(chunk: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_refined_row_takes_the_place_of_the_same_made_one(chunk: list[VerifiedQuestion], tmp_path: Path) -> None:
     """It is as good, and that a verifier erred on it is worth knowing."""
     plain = made(chunk, tmp_path, [])
     ideal = next(c for c in plain.summary.candidates if c.origin == "ideal")
@@ -149,7 +150,7 @@ def test_a_refined_row_takes_the_place_of_the_same_made_one(chunk: list[dict[str
 
 
 def test_a_refined_row_of_another_label_is_refused_with_the_made_one(
-    chunk: list[dict[str, Any]], tmp_path: Path
+    chunk: list[VerifiedQuestion], tmp_path: Path
 ) -> None:
     plain = made(chunk, tmp_path, [])
     ideal = next(c for c in plain.summary.candidates if c.origin == "ideal")

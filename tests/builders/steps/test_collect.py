@@ -19,7 +19,7 @@ from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
 from builders.steps.mining import Refinement
 from builders.steps.model import ModelMaker
-from builders.steps.questions import open_verified, prepared, rows
+from builders.steps.questions import open_verified, rows
 from builders.steps.refined import REFINED, line_of, read_refined
 from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
@@ -243,9 +243,7 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
     return tuple(
-        prepared(row, "synthetic", split, 0)
-        for split in ("train", "validation")
-        for row in rows(opened, "synthetic", split, None, 0)
+        row.shown(0) for split in ("train", "validation") for row in rows(opened, "synthetic", split, None, 0)
     )
 
 

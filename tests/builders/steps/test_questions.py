@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from builders.steps.questions import prepared
+from builders.verified.questions import VerifiedQuestion
 from safe_stepwise.records import Hop, Label, Passage, Question, Triple
 from safe_stepwise.store.codec import label_row, question_row
 
 
-def row(gold: set[int], total: int = 20, title: str = "Oru") -> dict[str, Any]:
+def row(gold: set[int], total: int = 20, title: str = "Oru") -> VerifiedQuestion:
     """Passages that all share a title, as MuSiQue's may; ``gold`` counts from 1."""
     passages = tuple(Passage(title, (f"This is passage {n}.",), n in gold) for n in range(1, total + 1))
     path = tuple(Triple("a", f"in {n}", "b", n) for n in sorted(gold))
@@ -17,12 +15,12 @@ def row(gold: set[int], total: int = 20, title: str = "Oru") -> dict[str, Any]:
     hops = tuple(Hop("a >> in", "b", n) for n in sorted(gold))
     question = Question("q7", "musique", "train", "?", "b", passages=passages, decomposition=hops)
     label = Label("none", "A path.", path, graph, "annotations")
-    return {**question_row(question), **label_row(label)}
+    return VerifiedQuestion.of_row({**question_row(question), **label_row(label)}, "musique", "train")
 
 
 @pytest.mark.parametrize("gold", [{3, 17}, {1, 2, 3, 20}, set(range(11, 21))])
 def test_numbers_follow_their_passages_though_titles_repeat(gold: set[int]) -> None:
-    question, label = prepared(row(gold), "musique", "train", seed=4)
+    question, label = row(gold).shown(4)
     assert len(question.passages) == 10
     assert {p.sentences[0] for _, p in question.gold} == {f"This is passage {n}." for n in gold}
     for triple in label.reasoning_path:
@@ -38,15 +36,15 @@ def test_numbers_follow_their_passages_though_titles_repeat(gold: set[int]) -> N
 
 def test_the_seed_decides_on_order_and_distractors() -> None:
     content = row({3, 17})
-    assert prepared(content, "musique", "train", 1) == prepared(content, "musique", "train", 1)
-    assert prepared(content, "musique", "train", 1) != prepared(content, "musique", "train", 2)
+    assert content.shown(1) == content.shown(1)
+    assert content.shown(1) != content.shown(2)
 
 
 def test_more_than_ten_gold_passages_are_refused() -> None:
     with pytest.raises(ValueError, match="more than 10 gold passages"):
-        prepared(row(set(range(1, 12))), "musique", "train", 0)
+        row(set(range(1, 12))).shown(0)
 
 
 def test_fewer_than_ten_passages_all_stay() -> None:
-    question, _ = prepared(row({1, 2}, total=4), "musique", "train", 0)
+    question, _ = row({1, 2}, total=4).shown(0)
     assert len(question.passages) == 4

@@ -21,7 +21,7 @@ from builders.steps.mining import (
     doubted,
     in_turn,
 )
-from builders.steps.questions import open_verified, prepared, rows
+from builders.steps.questions import open_verified, rows
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import refine
 from builders.steps.summary import mining
@@ -76,7 +76,7 @@ def run(
 
 def checkers(verified: Path) -> Iterator[Checker]:
     for row in rows(open_verified(verified, "v0.1.0"), "synthetic", "train", None, 0):
-        question, label = prepared(row, "synthetic", "train", 0)
+        question, label = row.shown(0)
         yield Checker(question, label.reasoning_path, label.knowledge_graph)
 
 

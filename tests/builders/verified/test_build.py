@@ -18,7 +18,8 @@ from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import chunks, collect, features
 from builders.verified.build import build
 from builders.verified.collect import Build
-from builders.verified.evaluation_sample import EvaluationSample, with_passages
+from builders.verified.evaluation_sample import EvaluationSample
+from builders.verified.questions import with_passages
 from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -233,12 +234,22 @@ def sample_row(id_: str, passages: int, gold: int) -> dict[str, Any]:
     }
 
 
+BLANK: dict[str, Any] = {
+    **dict.fromkeys(("id", "question", "answer", "kind"), ""),
+    **dict.fromkeys(("aliases", "supporting_facts", "evidence"), ()),
+    "hops": 2,
+}
+
+
+def sample_question(id_: str) -> Question:
+    return codec.question_of({**BLANK, **sample_row(id_, 20, 2)}, benchmark="", split="")
+
+
 def as_table(rows: list[dict[str, Any]]) -> Any:
     import pyarrow as pa
 
     columns = features.question_features()
-    blank = dict.fromkeys(columns)
-    return pa.Table.from_pylist([{**blank, **row} for row in rows], schema=columns.arrow_schema)
+    return pa.Table.from_pylist([{**BLANK, **row} for row in rows], schema=columns.arrow_schema)
 
 
 def test_the_draw_depends_on_seed_and_id_alone() -> None:
@@ -268,15 +279,15 @@ def test_gold_and_distractors_are_mixed() -> None:
     places = Counter(
         n
         for number in range(300)
-        for n, p in enumerate(with_passages(sample_row(f"r{number}", 20, 2), 0)["passages"])
-        if p["is_gold"]
+        for n, p in enumerate(with_passages(sample_question(f"r{number}"), 0)[0].passages)
+        if p.is_gold
     )
     assert all(30 <= places[n] <= 95 for n in range(10)), places
 
 
 def test_dropped_passage_of_a_hop_becomes_none() -> None:
-    row = with_passages(sample_row("a", 20, 2), 0)
-    numbers = [hop["passage"] for hop in row["decomposition"]]
+    question, _ = with_passages(sample_question("a"), 0)
+    numbers = [hop.passage for hop in question.decomposition]
     assert sorted(n for n in numbers if n is not None) == list(range(1, 11))
     assert None not in numbers[-2:]
 
