@@ -25,7 +25,7 @@ from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.verification import doubted, verify
-from builders.work import collecting
+from builders.work import collect
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -287,7 +287,7 @@ def test_bad_published_labels_stop_a_build_before_it_works(
     def work(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(collecting, "results", work)
+    monkeypatch.setattr(collect, "results", work)
     (tmp_path / "torn.jsonl").write_text('{"id": "x"', encoding="utf-8")
     for name in ("torn.jsonl", "none.jsonl"):
         with pytest.raises(UserError, match=name):
