@@ -1,13 +1,15 @@
 """A verifier's results as a page to read, and its confusion matrix as table and picture."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from evaluators.verifier.quality import OF_ROWS, UNPARSED
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.tables import csv_bytes, table
+from safe_stepwise.store.pages import fill
+from safe_stepwise.store.tables import Table, csv_bytes, decimal, shown, table
 from safe_stepwise.taxonomy import category, labels
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
@@ -51,57 +53,20 @@ def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = 
 
 def page(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    verifiers, counted = found["verifiers"], ("erroneous", "correct", "f1")
-    first = verifiers[0]
-    parts = [
-        f"# How good is the verifier {_cell(title_of(first))}?",
-        _what(found),
-        _table(
-            ["role", "verifier", *(_short(name) for name in SHOWN), "readable"],
-            [_summary(verifier) for verifier in verifiers],
-        ),
-        f"In brackets: {found['bootstrap']['level']:.0%} interval, bootstrap over questions. "
-        "Readable: replies with a valid verdict; a row without one is never right. First error: "
-        "ProcessBench's F1 over trajectories, put together from the rows.",
-        _notes(verifiers),
-        "## First error",
-        _table(
-            ["role", "found, of erroneous", "none flagged, of correct", "F1"],
-            [[v["role"], *(_number(v["measures"][f"first_error_{n}"]) for n in counted)] for v in verifiers],
-        ),
-        f"## Labels of {_cell(title_of(first))}",
-        _table(
-            ["label", "category", "gold", "said", "precision", "recall", "F1"],
-            [
-                [
-                    *(entry["name"], category(entry["name"])),
-                    *(str(entry[what]) for what in ("gold", "said")),
-                    *(_number(entry[what]) for what in ("precision", "recall", "f1")),
-                ]
-                for entry in first["types"]
-            ],
-        ),
-        "![confusion matrix](confusion.png)",
-        "## By benchmark",
-        _table(
-            ["role", "benchmark", *(_short(name) for name in SHOWN)],
-            [
-                [v["role"], _cell(name), *(_number(values[m]) for m in SHOWN)]
-                for v in verifiers
-                for name, values in v["benchmarks"].items()
-            ],
-        ),
-        *_wordings(verifiers),
-        "## Tokens",
-        _table(
-            ["role", "requests", "prompt", "of which cached", "replies"],
-            [[v["role"], *_tokens(v["tokens"])] for v in verifiers if v["tokens"]["requests"]],
-        ),
-    ]
-    if found["agreement"]:
-        header, *rows = agreement_rows(found)
-        parts += ["## Agreement", _table(header, [[*map(_cell, row)] for row in rows])]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    verifiers, dropped = found["verifiers"], found["steps"].get("drop_category")
+    golds = verifiers[0]["confusion"].items()
+    return fill(
+        Path(__file__).parent / "templates",
+        "verifier.md.jinja",
+        **found,
+        titles={name: _short(name) for name in SHOWN},
+        row_titles={name: _short(name) for name in OF_ROWS},
+        dropped=dropped,
+        dropped_rows=sum(sum(said.values()) for gold, said in golds if category(gold) == dropped),
+        is_symbolic=any(verifier["name"].startswith("symbolic:") for verifier in verifiers),
+        categories={label["name"]: category(label["name"]) for label in verifiers[0]["types"]},
+        agreement_table=agreement_rows(found),
+    )
 
 
 def summary(found: Mapping[str, Any]) -> str:
@@ -129,7 +94,7 @@ def margins(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"trained against {title_of(other)}: {', '.join(shown)}"
 
 
-def agreement_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def agreement_rows(found: Mapping[str, Any]) -> Table:
     """Equal labels of each two verifiers that were asked, as rows of a table with its header."""
     names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in found["verifiers"]}
     return [
@@ -145,96 +110,9 @@ def agreement_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
-def _summary(verifier: Mapping[str, Any]) -> list[str]:
-    measures, intervals = verifier["measures"], verifier["intervals"]
-    cells = [verifier["role"], _cell(title_of(verifier))]
-    for name in SHOWN:
-        span = intervals[name]
-        spread = f" [{span[0]:.3f}, {span[1]:.3f}]" if span else ""
-        cells.append(f"{_number(measures[name])}{spread}")
-    return [*cells, _number(measures["parse_rate"])]
-
-
-def _what(found: Mapping[str, Any]) -> str:
-    """What was measured on."""
-    steps, first = found["steps"], found["verifiers"][0]
-    simulated = "> **Simulated**: no model was measured; the figures say nothing of one.\n\n"
-    revision = f" at `{steps['revision']}`" if steps["revision"] else ""
-    return (
-        f"{simulated if found['simulated'] else ''}"
-        f"{first['rows']:,} rows of {first['questions']:,} questions: split `{steps['split']}` of "
-        f"`{steps['name']}`{revision}{' (simulated)' if steps['simulated'] else ''}; "
-        f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without. "
-        f"{_TWELVE if steps.get('incomplete_evidence') else ''}{_without(steps, first)}"
-        f"A reply could have {steps['max_tokens']:,} tokens."
-        + (f" Shown were worked examples ({steps['examples']})." if "examples" in steps else "")
-    )
-
-
-_TWELVE = "Asked with twelve labels, rows that lack evidence and their twins included. "
-
-
-def _without(steps: Mapping[str, Any], verifier: Mapping[str, Any]) -> str:
-    """That a category was not to choose from, and for how many rows that matters."""
-    if (dropped := steps.get("drop_category")) is None:
-        return ""
-    golds = verifier["confusion"].items()
-    rows = sum(sum(said.values()) for gold, said in golds if category(gold) == dropped)
-    return (
-        f"Asked by a prompt without {dropped} errors: {rows:,} rows have one, and count as not "
-        "right whatever is said of them. "
-    )
-
-
-def _wordings(verifiers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The measures of rows by whether their wording is one of train; nothing where no row says."""
-    lines = [
-        [v["role"], name, f"{values['rows']:,}", *(_number(values[m]) for m in OF_ROWS)]
-        for v in verifiers
-        for name, values in v["wordings"].items()
-    ]
-    header = ["role", "wording", "rows", *map(_short, OF_ROWS)]
-    told = "Unseen: no row of train has a step with the same words, names and numbers aside."
-    return ["## By wording", told, _table(header, lines)] if lines else []
-
-
-def _notes(verifiers: Sequence[Mapping[str, Any]]) -> str:
-    """What stands in the way of the figures, a line each."""
-    lines = [
-        f"- {verifier['role']}: {verifier[what]:,} rows {what}."
-        for verifier in verifiers
-        for what in ("unparsed", "failed")
-        if verifier[what]
-    ]
-    if any(verifier["name"].startswith("symbolic:") for verifier in verifiers):
-        lines.append(
-            "- The graph checker (symbolic) had to agree with each injected row before it was "
-            "kept, there by the label's path, here by annotations: it is no fair competitor."
-        )
-    return "\n".join(lines)
-
-
-def _tokens(used: Mapping[str, Any]) -> list[str]:
-    share = used["cached_share"]
-    return [
-        *(f"{used[what]:,}" for what in ("requests", "prompt")),
-        "-" if share is None else f"{share:.1%}",
-        f"{used['completion']:,}",
-    ]
-
-
 def _short(name: str) -> str:
     return name.replace("first_error_f1", "first error F1").replace("_", " ").replace("f1", "F1")
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _number(value: float | None) -> object:
+    return shown(value, decimal(3))

@@ -46,7 +46,7 @@ def test_it_says_what_was_measured() -> None:
     assert "| verifier | 2 | 2,000 | 25.0% | 20 |" in page
     assert "imulated" not in page
     assert "## Agreement" not in page  # nobody else was asked
-    assert "| Redundancy | Procedural | 1 | 0 | - | 0.000 | 0.000 |" in page
+    assert "| Redundancy | Procedural | 1 | 0 | – | 0.000 | 0.000 |" in page
     assert "| verifier | seen | 2 | 0.500 |" in page
     assert "| verifier | unseen |" not in page
 
