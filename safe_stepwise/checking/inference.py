@@ -10,43 +10,21 @@ from safe_stepwise.graphs.comparisons import Side, is_yes_or_no, size
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
+from safe_stepwise.language.vocabulary import wording
 from safe_stepwise.records import Passage, Question, Triple
 
-_MARKER = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|(?:it )?follows that|(?:which|this) means(?: that)?"
-    r"|meaning(?: that)?|shows? that|impl(?:y|ies) that|asks for(?: is)?|asked for is"
-    r"|(?:stops?|ends?) with|works? out (?:to|as)|comes? (?:down|out) (?:to|as|at)"
-    r"|settles? (?:on|for)|points? to|in favou?r of|ha(?:s|ve) to be|conclude(?:s|d)? that"
-    r"|inferred that|yields?|makes|answer\b[^.]{0,40}?\b(?:is|be|remains))\b(?!\W*$)|[=-]>|[⇒→]",
-    re.IGNORECASE,
-)
-_THE_ANSWER = re.compile(
-    r"^(.*?),? (?:(?:must|would|will|should|can only|has to) )?(?:is|be|are|remains|as) (?:again )?"
-    r"(?:the (?:right )?answer|what (?:was|is|the question) ask\w*)",
-    re.IGNORECASE,
-)
+_MARKER = wording("inference", "marker", re.IGNORECASE)
+_THE_ANSWER = wording("inference", "the_answer", re.IGNORECASE)
 _YES_NO = re.compile(r"^\W*(yes|no)\b(?=\W)|\b(yes|no)\b[.\s]*$", re.IGNORECASE)
 _SAYS_YES_NO = re.compile(r"\b(?:yes|no)\b(?=\W*$|,)", re.IGNORECASE)
-_DIFFERENT = re.compile(
-    r"\b(?:not (?:the )?same|differ\w*|do(?:es)? not (?:share|agree|match)|not both|unlike|distinct"
-    r"|disagree|no common)\b",
-    re.IGNORECASE,
-)
+_DIFFERENT = wording("inference", "different", re.IGNORECASE)
 _ALIKE = re.compile(r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE)
-_COMPARATOR = re.compile(
-    r"\b(earlier than|before|later than|after|precedes|follows|longer than|shorter than|more than"
-    r"|greater than|larger than|fewer than|less than|smaller than|older than|younger than)\b",
-    re.IGNORECASE,
-)
+_COMPARATOR = wording("inference", "comparator", re.IGNORECASE)
 _SMALLER_FIRST = frozenset(
     ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than",
      "smaller than", "older than")
 )  # fmt: skip
-_NUMBERS = re.compile(
-    r"\b(?:\d{1,3}|(?<=has )one|(?<=only )one|(?<=just )one|(?<=exactly )one|two|three|four|five"
-    r"|six|seven|eight|nine|ten|eleven|twelve)\b(?![.,]\d)",
-    re.IGNORECASE,
-)
+_NUMBERS = wording("inference", "numbers", re.IGNORECASE)
 _YEARS = re.compile(
     r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b", re.IGNORECASE
 )

@@ -11,15 +11,12 @@ from typing import Any
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation
 from safe_stepwise.language.text import as_date, without_qualifier
-from safe_stepwise.language.vocabulary import load
+from safe_stepwise.language.vocabulary import load, wording
 from safe_stepwise.records import Passage, Triple
 
 _WORDINGS: Mapping[str, Any] = load("statements")
 _FIELD = re.compile(r"{(\w+)}")
-_PRONOUN = re.compile(
-    r"^(?:He|She|It|They|(?:The|This) (?:film|movie|album|song|band|book|novel|company|series|town"
-    r"|city|village|school|magazine|game|show|team|group))\b(?! (?:and|of)\b)"
-)
+_PRONOUN = wording("statements", "pronoun")
 _FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
 _ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")

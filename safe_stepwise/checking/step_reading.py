@@ -10,37 +10,20 @@ from itertools import islice
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
 from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, has_words
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
 _CITED = re.compile(r"\bpassages? (\d{1,9})(?!\d)", re.IGNORECASE)
-_FRAME = re.compile(
-    r"^[^“]{0,80}?\bpassages? \d+\b(?: \([^)]*\))?[^,:.“]{0,60}?"
-    r"(?:[,:\])]|\.(?=\s)|\bthat\b|(?=“))\s*",
-    re.IGNORECASE,
-)
+_FRAME = wording("step_reading", "frame", re.IGNORECASE)
 _LEAD = re.compile(r"^[^“]{0,80}?\b[Pp]assages? \d+(?:[a-z'’,;!\s]|\bI\b|\bSteps? \d+)*:\s+")
 _SUFFIX = re.compile(r"(?<!\s)\s*+[,;(\[–—]\s*+[^,;:(\[“”]{0,50}\bpassages? \d+\b[^,;“”]{0,30}$", re.IGNORECASE)
 _CLAUSE = re.compile(r"; |(?<=[a-z0-9”])\. (?=[A-Z])|, but |(?<=\bthis), (?=[a-zP])")
 """What parts two clauses, unless a quotation is open."""
-_THOUGH = re.compile(
-    r"^(?:while|although|though|whereas) ([^“”:;,]{0,60}\bpassage \d+\b[^“”:;,]{0,40}), ", re.IGNORECASE
-)
+_THOUGH = wording("step_reading", "though", re.IGNORECASE)
 _NO_DENIAL = re.compile(r"\bno (?:doubt|question about|more than|less|other)\b", re.IGNORECASE)
-_QUOTING = re.compile(
-    r"(\bpassages? \d+\b[^:“”]{0,60}: )"
-    r"(?!(?:it|the (?:text|passage)|there|nothing|no|neither|nowhere)\b)[^“”]{20,}$",
-    re.IGNORECASE,
-)
+_QUOTING = wording("step_reading", "quoting", re.IGNORECASE)
 """A passage's own words behind a colon: what they deny is not what the step does."""
-_GOAL = re.compile(
-    r"^(?:(?:next|now|then|here|first)[, ]+)?"
-    r"(?:to (?:find|establish|learn|settle|determine|know|see|get)|looking for|in search of"
-    r"|searching for|for (?:the|what|wh[eo]\w*|how)|we (?:are after|need|want|still need)"
-    r"|what (?:we need|is wanted|remains|is needed)|i (?:am looking|look|need|want|am after)"
-    r"|the (?:question needs|next thing|task)|let us|it is time to)\b",
-    re.IGNORECASE,
-)
+_GOAL = wording("step_reading", "goal", re.IGNORECASE)
 _GOAL_ENDS = re.compile("[:;] ")
 _LEADS_TRIED = 3
 """Ends of clauses at which a goal may be over."""
@@ -52,38 +35,11 @@ _SHORTEST_CLAIM = 3
 """Words that have to be left for what stands around a citation to be taken off."""
 _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
-_NOT = re.compile(
-    r"\b(?:not|no|none|never|nothing|nowhere|neither|nor|cannot|impossible|unable|without)\b|n['’]t\b"
-    r"|\b(?:silent(?! (?:[\w-]+ ){0,2}(?:film|movie|comedy|drama|era|short))|missing|absent"
-    r"|omits?|lacks?|fails?)\b",
-    re.IGNORECASE,
-)
-_TOLD = re.compile(
-    r"\b(?:states?|stated|mention\w*|says?|said|gives?|given|provide\w*|contain\w*|specif\w*|reveal\w*"
-    r"|identif\w*|names?|named|tells?|told|includ\w*|indicat\w*|record\w*|answer\w*|find|found|cover\w*"
-    r"|determin\w*|resolv\w*|addressed|unaddressed|information|details?|data|evidence|idea|light|use"
-    r"|silent|unspecified|unknown|unstated|unclear|there|here|out|clear|known|learn\w*|about|on"
-    r"|brings?|touch\w*|helps?|bears?|word|kind|discloses?|shows?|speaks?)\b",
-    re.IGNORECASE,
-)
+_NOT = wording("step_reading", "not", re.IGNORECASE)
+_TOLD = wording("step_reading", "told", re.IGNORECASE)
 _OF_THE_TEXT = re.compile(r"\b(?:passages?|text|context|excerpts?|documents?)\b", re.IGNORECASE)
-_UNKNOWN = re.compile(
-    r"\b(?:is|are|remains?|left|leaves?)\b[^.]{0,60}?"
-    r"\b(?:missing|absent|unknown|unclear|unspecified|unstated|unaddressed|unanswered)\b"
-    r"|\b(?:left|leaves?)\b[^.]{0,60}?\bout\b"
-    r"|\b(?:do|does|did) not (?:mention|state|say|specify)\b"
-    r"|\b(?:(?:[Pp]assage|X) \d+|text|it) (?:also )?(?:lacks?|omits?|leaves (?:out|open))\b"
-    r"|\b(?:in vain|empty-handed|have to guess|in the dark|left open by)\b",
-    re.IGNORECASE,
-)
-_NOT_ASSERTED = re.compile(
-    r"\b(?:will|shall|must|should|would|could|may|might|let(?:'s|’s)?|ought)\b"
-    r"|\b(?:have|has|need|needs|want|wants|going|is|are|remains?|next|important|necessary|time"
-    r"|helpful|useful) to\b|\bto be (?:determined|found|established|seen|settled|read)\b"
-    r"|\bin order to\b|\bto answer\b|\bso far\b|\bprogress\b"
-    r"|\b(?:the|this) question\b|\bin summary\b|\bto (?:summari[sz]e|recap)\b|\?\W*$",
-    re.IGNORECASE,
-)
+_UNKNOWN = wording("step_reading", "unknown", re.IGNORECASE)
+_NOT_ASSERTED = wording("step_reading", "not_asserted", re.IGNORECASE)
 _QUOTED = re.compile(r"“([^”]*+)(?:”|$)")
 """Quoted words; with a mark that nothing closes, all that is left, so that it is looked at once."""
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-Z]\w*")

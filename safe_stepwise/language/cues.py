@@ -4,32 +4,25 @@ Cues of one group compete ("born in Oru and died in Vel"); see ``vocabulary/rela
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
 from safe_stepwise.language.text import MONTHS
+from safe_stepwise.language.vocabulary import load, wording
 
 _SENTENCE = 3 * REACH
 """Characters, before and behind a span, within which other cues have a say: no sentence of prose is
 longer, and a list without end is not read anew for each of its names."""
 
-_JOINED = re.compile(
-    r"[\s,]*+(?:(?:and|or|also|co|later|then|as well as|by|to|the|his|her|\w+ed)\b"
-    r"[\s,]*+)*+"
-)
+_JOINED = wording("cues", "joined")
 _JOINED_BY_BEING = re.compile(_JOINED.pattern.replace("and|", "and|is|are|was|were|", 1))
 _PASSIVE = re.compile(r"\w+(?:ed|ing)|written|sung")
 _IS_THE = re.compile(r" (?:is|was|were|are|became|(?:served|acted|worked) as) (?:(?:the|its|an?) )?(?:\w+ )?")
 _NO_OBJECT = re.compile(r" (?:by|for|in|at|on|from|as|with|alongside|,|\.|\))(?: |$)")
 _AND_SOMEBODY = re.compile(r" and (?:\w+ ){1,4}")
 # "Oru is where she died", "Oru was her place of birth", "in Oru that Vorr was born".
-_PLACED = re.compile(
-    r"(?: \([^()]*\))?(?: in(?: the)?(?: [\w'-]+){1,3})?(?: ,)?(?:"
-    r"(?: (?:is|was|became|would be))?(?: the(?: \w+){1,3})?"
-    r" (?:where|in which|at which|that)(?: [\w'-]+){1,6}"
-    r"| (?:is|was|became|remained) (?:his|her|their|the|whose)(?: \w+){0,4}"
-    r"| until (?:his|her|their)) "
-)
+_PLACED = wording("cues", "placed")
 _OPENED = re.compile(r"(?: \([^()]*\))?(?: ,)?(?: on [\w ]{1,30} ,?)?(?: [\w'-]+){1,5} ")
 _LEADS = {
     f"{lead}{word}{article}".strip()
@@ -43,11 +36,7 @@ _APART = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
 _WEAK = ("preposition", "lies")
 """Labels of words that tell nothing of a place before them."""
-_ANOTHER_WORK = re.compile(
-    r"\b(?:based (?:up)?on|inspired by|adapted from|adaptation of|compared (?:with|to)|remake of"
-    r"|(?:sequel|prequel|tribute) to|dedicated to|similar to|reminiscent of|parody of)\b"
-    r"(?!.*\b(?:and|it|which|directed|produced|starring|stars)\b)"
-)
+_ANOTHER_WORK = wording("cues", "another_work")
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
 _LED = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")
@@ -55,18 +44,7 @@ _OWN_PLACE = re.compile(
     r" (?:in|at|near)(?: the)?+ (?!(?:age|expense|invitation|request|suggestion|home|first|his|her"
     r"|their|early|late|mid|childhood|infancy|action|\d|(?:" + "|".join(MONTHS) + r")\b)\b)\w"
 )
-_POSSESSIONS = {
-    "film": {"director"},
-    "movie": {"director"},
-    "documentary": {"director"},
-    "novel": {"writer"},
-    "book": {"writer"},
-    "opera": {"composer"},
-    "song": {"performer", "composer"},
-    "single": {"performer"},
-    "album": {"performer"},
-    "company": {"founder", "owner"},
-}
+_POSSESSIONS: Mapping[str, Sequence[str]] = load("relations")["possessions"]
 _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
 
 

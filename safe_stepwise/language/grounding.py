@@ -18,7 +18,7 @@ from safe_stepwise.language.mentions import is_about, mentioned_within, mentions
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.relations import RELATIONS, Relation, cues_between, is_country, is_nation, nation_pattern
 from safe_stepwise.language.text import MONTHS, Date, as_date, dates_in, normal_name
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
 Status = Literal["stated", "other", "together", "mentioned", "absent"]
@@ -212,13 +212,7 @@ def _read_as(
     return _OTHERWISE if said else _TOGETHER
 
 
-_RELATIVE = re.compile(
-    r"(?:\b(?:his|her|their)| 's) (?:\w+ )?(?:sons?|daughters?|father|mother|brothers?|sisters?"
-    r"|wife|husband|parents|children|uncles?|aunts?|cousins?|nephews?|nieces?|friends?|grand\w+)"
-    r"\b(?: , (?:the|an?) [^,;.]{1,40} ,)?"
-    r"|\b(?:a|an old|one) (?:friend|cousin|relative|colleague)\b"
-    r"(?: , (?:the|an?|to) [^,;.]{1,40} ,)?"
-)
+_RELATIVE = wording("grounding", "relative")
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
 _IN_BRACKETS = frozenset(
     ("headquarters location", "located in the administrative territorial entity", "country",
@@ -325,22 +319,12 @@ _NATIONALITY = re.compile(
 )
 # "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
-_THERE = re.compile(
-    r"(?:\b(?:in|of|from|to)(?: the| \w+)?|,|\(|\bcountry\b[^.;]{0,60} (?:is|was)"
-    r"|\b(?:origin|country|nation|state|production) :) $"
-)
-_BORN_OR_CITIZEN = re.compile(
-    r"\b(?:born|native|citizen\w*|national\w*|nationality|citizenship|subject)"
-    r" (?:: )?(?:\w+ ){0,3}$"
-)
+_THERE = wording("grounding", "there")
+_BORN_OR_CITIZEN = wording("grounding", "born_or_citizen")
 
 
 # "Kelvia, of which she was a citizen", "in Kelvia, where it lies", "in Kelvia that it was made".
-_OF_WHICH = re.compile(
-    r"(?: ,)? (?:of which (?:\w+ ){1,5}(?:citizen|national|native)"
-    r"|where (?:it|the \w+) (?:is|was) (?:located|situated|based|made|founded)|where it lies"
-    r"|that (?:it|the \w+) was (?:made|produced|written|recorded))\b"
-)
+_OF_WHICH = wording("grounding", "of_which")
 
 
 def _national(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
@@ -422,12 +406,7 @@ def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
 _RUN = re.compile(rf"{CAPITAL}[\w'’-]+(?: (?:{CAPITAL}[\w'’-]+|of|the|de|am|upon)(?= |,|\.|;|\)|$))*")
 _DIVISIONS = word_list("divisions")
 _NO_PLACE = word_list("openers") | {word for month in MONTHS for word in (month, month[:3])}
-_PLACED = re.compile(
-    r"(?:\b(?:in|at|near)(?: the)?|\([^()]{0,60},|\([^()]{0,60}\d"
-    r"|\b(?:capital|seat|birthplace|headquarters|home)(?: and \w+ \w+)?"
-    r" (?:is|was|are|were)(?: the)?"
-    r"|\b(?:native|natives|town|city|village|province|municipality|region|birthplace is) of) $"
-)
+_PLACED = wording("grounding", "placed")
 _ITS_CAPITAL = re.compile(r" is (?:its|the) capital\b")
 
 

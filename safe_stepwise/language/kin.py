@@ -10,76 +10,26 @@ from typing import Literal
 
 from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
+from safe_stepwise.language.vocabulary import load, wording
 
 Role = Literal["father", "mother", "parent", "child", "spouse", "sibling", "other"]
 
-ROLES: dict[str, frozenset[Role]] = {
-    "father": frozenset(("father", "parent")),
-    "mother": frozenset(("mother", "parent")),
-    "child": frozenset(("child",)),
-    "spouse": frozenset(("spouse",)),
-    "sibling": frozenset(("sibling",)),
-}
+_VOCABULARY = load("kin")
+ROLES: dict[str, frozenset[Role]] = {name: frozenset(roles) for name, roles in _VOCABULARY["roles"].items()}
 """What a relation's tail is to its head."""
-TURNED: dict[str, frozenset[Role]] = {
-    "father": frozenset(("child",)),
-    "mother": frozenset(("child",)),
-    "child": frozenset(("father", "mother", "parent")),
-    "spouse": frozenset(("spouse",)),
-    "sibling": frozenset(("sibling",)),
-}
+TURNED: dict[str, frozenset[Role]] = {name: frozenset(roles) for name, roles in _VOCABULARY["turned"].items()}
 """What its head is to its tail."""
-
-_AHEAD: dict[str, Role] = {
-    "father": "father",
-    "mother": "mother",
-    "parent": "parent",
-    "child_of": "parent",
-    "father_of": "child",
-    "mother_of": "child",
-    "parent_of": "child",
-    "child": "child",
-    "spouse": "spouse",
-    "sibling": "sibling",
-}
-"""What a name is that stands behind a cue: "son of NAME", "his son NAME"."""
-_BEHIND: dict[str, Role] = {
-    "father": "father",
-    "mother": "mother",
-    "parent": "parent",
-    "child_of": "child",
-    "father_of": "father",
-    "mother_of": "mother",
-    "parent_of": "parent",
-    "child": "child",
-    "spouse": "spouse",
-    "sibling": "sibling",
-}
-"""What a name is that stands before a cue and is told to be it: "NAME was his father"."""
-_POSSESSED: dict[str, Role] = {
-    "father": "child",
-    "mother": "child",
-    "parent": "child",
-    "child": "parent",
-    "spouse": "spouse",
-    "sibling": "sibling",
-}
-"""What a name is whose relative is told of: "NAME 's father"."""
+_AHEAD: dict[str, Role] = _VOCABULARY["ahead"]
+_BEHIND: dict[str, Role] = _VOCABULARY["behind"]
+_POSSESSED: dict[str, Role] = _VOCABULARY["possessed"]
 
 _OWNER = re.compile(r"(?: and(?: \w+){1,4})? 's (?:\w+ ){0,3}$")
 _AND_HER = re.compile(r"(?: ,)? and (?:his|her|their) (?:\w+ ){0,2}$")
-_IS = re.compile(
-    r"(?: \([^()]*\))?(?:(?: ,)? (?:who )?(?:is|was|were|became|as)| ,)"
-    r"(?: (?:also|later|in turn|himself|herself|the|a|an|his|her|their|only|first|second|third"
-    r"|former|future|late|elder|older|younger|\w+est|\d+th|\d+(?:st|nd|rd)))* $"
-)
+_IS = wording("kin", "is")
 _HAS = re.compile(r"(?: and(?: \w+){1,6})?(?: also| later| only)? (?:had|has|have|bore|left) (?:\w+ ){0,4}$")
 _WEDS = re.compile(r"(?: and(?: \w+){1,4})?(?: ,)?(?: \w+){0,4} $")
 _WED = re.compile(r"(?:re)?married|eloped|divorced|wed|wedded|marries|couple|wedding")
-_CHAINED = re.compile(
-    r"(?! (?:and|who) )(?: [\w']+| ,| \([^()]*\)){1,14}?(?: ,| who (?:was|is)| was| is)"
-    r"(?: (?:the|a|an|also|in turn|himself|herself|only|eldest|second|third|youngest|\w+est))* $"
-)
+_CHAINED = wording("kin", "chained")
 _SUBJECT_AGAIN = re.compile(r"\b(?:s?he|they|it)\b|[;.]| and (?:was|is) | and the ")
 _AND_HIS = re.compile(r"[^;]{1,200}\b(?:and|with|by)(?: of)?(?: his| her)? (?:\w+ ){0,3}$")
 # "She was married to and worked with NAME."
@@ -87,10 +37,7 @@ _AND_ALSO = re.compile(r"(?: to| of| with)?(?: ,)? and ")
 _BY_HIS = re.compile(r"\bby (?:his|her) (?:\w+ )?$")
 _OF = ("father_of", "mother_of", "parent_of", "child_of")
 # "The father of Ana Vorr was NAME."
-_OF_WHOM_IS = re.compile(
-    r"(?: [\w'.-]+){1,7}(?: \([^()]*\))? (?:was|is|were|are|became|:)(?: (?:the|a|an))?"
-    r"(?: [\w'-]+){0,2} "
-)
+_OF_WHOM_IS = wording("kin", "of_whom_is")
 _ASIDE_ENDS = re.compile(r" , and ")
 _OF_A_COUPLE = ("child_of", "parent", "child")
 _AND_THE_OTHER = re.compile(r"(?: ,[^;.]{0,80}?)?(?: \([^()]*\))? and (?:\w+ ){0,3}")

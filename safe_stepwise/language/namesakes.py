@@ -11,23 +11,15 @@ from safe_stepwise.language.mentions import mentions
 from safe_stepwise.language.reading import Text, clean
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.text import dates_in, normal_name, qualifier, words_of
-from safe_stepwise.language.vocabulary import load, word_list
+from safe_stepwise.language.vocabulary import load, word_list, wording
 
-_EPITHET = re.compile(
-    r"\b(?:the )?(elder|younger|senior|junior|sr|jr|first|second|third"
-    r"|(?=[ivx])x{0,2}(?:ix|iv|v?i{0,3}))$"
-)
+_EPITHET = wording("namesakes", "epithet")
 _ORDINAL = {"first": "i", "second": "ii", "third": "iii", "sr": "senior", "jr": "junior"}
-_HATNOTE = re.compile(
-    r"not to be confused with|of the same name|for other (?:people|uses)|namesake of"
-    r"|this article is about|for the [\w ]{1,30} , see|has an article under|is somebody else"
-)
+_HATNOTE = wording("namesakes", "hatnote")
 _NOT_TO_BE_CONFUSED = " is not to be confused with the "
 _NOT_THE_OTHER = rf"\bthe ([\w ]{{{{1,40}}}}?) {{}}{_NOT_TO_BE_CONFUSED}([\w ]{{{{1,40}}}}?) of the same name"
 # A single letter is an initial, unless it is a word ("a", "i") or a Romance conjunction.
-_EXTENSION = re.compile(
-    r" (?:, )?(the elder|the younger|senior|junior|sr|jr|[ivx]+|[b-dfghj-npqrt-xz])(?= (?!\w\b)|$)"
-)
+_EXTENSION = wording("namesakes", "extension")
 _DIVISIONS = word_list("divisions")
 _REGION = re.compile(rf" [,(] ((?:(?!\d)\w+ ){{1,3}}?)(?:[,.();]|{'|'.join(_DIVISIONS)}|$)")
 _IN_REGION = re.compile(rf" in ((?:(?!\d)\w+ ){{1,3}}?)(?:{'|'.join(_DIVISIONS)})\b")

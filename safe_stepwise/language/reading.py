@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 
 from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
 _LOST_DASH = re.compile(rf"(?i)\d{{4}}(?=\d{{1,2}} (?:{'|'.join(MONTHS)})|[a-z]{{3}})")
@@ -22,10 +22,7 @@ _SHORT_WORDS = {
     "b": "born", "d": "died", "m": "married", "educ": "educated at", "est": "established",
     "cap": "capital", "bur": "buried", "dir": "directed by",
 }  # fmt: skip
-_SHORT = re.compile(
-    r"(?<![\w.])(?<!\d )(b|d|m|[Ee]duc|[Ee]st|[Cc]ap|[Bb]ur|[Dd]ir)\.:? ?"
-    r"(?=(?:c\. ?|ca\. ?|\()?\d|[(“\"]*[^\W\da-z_]|(?:at|in|on|by|the) )"
-)
+_SHORT = wording("reading", "short")
 _POSSESSIVE = re.compile(r"'s\b|'(?=\s|$)")
 _NO_MARK = re.compile(r"[^\w\s,;:()~.](?:(?<!')|(?<!\w')(?!s\b))")
 _POINT = re.compile(r"\.(?=\w)")

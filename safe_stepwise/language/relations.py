@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from safe_stepwise.language.text import former_names
-from safe_stepwise.language.vocabulary import load, word_list
+from safe_stepwise.language.vocabulary import load, word_list, wording
 
 ValueKind = Literal["date", "place", "nation", "name"]
 
@@ -147,10 +147,7 @@ _WORK_BY = re.compile(
     re.IGNORECASE,
 )
 # A reference to an earlier answer, or words that are capitalised but for particles.
-_NAME = re.compile(
-    r"#\d+|(?:the )?(?:\d{4} )?(?:film |song |album |book )?"
-    r"(?>[^a-z\s]\S*+|\S{1,4}+)(?: (?>\([^()]*+\)(?= |$)|[^a-z\s]\S*+|\S{1,4}+))*+"
-)
+_NAME = wording("relations", "name")
 
 
 @lru_cache(maxsize=16384)
@@ -180,10 +177,7 @@ REACH = 140
 _DENIER = re.compile(r"n(?:ot|ever|or)\b")
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 # "The song", "the label": what a sentence tells of, and no word of who made it.
-_THE_WORK = re.compile(
-    r"(?<!is )(?<!was )\b(?:the|this) (?:record )?(?:song|single|album|recording|film|movie|novel"
-    r"|book|play|opera|label|band|magazine|work)$"
-)
+_THE_WORK = wording("relations", "the_work")
 _DENIAL = 60
 """Characters in which it is looked for."""
 

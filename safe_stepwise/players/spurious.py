@@ -6,34 +6,19 @@ had been. What is wrong depends on the question alone, so that it can be told fr
 (`players.truth`). Told of the fault it mends it, mostly, as its other mistakes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.phrases import phrase
+from safe_stepwise.language.vocabulary import load
 from safe_stepwise.players.facts import Facts, another
 from safe_stepwise.records import Step, Triple
 
 Way = Literal["value", "relation", "missing"]
-_OTHERS = {
-    "director": ("composer", "producer"),
-    "producer": ("director", "composer"),
-    "composer": ("director", "producer"),
-    "performer": ("producer", "composer"),
-    "author": ("publisher",),
-    "father": ("spouse", "sibling"),
-    "mother": ("spouse", "sibling"),
-    "spouse": ("sibling", "child"),
-    "child": ("spouse", "sibling"),
-    "sibling": ("spouse", "child"),
-    "place of birth": ("place of death",),
-    "place of death": ("place of birth",),
-    "date of birth": ("date of death",),
-    "date of death": ("date of birth",),
-}
-"""Relations that lead to the same sort of thing."""
+_OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
 
 
 @dataclass(frozen=True, slots=True)

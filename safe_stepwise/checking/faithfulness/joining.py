@@ -8,23 +8,17 @@ from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import is_nation
 from safe_stepwise.language.senses import Form, SenseCue
 from safe_stepwise.language.text import dates_in
+from safe_stepwise.language.vocabulary import word_list, wording
 
 _COORDINATING = frozenset(", and also then co or & as well".split())
-_LISTING = frozenset(
-    ", ; and as well with the both respectively to until till i ii iii iv queen king emperor"
-    " empress prince princess sir lady -- &".split()
-)
+_LISTING = word_list("listing")
 STOP = " . "
 _NEAR = 25
 """Characters between a wording and a name beside it, where no name stands between them."""
 
 
 _AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")
-_LED_TO = re.compile(
-    r"(?:^| )(?:in|on|at|of|by|from|with|to|for|near|as|starring"
-    r"|featuring|opposite|the|an?|\(|born|died|--"
-    r"|(?:\w+ )?(?:film|novel|song|album|son|daughter|director|writer|actor|actress)) $"
-)
+_LED_TO = wording("joining", "led_to")
 
 
 def past_list(said: Said, first: Span, second: Span) -> int:
@@ -191,10 +185,7 @@ def direction(said: Said, cue: SenseCue, head: Span, tail: Span, *, text_is_said
 
 _FOLLOWS: dict[Form, int] = {"to_tail": 1, "to_head": -1}
 _HAD = re.compile(r" ha[sd] .* as (?:an? |the |its |his |her )?$")
-_OF = re.compile(
-    r"^ (?:(?:credited|position|duties) )?(?:of|for|to|behind|in|on)"
-    r"(?: (?!and\b|is\b|was\b)[\w-]+){0,5}? $"
-)
+_OF = wording("joining", "of")
 
 
 def _owner(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:

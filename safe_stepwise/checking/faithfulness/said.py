@@ -14,7 +14,7 @@ from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
 from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
-from safe_stepwise.language.vocabulary import word_list
+from safe_stepwise.language.vocabulary import word_list, wording
 
 Stand = Literal["states", "reversed", "relation", "near", "no"]
 """What a step does with a triple: states it; exchanges its ends; joins them by another relation
@@ -36,10 +36,7 @@ _PRONOUN = re.compile(
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _IDLE = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
 """Words of a step that lead on and have no sense of any relation: no birth, no stepson."""
-_EXPLETIVE = re.compile(
-    r"^it (?:(?:is|was) )?(?:says?|said|states?|stated|reads?|written|noted|clear|known|appears"
-    r"|reported|mentioned|follows)(?: in the text)? that "
-)
+_EXPLETIVE = wording("said", "expletive")
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
 _STEM = 5

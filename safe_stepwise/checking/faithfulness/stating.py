@@ -8,6 +8,7 @@ from safe_stepwise.checking.faithfulness.said import STOP_WORDS, Said, Stand, pa
 from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import is_nation
 from safe_stepwise.language.senses import Meaning, SenseCue
+from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Triple
 
 _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
@@ -70,10 +71,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
 
 _TELLS_NOTHING = frozenset(("other_kin",))
 _OF_DATES = frozenset("birth birth_date death death_date lived burial release inception spouse award".split())
-_IN_A_YEAR = re.compile(
-    r" [(,] (?:an? )?$|(?: [),])? (?:is|was|,) (?:an?|the) (?:[a-z-]+ )*$"
-    r"|.*(?:film|movie|song|album|single|book|novel|comedy|drama|work|record)\w* (?:from|of|in) $"
-)
+_IN_A_YEAR = wording("stating", "in_a_year")
 
 
 def _needs(said: Said, cue: SenseCue, head: Span, tail: Span) -> bool:
@@ -101,15 +99,9 @@ def _sign(cue: SenseCue, meaning: Meaning) -> int:
 _OWNED = (" of ", " of the ", " of the film ", " for ")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
-_COPULA = frozenset(
-    "is was are were both also being a an the of by from in who which had has holds held"
-    " nationality citizenship former long feature short length , as".split()
-)
+_COPULA = word_list("copula")
 _VERB = re.compile(r" (?:is|was|are|were|has|had) ")
-_ASIDE = re.compile(
-    r" , (?:on the (?:other hand|contrary)|for (?:his|her|its|their) part|in (?:turn|contrast|fact)"
-    r"|by contrast|meanwhile|however|too|likewise|though) ,"
-)
+_ASIDE = wording("stating", "aside")
 _BRACKETS = re.compile(r"\([^()]*+\)")
 
 

@@ -1,13 +1,14 @@
 """Word lists and relation wording as data, so that they can be read and extended without code."""
 
-from functools import lru_cache
+import re
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import yaml
 
 
-@lru_cache(maxsize=8)
+@cache
 def load(name: str) -> dict[str, Any]:
     """One vocabulary file by its name without ending ("relations", "nations", "words")."""
     text = files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
@@ -22,3 +23,8 @@ def word_list(name: str) -> frozenset[str]:
     True
     """
     return frozenset(load("words")[name].split())
+
+
+def wording(module: str, name: str, flags: int = 0) -> re.Pattern[str]:
+    """One wording of ``patterns.yaml`` that a module looks for, as a regular expression."""
+    return re.compile("".join(load("patterns")[module][name]), flags)
