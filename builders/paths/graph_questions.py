@@ -16,8 +16,7 @@ from builders.paths.weak import Templates, explore
 from builders.paths.world import Path, PathQuestion, Refuse
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS, execute, instances
-from safe_stepwise.graphs.store import BACKWARDS, GraphStore, MemoryGraph, inverse
-from safe_stepwise.graphs.triples import read_triples
+from safe_stepwise.graphs.store import BACKWARDS, GraphStore, MemoryGraph, inverse, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath, Triple
 from safe_stepwise.store.names import TEST

@@ -31,7 +31,7 @@ from builders.benchmarks import sources
 from builders.benchmarks.sources import Chunk, RawRow
 from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
-from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.files import unpacked
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph
-from safe_stepwise.graphs.triples import NamedTriple, read_triples
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, read_triples
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.progress import telling
 

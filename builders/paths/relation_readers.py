@@ -9,8 +9,7 @@ from builders.benchmarks.sources import Chunk, RawRow, canonical_split, decode
 from builders.paths import metaqa
 from builders.paths.freebase import CWQ, WEBQSP
 from safe_stepwise.errors import RowError, UserError, one_of
-from safe_stepwise.graphs.store import MemoryGraph
-from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
 from safe_stepwise.records import KGQuestion
 
 

@@ -11,8 +11,8 @@ from builders.steps.making import well_formed
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import TrajectoryError
 from builders.steps.trajectories import checked
-from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question, Step

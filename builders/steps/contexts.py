@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
-from safe_stepwise.checking.phrases import Half, choice_for
 from safe_stepwise.checking.plans import Item, PlanError
+from safe_stepwise.checking.wordings import Half, choice_for
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import CAPITAL, OPENERS, clean, read
 from safe_stepwise.language.relations import is_nation

@@ -10,8 +10,8 @@ from builders.steps.missing_evidence import without_evidence
 from builders.steps.proposals import Injector, Proposal
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.trajectories import checked
-from safe_stepwise.checking.phrases import HELD_BACK, Half
 from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.wordings import HELD_BACK, Half
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Feedback, Label, Question, Step
 from safe_stepwise.steps import StepError, format_step

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from builders.steps.rows import StepRow
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.phrases import choice_for, phrase
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.wordings import missing, said, searched_for, word
+from safe_stepwise.checking.wordings import choice_for, missing, phrase, said, searched_for, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step

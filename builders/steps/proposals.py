@@ -14,11 +14,10 @@ from builders.steps import contexts
 from builders.steps.contexts import Context, Source, put
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import count_of, lifespan
-from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.statements import is_free, is_noun, several, state, steps_named, told
 from safe_stepwise.checking.step_reading import content_words
-from safe_stepwise.checking.wordings import missing
+from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.checking.writing import Writer
 from safe_stepwise.graphs.comparisons import is_yes_or_no
 from safe_stepwise.language.relations import RELATIONS

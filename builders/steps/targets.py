@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Passage, Step, StepKind

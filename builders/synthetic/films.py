@@ -27,8 +27,7 @@ from builders.synthetic.works import FILM_TITLES
 from builders.synthetic.world import Namer, one
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import execute
-from safe_stepwise.graphs.store import MemoryGraph, inverse
-from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, inverse
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.files import write_lines
 

@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 from evaluators.comparison.systems import System
 from evaluators.faithfulness.said import Kind
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Rule, Verdict
-from safe_stepwise.checking.faithfulness.rows import verdict_row
+from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Rule, Verdict, verdict_row
 from safe_stepwise.records import Question
 
 RULES: tuple[Rule, ...] = ("house", "paper")

@@ -21,11 +21,10 @@ from safe_stepwise.checking.inference import (
     states_count,
     states_span,
 )
-from safe_stepwise.checking.phrases import Half, choice_for
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import plural, several, steps_named
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.wordings import guide_to, missing, quoted, said, word
+from safe_stepwise.checking.wordings import Half, choice_for, guide_to, missing, quoted, said, word
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, dates_in, has_words, without_qualifier, words_of

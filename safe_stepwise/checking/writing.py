@@ -12,10 +12,9 @@ from typing import Any, Protocol
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import count_of, lifespan, span_of
-from safe_stepwise.checking.phrases import Half, choice_for, phrase
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import steps_named
-from safe_stepwise.checking.wordings import missing
+from safe_stepwise.checking.wordings import Half, choice_for, missing, phrase
 from safe_stepwise.graphs.comparisons import Side, compare, in_common, is_by_size
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read

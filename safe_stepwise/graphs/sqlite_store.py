@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import checked, inverse
-from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.graphs.store import NamedTriple, checked, inverse
 
 _FORM = 2
 """Changes with the tables."""

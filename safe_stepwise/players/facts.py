@@ -11,7 +11,7 @@ from random import Random
 from typing import Protocol
 
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
-from safe_stepwise.checking.questions import ask, besides
+from safe_stepwise.checking.statements import ask, besides
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.methods.scene import Found
 from safe_stepwise.records import Passage, Question

@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from safe_stepwise.checking.plans import DESCRIBED
-from safe_stepwise.checking.questions import ask, given
+from safe_stepwise.checking.statements import ask, given
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.methods.scene import AskedScene, Found
 from safe_stepwise.players.facts import DEAF, Facts

@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.phrases import phrase
+from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.players.facts import Facts, another
 from safe_stepwise.records import Step, Triple

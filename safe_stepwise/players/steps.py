@@ -22,8 +22,8 @@ from typing import Any
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.inference import count_of, span_of
-from safe_stepwise.checking.phrases import phrase
 from safe_stepwise.checking.plans import Item, PlanError
+from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.feedback import FeedbackError

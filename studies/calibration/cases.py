@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Triple
 from studies.calibration.pool import Pool
 from studies.calibration.sources import Source, hops_of, plainly

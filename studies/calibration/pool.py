@@ -7,9 +7,9 @@ from itertools import islice
 from typing import TypeVar
 
 from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
-from safe_stepwise.checking.phrases import choice_for
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation, same_nation
 from safe_stepwise.language.text import as_date, as_number

@@ -17,7 +17,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.derivations import Derivation
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import Step, Triple
 from safe_stepwise.scoring import CUSTOM

@@ -13,7 +13,7 @@ from evaluators.derivations import Derivation
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.faithfulness.chains import Grounds, Path
 from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Question, Triple
 
 Wording = Callable[[Sequence[Triple], int], str]

@@ -25,8 +25,7 @@ from typing import Any
 
 from safe_stepwise.graphs.relation_paths import execute
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph
-from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.tables import table
 from scripts.cli import Parser, positive, run

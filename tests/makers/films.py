@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from safe_stepwise.graphs.relation_paths import execute
-from safe_stepwise.graphs.store import MemoryGraph
-from safe_stepwise.graphs.triples import NamedTriple
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
 from safe_stepwise.records import RelationPath
 
 ASKED: dict[str, RelationPath] = {

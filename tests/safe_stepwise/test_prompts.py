@@ -17,7 +17,7 @@ from builders.steps.replies import check_injection
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.feedback import FEEDBACK_SCHEMA, parse_feedback
-from safe_stepwise.metric.judge_reading import read_verdict
+from safe_stepwise.metric.judge import read_verdict
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import ERROR_TYPES, category, check_order

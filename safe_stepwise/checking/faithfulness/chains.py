@@ -1,7 +1,7 @@
 """The nouns: what a question gives to judge its chains by, and what a judged chain comes to."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from safe_stepwise.records import Passage, Triple
 
@@ -81,3 +81,31 @@ class ChainVerdict:
     distance: float | None = None
     missing: tuple[Triple, ...] = ()
     """Needed facts that no step states (house)."""
+
+
+def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
+    """A verdict as JSON, without its rule's name; triples are lists of three, scores have four digits.
+
+    >>> verdict_row(ChainVerdict("house", "faithful", True, edits=0, distance=0.0))["path"]
+    'faithful'
+    """
+
+    def rounded(score: float | None) -> float | None:
+        return None if score is None else round(score, 4)
+
+    def plain(triples: tuple[Triple, ...]) -> list[list[str]]:
+        return [[triple.head, triple.relation, triple.tail] for triple in triples]
+
+    return {
+        "path": verdict.path,
+        "is_right": verdict.is_right,
+        "fault": verdict.fault,
+        "first": verdict.first,
+        "edits": verdict.edits,
+        "distance": rounded(verdict.distance),
+        "missing": plain(verdict.missing),
+        "steps": [
+            {"triples": plain(step.triples), "fault": step.fault, "score": rounded(step.score)}
+            for step in verdict.steps
+        ],
+    }

@@ -4,14 +4,13 @@ What `evaluators.faithfulness` measures of a whole evaluation, for steps and ans
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Rule
+from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Rule, verdict_row
 from safe_stepwise.checking.faithfulness.grounds import grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
-from safe_stepwise.checking.faithfulness.rows import verdict_row
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.scoring import exact_match
@@ -58,30 +57,23 @@ def chains_given(
     (1.0, 1.0, 0.0)
     """
     rules = RULES[one_of(rule, RULES, "rule")]
-    found = RETRIEVALS[one_of(retrieval, RETRIEVALS, "retrieval")]
+    retrieves = RETRIEVALS[one_of(retrieval, RETRIEVALS, "retrieval")]
     if sigma is not None and not 0 <= sigma <= 1:
         raise UserError(f"sigma is {sigma!r}: give a number from 0 to 1")
-    shown = [()] * len(questions) if passages is None else passages
-    columns = (questions, steps, answers, evidence, references, shown)
-    if len({len(column) for column in columns}) > 1:
+    pages = [()] * len(questions) if passages is None else passages
+    if len({len(column) for column in (questions, steps, answers, evidence, references, pages)}) > 1:
         raise UserError("columns of several lengths: give as many of each as there are questions")
-    asked = [_question(*row) for row in zip(questions, evidence, references, shown, strict=True)]
-    chains = [chain_of(told, answer) for told, answer in zip(steps, answers, strict=True)]
+    asked = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
+    chains = [chain_of(texts, answer) for texts, answer in zip(steps, answers, strict=True)]
     right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, asked, strict=True)]
-    grounds = [grounds_of(question) for question in asked]
-    return {
-        "exact_match": sum(right) / len(right),
-        **{
-            name: _summed(
-                [
-                    judge_chain(known, chain, name, found, sigma) if chain.steps else None
-                    for known, chain in zip(grounds, chains, strict=True)
-                ],
-                right,
-            )
-            for name in rules
-        },
-    }
+    rows = list(zip(map(grounds_of, asked), chains, strict=True))
+    shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
+    for name in rules:
+        verdicts = [
+            judge_chain(known, chain, name, retrieves, sigma) if chain.steps else None for known, chain in rows
+        ]
+        shares[name] = _summed(verdicts, right)
+    return shares
 
 
 def chain_of(steps: Sequence[str], answer: str) -> Chain:
@@ -128,18 +120,14 @@ def _summed(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -> d
     size, counts = len(outcomes), Counter(outcomes)
     earned = Counter(came for came, is_so in zip(outcomes, right, strict=True) if is_so)
     decided = earned["faithful"] + earned["unfaithful"]
+    chains = decided + earned["unjudgeable"]
+    # With all that is unjudgeable taken for faithful, then for unfaithful.
+    bounds = [bad / chains if chains else None for bad in (earned["unfaithful"], chains - earned["faithful"])]
     return {
         **{name: counts[name] / size for name in OUTCOMES},
         "spurious_share": earned["unfaithful"] / decided if decided else None,
-        "spurious_bounds": [*_bounds(earned)],
+        "spurious_bounds": bounds,
         "reasoning": earned["faithful"] / size,
         "gap": (sum(right) - earned["faithful"]) / size,
         "verdicts": [verdict_row(verdict) if verdict else None for verdict in verdicts],
     }
-
-
-def _bounds(earned: Mapping[str, int]) -> Iterator[float | None]:
-    """With all that is unjudgeable taken for faithful, then for unfaithful."""
-    chains = earned["faithful"] + earned["unfaithful"] + earned["unjudgeable"]
-    for bad in (earned["unfaithful"], earned["unfaithful"] + earned["unjudgeable"]):
-        yield bad / chains if chains else None

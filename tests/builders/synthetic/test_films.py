@@ -14,8 +14,7 @@ from builders.paths import metaqa
 from builders.paths.weak import explore
 from builders.synthetic.films import Films, film_questions, film_triples, templates, write_films
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import MemoryGraph
-from safe_stepwise.graphs.triples import NamedTriple, read_triples
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import RelationPath
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.phrases import Half
 from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.wordings import Half
 from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import check_order

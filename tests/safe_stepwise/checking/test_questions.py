@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from safe_stepwise.checking.questions import ask, besides, given
-from safe_stepwise.checking.statements import is_noun
+from safe_stepwise.checking.statements import ask, besides, given, is_noun
 from safe_stepwise.language.relations import RELATIONS, asked
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Triple

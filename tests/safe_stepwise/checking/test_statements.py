@@ -6,9 +6,9 @@ from typing import get_args
 
 import pytest
 
-from safe_stepwise.checking.phrases import Half, phrase
 from safe_stepwise.checking.statements import is_free, names_subject, state, told, wordings
 from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.checking.wordings import Half, phrase
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.vocabulary import load

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.phrases import Half
-from safe_stepwise.checking.wordings import grammar, word
+from safe_stepwise.checking.wordings import Half, grammar, word
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.steps import parse_step

@@ -20,8 +20,7 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.store import MemoryGraph
-from safe_stepwise.graphs.triples import read_triples
+from safe_stepwise.graphs.store import MemoryGraph, read_triples
 from safe_stepwise.methods.asking import UNREADABLE
 from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, Deliberating, answers_of, deliberate
 from safe_stepwise.methods.path_deliberating import (

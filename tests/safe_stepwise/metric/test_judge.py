@@ -15,6 +15,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import (
+    LONGEST_REPLY,
     SHOWN_CHARACTERS,
     Case,
     Judge,
@@ -22,11 +23,12 @@ from safe_stepwise.metric.judge import (
     Outcome,
     Reply,
     Verdict,
+    VerdictError,
     count,
     judge_request,
+    read_verdict,
     verdict_of,
 )
-from safe_stepwise.metric.judge_reading import LONGEST_REPLY, VerdictError, read_verdict
 from safe_stepwise.open import open_engine
 
 ASKED = "On what does Oru lie?"

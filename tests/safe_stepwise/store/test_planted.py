@@ -13,7 +13,7 @@ from builders.verified.teachers.replies import UnreadableReply, read_path
 from safe_stepwise import prompts
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods.verifier import instructions, verifier_request
-from safe_stepwise.metric.judge_reading import VerdictError, read_verdict
+from safe_stepwise.metric.judge import VerdictError, read_verdict
 from safe_stepwise.records import Feedback, Passage, Step
 from safe_stepwise.store.replies import is_planted
 from tests.counting import calls

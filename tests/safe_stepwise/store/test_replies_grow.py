@@ -22,7 +22,7 @@ from builders.steps.replies import StepRefused, as_step, read_injection, read_tr
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
-from safe_stepwise.metric.judge_reading import LONGEST_REPLY, VerdictError, read_verdict
+from safe_stepwise.metric.judge import LONGEST_REPLY, VerdictError, read_verdict
 from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.replies import DEEPEST, LONGEST, ReplyError, read_reply
 from tests.growth import POWER, exponent

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.faithfulness.chains import Chain, StepVerdict
-from safe_stepwise.checking.faithfulness.edits import edits, nearest, to_gold, told_by
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
-from safe_stepwise.checking.faithfulness.judging import judge_chain
+from safe_stepwise.checking.faithfulness.judging import edits, judge_chain, nearest, to_gold, told_by
 from safe_stepwise.records import Triple
 
 paths = st.lists(st.integers(0, 5), max_size=8)
