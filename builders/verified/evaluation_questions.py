@@ -27,7 +27,6 @@ from builders.verified.questions import PASSAGES, with_passages
 from builders.work import fields
 from builders.work.rejects import Reject, Rejecting
 from safe_stepwise.checking.plans import MOST_GOLD
-from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from safe_stepwise.checking.phrases import choice_for
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Question, Triple
 
 
