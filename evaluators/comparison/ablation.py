@@ -14,17 +14,17 @@ from pathlib import Path
 
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.numbers import results
-from evaluators.comparison.pages import about_published, page, tests_text
-from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
-from evaluators.comparison.systems import System, apart, names
-from evaluators.comparison.tables import EVERY
+from evaluators.comparison.published import lines
+from evaluators.comparison.report import TEMPLATES
+from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row, results
+from evaluators.comparison.systems import EVERY, System, apart, names, system_of
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import one_of
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import marked
+from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, escaped, mark, markdown, percent
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, percent
 
 FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv", "ablation.json")
 
@@ -97,7 +97,7 @@ def ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int 
 
     Raises ``UserError`` for a name that nothing has.
     """
-    order = tuple(dict.fromkeys(System.of(o.method, o.players, o.options, o.conditions) for o in outcomes))
+    order = tuple(dict.fromkeys(map(system_of, outcomes)))
     found = []
     for name in references or ("",):
         if name:
@@ -111,38 +111,28 @@ def ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int 
     return found
 
 
-def write(found: Sequence[Ablation], folder: Path, published: Sequence[PublishedScore] = ()) -> None:
+def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[PublishedScore] = ()) -> None:
     """Write the tables into ``folder``; raises ``UserError`` where that can't be written."""
-    text = page(
-        "Ablations",
-        found[0].comparison,
-        "Percentages, ± half the width of the 95% bootstrap interval over questions; Δ in "
-        "percentage points, on the questions that both systems have.",
-        *about_published(found[0].comparison, published),
-        *(part for one in found for part in _parts(one, published)),
+    text = fill(
+        TEMPLATES,
+        "ablation.md.jinja",
+        comparison=ablations[0].comparison,
+        ablations=ablations,
+        published=published,
+        published_lines=lines(published, ablations[0].comparison.benchmarks),
+        scores=score_tables.score_table,
+        metric_of=lambda comparison: METRIC_NAMES[told_metric(comparison)],
+        averages=average_table,
+        differences=score_tables.difference_table,
     )
-    content = {one.title: results(one.comparison) for one in found}
+    content = {ablation.title: results(ablation.comparison) for ablation in ablations}
     files = {
         "ablation.md": text.encode(),
-        "ablation.csv": csv_bytes(_joined(found, score_tables.score_csv)),
-        "ablation_tests.csv": csv_bytes(_joined(found, score_tables.difference_csv)),
+        "ablation.csv": csv_bytes(_joined(ablations, score_tables.score_csv)),
+        "ablation_tests.csv": csv_bytes(_joined(ablations, score_tables.difference_csv)),
         "ablation.json": (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(),
     }
     write_files(folder, FILES, files)
-
-
-def _parts(one: Ablation, published: Sequence[PublishedScore]) -> Iterable[str]:
-    comparison = one.comparison
-    marked = mark(comparison.simulated)
-    yield f"## {escaped(one.title)}{marked}"
-    yield markdown(score_tables.score_table(comparison, published))
-    metric = told_metric(comparison)
-    yield f"### Average {METRIC_NAMES[metric]} by {escaped(comparison.answering)}{marked}"
-    yield markdown(average_table(comparison))
-    if comparison.differences:
-        yield f"### Paired tests{marked}"
-        yield markdown(score_tables.difference_table(comparison))
-        yield tests_text(comparison)
 
 
 def told_metric(comparison: Comparison) -> Metric:
@@ -177,8 +167,8 @@ def _average(comparison: Comparison, row: Row, metric: Metric) -> str:
     return percent(value.value) + (f" ({percent(gain.estimate.value, '+')})" if gain else "")
 
 
-def _joined(found: Sequence[Ablation], table: Callable[[Comparison], Table]) -> Table:
+def _joined(ablations: Sequence[Ablation], table: Callable[[Comparison], Table]) -> Table:
     """The tables one below the other, with what each is against."""
-    tables = [(one.title, *table(one.comparison)) for one in found]
+    tables = [(ablation.title, *table(ablation.comparison)) for ablation in ablations]
     header = ["against", *tables[0][1]]
     return [header, *([title, *row] for title, _, *rows in tables for row in rows)]

@@ -24,7 +24,7 @@ import numpy as np
 from evaluators.comparison import significance as stats
 from evaluators.comparison.columns import Pairing, Plan, Questions, Sample, Tested, mean_of, planned, sampled
 from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
-from evaluators.comparison.systems import System, in_order, pairs
+from evaluators.comparison.systems import System, in_order, pairs, system_of
 from evaluators.outcomes import Outcome, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
@@ -97,8 +97,7 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
 def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]]:
     found: dict[System, dict[str, Questions]] = {}
     for o in outcomes:
-        system = System.of(o.method, o.players, o.options, o.conditions)
-        questions = found.setdefault(system, {}).setdefault(o.benchmark, {})
+        questions = found.setdefault(system_of(o), {}).setdefault(o.benchmark, {})
         copy = 0
         while (o.question_id, copy) in questions:
             copy += 1

@@ -8,13 +8,14 @@ answered: one that failed broke off amid its requests, and would make a method l
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from evaluators.comparison.scores import Comparison
-from evaluators.comparison.systems import System
+from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, asked_under
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.records import FAILED, Attempt
-from safe_stepwise.store.tables import NOTHING, Table, p_value, percent
+from safe_stepwise.store.tables import Column, Sheet, decimal, p_value, percent, signed
 
 VOTING = "samples"
 """The option of methods that vote."""
@@ -49,12 +50,10 @@ class Cost:
 def costs(outcomes: Iterable[Outcome]) -> list[Cost]:
     """What each system costs, in the order in which they come; one that answered nothing, none."""
     groups: dict[System, list[Sequence[Attempt]]] = {}
-    for o in outcomes:
-        if o.trajectory.stop_reason == FAILED:
-            continue
-        system = System.of(o.method, o.players, o.options, o.conditions)
-        groups.setdefault(system, []).append(o.trajectory.attempts)
-    return [_cost(system, found) for system, found in groups.items()]
+    for outcome in outcomes:
+        if outcome.trajectory.stop_reason != FAILED:
+            groups.setdefault(system_of(outcome), []).append(outcome.trajectory.attempts)
+    return [_cost(system, trajectories) for system, trajectories in groups.items()]
 
 
 def _cost(system: System, found: Sequence[Sequence[Attempt]]) -> Cost:
@@ -73,35 +72,34 @@ def _tokens(attempt: Attempt) -> int:
     return sum(one.prompt - one.cached + one.completion for one in used)
 
 
-def equal_cost_table(comparison: Comparison, found: Sequence[Cost]) -> Table:
+def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[tuple[Cost, Cost]]:
     """Each system that asks step by step beside the votes of the same who answers; no row without.
 
     Δ is over the vote, in percentage points of exact match; its p is of this pair alone.
     """
-    header = (comparison.answering, "method", "tokens / answered question", "vote, or one reply",
-              "its tokens / answered question", "its cost in % of the method's",
-              "samples at equal cost", "Δ EM", "p, unadjusted")  # fmt: skip
-    table: Table = [header]
-    for one in found:
-        if one.samples or one.first:
-            continue
-        for vote in _votes_beside(one, found):
-            share = percent(vote.whole / one.whole) if one.whole else NOTHING
-            names = comparison.names
-            table.append(
-                [one.system.answering, names[one.system], f"{one.whole:.1f}", names[vote.system],
-                 f"{vote.whole:.1f}", share, vote.as_many_as(one.whole) or "< 1",
-                 *_gain(comparison, one.system, vote.system)]
-            )  # fmt: skip
-    return table
+    names = comparison.names
+    gain = partial(_gain, comparison)
+    columns: list[Column[tuple[Cost, Cost]]] = [
+        Column(comparison.answering, lambda pair: pair[0].system.answering),
+        Column("method", lambda pair: names[pair[0].system]),
+        Column("tokens / answered question", lambda pair: pair[0].whole, decimal(1)),
+        Column("vote, or one reply", lambda pair: names[pair[1].system]),
+        Column("its tokens / answered question", lambda pair: pair[1].whole, decimal(1)),
+        Column("its cost in % of the method's", lambda p: p[1].whole / p[0].whole if p[0].whole else None, percent),
+        Column("samples at equal cost", lambda pair: pair[1].as_many_as(pair[0].whole) or "< 1"),
+        Column("Δ EM", lambda pair: gain(*pair)[0], signed),
+        Column("p, unadjusted", lambda pair: gain(*pair)[1], p_value),
+    ]
+    stepwise = [cost for cost in systems if not (cost.samples or cost.first)]
+    return Sheet(columns, [(cost, vote) for cost in stepwise for vote in _votes_beside(cost, systems)])
 
 
-def _votes_beside(one: Cost, found: Iterable[Cost]) -> list[Cost]:
-    """The votes asked as ``one`` was; a single reply, which is no vote, where there is no other.
+def _votes_beside(cost: Cost, systems: Iterable[Cost]) -> list[Cost]:
+    """The votes asked as the system of ``cost`` was; a single reply, which is no vote, where there is no other.
 
     Of a vote it is measured what further samples cost, so that the single reply has nothing to add.
     """
-    alike = [vote for vote in found if vote.samples and _is_asked_alike(vote.system, one.system)]
+    alike = [vote for vote in systems if vote.samples and _asked(vote.system) == _asked(cost.system)]
     several = {_kind(vote) for vote in alike if vote.samples > 1}
     shown = [vote for vote in alike if vote.samples > 1 or _kind(vote) not in several]
     return sorted(shown, key=lambda vote: (vote.system.method, vote.samples))
@@ -111,20 +109,15 @@ def _kind(vote: Cost) -> tuple[object, ...]:
     return vote.system.method, vote.system.players, vote.system.conditions
 
 
-def _is_asked_alike(one: System, other: System) -> bool:
-    """Whether the same model was asked, shown the same, for the same."""
-    return _asked(one) == _asked(other)
-
-
 def _asked(system: System) -> tuple[object, ...]:
     """Who answers, what it was shown, and whether it was to name facts and triples, too."""
     shown = asked_under(dict(system.conditions))
     return system.answering, shown, bool(dict(system.options).get("evidence"))
 
 
-def _gain(comparison: Comparison, system: System, vote: System) -> list[str]:
-    """By how much a system is better than a vote, where the two were paired."""
-    for first, second, sign in ((system, vote, 1), (vote, system, -1)):
-        if found := comparison.difference(first, second, None, "exact_match"):
-            return [percent(sign * found.estimate.value, "+"), p_value(found.p)]
-    return [NOTHING, NOTHING]
+def _gain(comparison: Comparison, cost: Cost, vote: Cost) -> tuple[float | None, float | None]:
+    """By how much a system is better than a vote, and the p of that, where the two were paired."""
+    for first, second, sign in ((cost.system, vote.system, 1), (vote.system, cost.system, -1)):
+        if difference := comparison.difference(first, second, None, "exact_match"):
+            return sign * difference.estimate.value, difference.p
+    return None, None

@@ -12,8 +12,9 @@ from unicodedata import east_asian_width
 from xml.etree import ElementTree
 
 from evaluators.comparison.scores import Comparison, Row
+from evaluators.comparison.systems import System
 from evaluators.prompting.states import edge_text, machine_of, title_of
-from safe_stepwise.store.tables import Table, percent
+from safe_stepwise.store.tables import Column, Sheet, percent
 
 ARROW = " → "
 """Between the two states of an edge (`methods.running.transitions`)."""
@@ -32,7 +33,7 @@ _HALO: dict[str, Any] = {"stroke": "#ffffff", "stroke-width": 3, "paint-order": 
 class Drawn:
     """One system's machine: its states in their order, its edges with how often each was taken."""
 
-    method: str
+    system: System
     title: str
     states: tuple[str, ...]
     edges: dict[tuple[str, str], int]
@@ -52,45 +53,68 @@ class Drawn:
         return self.edges[edge] / max(1, whole)
 
 
-def drawn(comparison: Comparison, row: Row) -> Drawn:
+def machine_of_row(comparison: Comparison, row: Row) -> Drawn:
     """The machine of a row's method, with the counts of its questions."""
-    taken = {_edge(text): count for text, count in row.loop.transitions.items()}
+    taken: dict[tuple[str, str], int] = {}
+    for text, count in row.loop.transitions.items():
+        state, _, to = text.partition(ARROW)
+        taken[state, to] = count
     machine = machine_of(row.system.method)
     edges = {**dict.fromkeys(machine.edges if machine else [], 0), **taken}
     known = [*machine.states, *machine.ends] if machine else []
     states = dict.fromkeys([*known, *(state for edge in edges for state in edge)])
     title = f"{row.system.answering}: {comparison.names[row.system]}"
-    return Drawn(row.system.method, title, tuple(states), edges)
+    return Drawn(row.system, title, tuple(states), edges)
 
 
-def machine_rows(comparison: Comparison) -> list[Row]:
-    """The systems that went from state to state, more than once."""
-    return [row for row in comparison.rows if len(row.loop.transitions) > 1]
+def machines(comparison: Comparison) -> list[Drawn]:
+    """Those of the systems that went from state to state, more than once."""
+    return [machine_of_row(comparison, row) for row in comparison.rows if len(row.loop.transitions) > 1]
 
 
-def transition_table(comparison: Comparison) -> Table:
-    """The edges that were taken: how often, the share of all moves, of those from their state."""
-    header = (comparison.answering, "method", "edge", "count", "share, %", "of its state, %")
-    table: Table = [header]
-    for row in machine_rows(comparison):
-        machine = drawn(comparison, row)
-        for edge, count in sorted(machine.edges.items(), key=lambda item: -item[1]):
-            if count:
-                shares = percent(machine.share(edge)), percent(machine.share_of_state(edge))
-                named = row.system.answering, comparison.names[row.system]
-                table.append([*named, edge_text(machine.method, *edge), count, *shares])
-    return table
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """An edge of a machine."""
+
+    machine: Drawn
+    edge: tuple[str, str]
+
+    @property
+    def system(self) -> System:
+        return self.machine.system
+
+    @property
+    def count(self) -> int:
+        return self.machine.edges[self.edge]
 
 
-def transition_csv(comparison: Comparison) -> Table:
-    """All edges for machines, those that nothing took among them."""
-    table: Table = [(*comparison.columns, "state", "next_state", "count", "percent", "percent_of_state")]
-    for row in machine_rows(comparison):
-        machine = drawn(comparison, row)
-        for edge, count in machine.edges.items():
-            shares = percent(machine.share(edge)), percent(machine.share_of_state(edge))
-            table.append([*comparison.described(row), *edge, count, *shares])
-    return table
+def transition_sheet(comparison: Comparison, transitions: Sequence[Transition]) -> Sheet[Transition]:
+    """Edges: how often each was taken, the share of all moves, of those from their state."""
+    columns: list[Column[Transition]] = [
+        *comparison.subject,
+        Column("edge", lambda move: edge_text(move.system.method, *move.edge)),
+        Column("", lambda move: move.edge[0], key="state"),
+        Column("", lambda move: move.edge[1], key="next_state"),
+        Column("count", lambda move: move.count, key="count"),
+        Column("share, %", lambda move: move.machine.share(move.edge), percent, "percent"),
+        Column("of its state, %", lambda move: move.machine.share_of_state(move.edge), percent, "percent_of_state"),
+    ]
+    return Sheet(columns, transitions)
+
+
+def transitions(machines: Sequence[Drawn]) -> list[Transition]:
+    """All edges, those that nothing took among them."""
+    return [Transition(machine, edge) for machine in machines for edge in machine.edges]
+
+
+def taken(machines: Sequence[Drawn]) -> list[Transition]:
+    """The edges that were taken, of each machine the most frequent first."""
+    return [
+        move
+        for machine in machines
+        for move in sorted(transitions([machine]), key=lambda move: -move.count)
+        if move.count
+    ]
 
 
 def machines_svg(machines: Sequence[Drawn]) -> bytes:
@@ -135,11 +159,6 @@ def _wide(text: str, size: int) -> int:
     return sum(size if east_asian_width(c) in "WF" else -(-2 * size // 3) for c in text)
 
 
-def _edge(text: str) -> tuple[str, str]:
-    state, _, to = text.partition(ARROW)
-    return state, to
-
-
 def _reach(machine: Drawn) -> tuple[int, int]:
     """Pixels above and below the line of states."""
     spans = [machine.states.index(to) - machine.states.index(at) for at, to in machine.edges]
@@ -157,7 +176,7 @@ def _panel(root: ElementTree.Element, machine: Drawn, top: int, line: int) -> No
         is_end = all(at != state for at, _ in machine.edges)
         _add(root, "rect", x=x - _WIDE / 2, y=line - _HIGH / 2, width=_WIDE, height=_HIGH,
              rx=_HIGH / 2 if is_end else 6, fill="#f3f6f9", stroke="#444444")  # fmt: skip
-        title = title_of(machine.method, state)
+        title = title_of(machine.system.method, state)
         _text(root, "text", state, x=x, y=line - 2 if title else line + 4, size=12,
               weight="bold", anchor="middle")  # fmt: skip
         if title:

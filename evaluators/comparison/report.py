@@ -22,33 +22,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import (
-    cost_tables,
-    equal_cost,
-    failures,
-    machines,
-    pages,
-    plots,
-    prompting_tables,
-    score_plots,
-    score_tables,
-)
+from evaluators.comparison import costs, equal_cost, failures, figures, machines, methods, score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.numbers import results
-from evaluators.comparison.prompting_tables import EQUAL_COST_TEXT, FAILURE_TEXT, FORM_TEXT, METHODS_TEXT, SUPPORT_TEXT
-from evaluators.comparison.scores import METRICS, Comparison, Metric, Row
-from evaluators.comparison.systems import swept
+from evaluators.comparison.published import lines
+from evaluators.comparison.scores import METRICS, Comparison, Metric, Row, results
+from evaluators.comparison.systems import EVERY, common_options, swept, values_by_name
 from evaluators.outcomes import Outcome
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
+from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import Table, csv_bytes, mark, markdown, parted
+from safe_stepwise.store.tables import Table, csv_bytes, escaped, parted
 
-SCORES_FIGURE = "comparison.png"
+ABLATED = ("on_exhausted", "feedback")
+"""Options that reports are set apart by (SAFE v2, finding 1), so that each tells its own."""
+TEMPLATES = Path(__file__).parent / "templates"
 _WIDEST = 9
 """Columns of a sweep's table that a page holds."""
 FILES = (
-    COMPARISON, "comparison.csv", SCORES_FIGURE, "tests.csv", "cost.md", "cost.csv",
+    COMPARISON, "comparison.csv", "comparison.png", "tests.csv", "cost.md", "cost.csv",
     "error_types.csv", "error_types.png", "error_positions.csv", "error_positions.png",
     "failures.md", "failures.csv", "failures.png", "sweep.csv", "sweep.png", METHODS_PAGE,
     "methods.csv", "machines.svg", "transitions.csv",
@@ -88,99 +80,110 @@ def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[Publi
     comparison = compare(outcomes, seed)
     text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
-    shown, metric = _drawn(comparison.rows), _told(comparison)
+    cost_sheet = costs.cost_sheet(comparison)
+    drawn, metric = _drawn(comparison.rows), _drawn_metric(comparison)
     files = {
         COMPARISON: text.encode(),
-        SCORES_FIGURE: score_plots.scores_figure(comparison, shown, metric),
+        "comparison.png": figures.scores_figure(comparison, drawn, metric),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison, published)),
         "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
-        "cost.md": _cost_text(comparison, papers).encode(),
-        "cost.csv": csv_bytes(cost_tables.cost_csv(comparison)),
+        "cost.md": fill(
+            TEMPLATES,
+            "cost.md.jinja",
+            comparison=comparison,
+            costs=_in_parts(comparison, cost_sheet.table, 3, (6, 4)),
+            printed=costs.published_table(papers),
+            endings=costs.ending_sheet(comparison),
+        ).encode(),
+        "cost.csv": cost_sheet.csv,
         **_error_files(comparison),
         **_failure_files(comparison, papers),
-        **_sweep_files(comparison),
+        **_sweep_files(comparison, metric),
         **_method_files(comparison, outcomes),
     }
     return Report(text, results(comparison), files)
 
 
 def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
-    marked = mark(comparison.simulated)
-    return pages.page(
-        "Comparison",
-        comparison,
-        pages.about(comparison),
-        f"![Scores and their intervals]({SCORES_FIGURE})",
-        *_by_place(comparison, score_tables.score_table(comparison, published)),
-        pages.MARGINS,
-        *pages.totals(comparison),
-        *pages.about_published(comparison, published),
-        *pages.counts(comparison),
-        f"## 95% confidence intervals{marked}",
-        *_by_place(comparison, score_tables.interval_table(comparison)),
-        f"## Paired tests{marked}",
-        *_in_parts(comparison, score_tables.difference_table(comparison), 5, [4] * len(METRICS)),
-        pages.tests_text(comparison),
+    names, whole = comparison.names, {row.system for row in comparison.totals}
+    left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in whole]
+    by_place = [len(METRICS)] * (len(comparison.benchmarks) + 1)
+    differences = score_tables.difference_table(comparison)
+    return fill(
+        TEMPLATES,
+        "comparison.md.jinja",
+        comparison=comparison,
+        in_common=_in_common(comparison),
+        scores=_in_parts(comparison, score_tables.score_table(comparison, published), 2, by_place),
+        answering=len({row.system.answering for row in comparison.rows}),
+        left_out="; ".join(f"{system.answering}, {names[system]}" for system in left_out),
+        published=published,
+        published_lines=lines(published, comparison.benchmarks),
+        shortfalls=_shortfalls(comparison),
+        intervals=_in_parts(comparison, score_tables.interval_table(comparison), 2, by_place),
+        differences=_in_parts(comparison, differences, 5, [4] * len(METRICS)),
     )
 
 
-def _by_place(comparison: Comparison, table: Table) -> Iterable[str]:
-    """A table of scores; of a sweep one a benchmark, and one of averages."""
-    return _in_parts(comparison, table, 2, [len(METRICS)] * (len(comparison.benchmarks) + 1))
+def _in_common(comparison: Comparison) -> str:
+    """The players and options of the whole run, of which no name tells; a sentence each, and a blank."""
+    systems = [row.system for row in comparison.rows]
+    players = values_by_name((f"{s.title}'s {role}", name) for s in systems for role, name in s.players[1:])
+    sentences = [escaped(f"{who}: {names[0]}.") for who, names in players.items() if len(names) == 1]
+    options = common_options(systems, ABLATED)
+    return "".join(f"{sentence} " for sentence in [*sentences, *([f"{options}."] if options else [])])
 
 
-def _in_parts(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> Iterable[str]:
-    """A table as Markdown, in parts of ``widths`` columns where names are long and many."""
+def _shortfalls(comparison: Comparison) -> list[str]:
+    """What the scores leave out or hold against a system, a line each."""
+    names = comparison.names
+    lines = []
+    for row in comparison.rows:
+        cells = row.cells.values()
+        judged = any(cell.scored for cell in cells)
+        counts = {
+            "unscored by the judge (in no Acc)": sum(cell.unscored for cell in cells),
+            "never judged (in no Acc)": sum(cell.unjudged for cell in cells) if judged else 0,
+            "failed for good (wrong in EM and F1)": sum(cell.failed for cell in cells),
+        }
+        reasons = [f"{count:,} {reason}" for reason, count in counts.items() if count]
+        if lacking := [name for name in comparison.benchmarks if name not in row.cells]:
+            reasons.append(f"none of {', '.join(lacking)}, so it has no average")
+        if reasons:
+            total = sum(cell.questions for cell in cells)
+            name = f"{row.system.answering}, {names[row.system]}"
+            lines.append(f"{name}: of {total:,} questions {'; '.join(reasons)}")
+    return lines
+
+
+def _in_parts(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
+    """A table, of a sweep in parts of ``widths`` columns: there names are long and many."""
     is_wide = len(table[0]) > _WIDEST and bool(swept([row.system for row in comparison.rows]))
-    return map(markdown, parted(table, fixed, widths) if is_wide else [table])
-
-
-def _cost_text(comparison: Comparison, papers: Iterable[str]) -> str:
-    counted = (
-        " A player that counts none (symbolic) has the words and the punctuation that a model "
-        "would be sent, under a prefix cache in blocks of 16 for each question."
-    )
-    printed = cost_tables.published_table(papers)
-    return pages.page(
-        "Cost",
-        comparison,
-        "Tokens as the engines reported them; computed are the prompt tokens that no prefix cache "
-        "held. Replies that the response cache gave count with what they cost at first. The judge "
-        "is not in it." + (counted if comparison.simulated else ""),
-        *_in_parts(comparison, cost_tables.cost_table(comparison), 3, (6, 4)),
-        *([markdown(printed)] if len(printed) > 1 else []),
-        f"## How questions ended{mark(comparison.simulated)}",
-        markdown(cost_tables.ending_table(comparison)),
-    )
+    return parted(table, fixed, widths) if is_wide else [table]
 
 
 def _error_files(comparison: Comparison) -> dict[str, bytes]:
     verified = [row for row in comparison.rows if row.verified]
     if not verified:
         return {}
-    names, shown = comparison.names, _drawn(verified)
+    names, drawn = comparison.names, _drawn(verified)
     return {
-        "error_types.csv": csv_bytes(cost_tables.error_type_csv(comparison, verified)),
-        "error_types.png": plots.error_types_figure(shown, names),
-        "error_positions.csv": csv_bytes(cost_tables.error_position_csv(comparison, verified)),
-        "error_positions.png": plots.error_positions_figure(shown, names),
+        "error_types.csv": csv_bytes(costs.error_type_csv(comparison, verified)),
+        "error_types.png": figures.error_types_figure(drawn, names),
+        "error_positions.csv": csv_bytes(costs.error_position_csv(comparison, verified)),
+        "error_positions.png": figures.error_positions_figure(drawn, names),
     }
 
 
 def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, bytes]:
-    found = failures.failures(comparison)
-    if not any(one.types for one in found):
+    rows = failures.failures(comparison)
+    if not any(row.types for row in rows):
         return {}
-    text = pages.page(
-        "Failures",
-        comparison,
-        "What a verifier found wrong with steps, by category, over all who answered.",
-        markdown(failures.failure_table(found, papers)),
-    )
+    table = failures.failure_table(rows, papers)
     return {
-        "failures.md": text.encode(),
-        "failures.csv": csv_bytes(failures.failure_csv(found)),
-        "failures.png": failures.failures_figure(found),
+        "failures.md": fill(TEMPLATES, "failures.md.jinja", comparison=comparison, failures=table).encode(),
+        "failures.csv": csv_bytes(failures.failure_csv(rows)),
+        "failures.png": figures.failures_figure(rows),
     }
 
 
@@ -194,60 +197,40 @@ def _drawn(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row in chosen.values()]
 
 
-def _sweep_files(comparison: Comparison) -> dict[str, bytes]:
+def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
     rows = comparison.rows
     if not swept([row.system for row in rows]):
         return {}
-    metric = _told(comparison)
-    files = {"sweep.csv": csv_bytes(cost_tables.sweep_csv(comparison))}
+    files = {"sweep.csv": csv_bytes(costs.sweep_csv(comparison))}
     drawn = [row for row in rows if row.average[metric]]
     if swept([row.system for row in drawn]):
-        files["sweep.png"] = score_plots.sweep_figure(drawn, metric)
+        files["sweep.png"] = figures.sweep_figure(drawn, metric)
     return files
 
 
-def _told(comparison: Comparison) -> Metric:
+def _drawn_metric(comparison: Comparison) -> Metric:
     """What figures draw of each system: accuracy, or exact match where nobody judged."""
     cells = (cell for row in comparison.rows for cell in row.cells.values())
     return "accuracy" if any(cell.scored for cell in cells) else "exact_match"
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
-    found = prompting_tables.measured(outcomes, [row.system for row in comparison.rows])
-    moving = machines.machine_rows(comparison)
-    text = pages.page(
-        "Methods",
-        comparison,
-        " ".join([*pages.in_common(comparison), METHODS_TEXT]),
-        markdown(prompting_tables.method_table(comparison, found)),
-        *_prompting_parts(comparison, found),
-        *_titled(comparison, "At equal cost", EQUAL_COST_TEXT,
-                 equal_cost.equal_cost_table(comparison, equal_cost.costs(outcomes))),
-        *(["![The machines](machines.svg)"] if moving else []),
-        *_titled(comparison, "Transitions", "Moves from state to state; in all, and of the moves "
-                 "from that state.", machines.transition_table(comparison)),
-    )  # fmt: skip
-    files = {
-        METHODS_PAGE: text.encode("utf-8", "backslashreplace"),
-        "methods.csv": csv_bytes(prompting_tables.method_csv(comparison, found)),
-    }
+    rows = methods.measured(outcomes, [row.system for row in comparison.rows])
+    sheet, moving = methods.method_sheet(comparison, rows), machines.machines(comparison)
+    text = fill(
+        TEMPLATES,
+        "methods.md.jinja",
+        comparison=comparison,
+        in_common=_in_common(comparison),
+        methods=sheet,
+        form=methods.form_sheet(comparison, rows),
+        support=methods.support_sheet(comparison, rows),
+        failures=methods.failure_sheet(comparison, rows),
+        votes=equal_cost.equal_cost_sheet(comparison, equal_cost.costs(outcomes)),
+        transitions=machines.transition_sheet(comparison, machines.taken(moving)),
+    )
+    files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}
     if moving:
-        drawn = [machines.drawn(comparison, row) for row in moving]
-        files["machines.svg"] = machines.machines_svg(drawn)
-        files["transitions.csv"] = csv_bytes(machines.transition_csv(comparison))
+        files["machines.svg"] = machines.machines_svg(moving)
+        files["transitions.csv"] = machines.transition_sheet(comparison, machines.transitions(moving)).csv
     return files
-
-
-def _prompting_parts(comparison: Comparison, found: Sequence[prompting_tables.Measured]) -> Iterable[str]:
-    for title, said, table in (
-        ("How replies could be read", FORM_TEXT, prompting_tables.form_table),
-        ("Facts, triples, sub-answers", SUPPORT_TEXT, prompting_tables.support_table),
-        ("Why answers failed", FAILURE_TEXT, prompting_tables.failure_table),
-    ):
-        yield from _titled(comparison, title, said, table(comparison, found))
-
-
-def _titled(comparison: Comparison, title: str, said: str, table: Table) -> Iterable[str]:
-    """A part of a page, unless its table has no row."""
-    if len(table) > 1:
-        yield from (f"## {title}{mark(comparison.simulated)}", said, markdown(table))

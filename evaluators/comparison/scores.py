@@ -1,23 +1,29 @@
 """The nouns of a comparison: what each system scored, and how much better one is than another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from evaluators.comparison.significance import Estimate
+from evaluators.comparison.significance import CONFIDENCE, Estimate
 from evaluators.comparison.systems import System, conditions_of, names, notable
-from evaluators.comparison.tables import METRIC_NAMES, METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.names import marked
+from safe_stepwise.store.tables import Column, percent
 
+AVERAGE = "average"
+Metric = Literal["exact_match", "f1", "accuracy"]
+METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
+METRICS = tuple(METRIC_NAMES)
 Test = Literal["mcnemar", "sign_flip"]
-__all__ = (
-    "METRICS", "METRIC_NAMES", "Cell", "Comparison", "Difference", "Estimates", "Metric", "Row",
-    "Test",
-)  # fmt: skip
-
 Estimates = dict[Metric, Estimate | None]
 """None where nothing was measured."""
+
+
+def bounds(estimate: Estimate | None) -> list[str]:
+    """A value, its lower and its upper bound in percent; empty where nothing was measured."""
+    if estimate is None:
+        return ["", "", ""]
+    return [percent(number) for number in (estimate.value, estimate.low, estimate.high)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +135,24 @@ class Comparison:
         options = dict.fromkeys(n for s in systems for n, _ in s.options if n in told)
         return [*options, *sorted(conditions_of(systems) - options.keys())]
 
+    @property
+    def subject(self) -> tuple[Column[Any], ...]:
+        """What tables tell systems apart by, of rows that have a ``system``: on pages, and for machines."""
+        names, cells = self.names, {row.system: self.described(row) for row in (*self.rows, *self.totals)}
+
+        def described(place: int, key: str) -> Column[Any]:
+            return Column("", lambda row: cells[row.system][place], key=key)
+
+        return (
+            Column(self.answering, lambda row: row.system.answering),
+            Column("method", lambda row: names[row.system]),
+            *(described(place, key) for place, key in enumerate(self.columns)),
+        )
+
     def difference(self, first: System, second: System, benchmark: str | None, metric: Metric) -> Difference | None:
         """That one, if the two have a question in common."""
-        wanted = (first, second, benchmark, metric)
-        known = ((d, (d.first, d.second, d.benchmark, d.metric)) for d in self.differences)
-        return next((d for d, key in known if key == wanted), None)
+        key = (first, second, benchmark, metric)
+        return next((d for d in self.differences if (d.first, d.second, d.benchmark, d.metric) == key), None)
 
     def against(self, system: System) -> dict[Metric, System | None]:
         """What a system's gain in each measure is over; nothing for who is set against nobody."""
@@ -158,3 +177,32 @@ class Comparison:
 def _cell(value: object) -> object:
     """As other languages write it."""
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def results(comparison: Comparison) -> dict[str, Any]:
+    """All numbers of a comparison, for JSON; shares are 0-1."""
+    return {
+        "simulated": comparison.simulated,
+        "benchmarks": list(comparison.benchmarks),
+        "seed": comparison.seed,
+        "resamples": comparison.resamples,
+        "confidence": CONFIDENCE,
+        "systems": [_row_record(row) for row in comparison.rows],
+        "totals": [_row_record(row) for row in comparison.totals],
+        "differences": [
+            {**asdict(d), "first": d.first.as_json(), "second": d.second.as_json()} for d in comparison.differences
+        ],
+    }
+
+
+def _row_record(row: Row) -> dict[str, Any]:
+    record = asdict(row)
+    # With texts as keys, as JSON will have them.
+    positions = {str(number): count for number, count in row.loop.error_positions.items()}
+    return {
+        **row.system.as_json(),
+        "simulated": row.simulated,
+        "benchmarks": {name: cell | cell.pop("estimates") for name, cell in record["cells"].items()},
+        "average": record["average"],
+        "loop": {**record["loop"], "error_positions": positions},
+    }

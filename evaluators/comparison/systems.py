@@ -22,12 +22,14 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
-from evaluators.comparison.tables import EVERY
+from evaluators.outcomes import Outcome
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
+EVERY = "Total average"
+"""Who answers in the mean over all who answer (SAFE v1, Table 3)."""
 LETTERS = {"max_steps": "K", "max_retries": "N"}
 """The papers' names of options; they are told together."""
 VARIANT = "variant"
@@ -129,6 +131,11 @@ class System:
             "options": dict(self.options),
             "conditions": dict(self.conditions),
         }
+
+
+def system_of(outcome: Outcome) -> System:
+    """The system that an outcome is of."""
+    return System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
 
 
 def condition_text(name: str, value: Any) -> str:

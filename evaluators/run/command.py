@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import published
-from evaluators.comparison.scores import METRICS
+from evaluators.comparison.scores import AVERAGE, METRICS
 from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
-from evaluators.comparison.tables import AVERAGE
 from evaluators.derivations import read_derivations
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.prompting import predictions

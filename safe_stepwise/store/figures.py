@@ -1,7 +1,7 @@
 """What all figures share: the taxonomy's colours, and bytes that hang on nothing else."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 COLORS = {
@@ -37,6 +37,28 @@ def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
     """The same as SVG, in which texts are outlines."""
     return _saved(draw, size, "svg", {"Date": None, "Creator": None})
+
+
+def panels(
+    panel: Callable[[Any, Any], None],
+    rows: Sequence[Sequence[Any]],
+    size: tuple[float, float],
+    save: Callable[[Callable[[Any], None], tuple[float, float]], bytes] = png,
+    **shared: Any,
+) -> bytes:
+    """A figure of rows of panels, each of ``size`` and drawn of its item; ``shared`` are matplotlib's shared axes."""
+    columns = max(map(len, rows))
+
+    def draw(figure: Any) -> None:
+        grid = figure.subplots(len(rows), columns, squeeze=False, **shared)
+        for places, items in zip(grid, rows, strict=True):
+            for axes in places[len(items) :]:
+                axes.remove()
+            for axes, item in zip(places, items, strict=False):
+                axes.spines[["top", "right"]].set_visible(False)
+                panel(axes, item)
+
+    return save(draw, (size[0] * columns, size[1] * len(rows)))
 
 
 def _saved(draw: Callable[[Any], None], size: tuple[float, float], form: str, metadata: dict[str, None]) -> bytes:

@@ -61,7 +61,7 @@ def decimal(places: int, sign: str = "") -> Callable[[float], str]:
     >>> decimal(3)(0.5), decimal(2, "+")(1)
     ('0.500', '+1.00')
     """
-    return lambda value: f"{value:{sign},.{places}f}"
+    return lambda value: f"{value:{sign}.{places}f}"
 
 
 def p_value(p: float) -> str:

@@ -1,17 +1,17 @@
-"""The report's figures of scores as PNG, with their margins: same numbers, same bytes."""
+"""The report's figures as PNG, scores with their margins: same numbers, same bytes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from textwrap import fill
 from typing import Any
 
-from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row
+from evaluators.comparison.failures import EARLY, Failures, categories, error_types
+from evaluators.comparison.scores import AVERAGE, METRIC_NAMES, Comparison, Metric, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
-from evaluators.comparison.tables import AVERAGE
 from safe_stepwise.methods import METHODS
-from safe_stepwise.store.figures import png
+from safe_stepwise.store.figures import COLORS, panels, text_on
 from safe_stepwise.store.tables import NOTHING, mark
+from safe_stepwise.taxonomy import category
 
 _PALETTE = (
     "#777777", "#ee7733", "#4477aa", "#aa3377", "#228833", "#66ccee", "#ccbb44", "#882255",
@@ -55,8 +55,8 @@ def scores_figure(comparison: Comparison, rows: Sequence[Row], metric: Metric) -
 
     shown = [row for row in rows if any(_interval_at(row, place, metric) for place in places)]
     answering = dict.fromkeys(row.system.answering for row in shown)
-    panels = [[row for row in shown if row.system.answering == who] for who in answering]
-    return _grid([[partial(panel, mine=mine)] for mine in panels], (9.0, 3.0))
+    rows_by_answering = [[row for row in shown if row.system.answering == who] for who in answering]
+    return panels(panel, [[mine] for mine in rows_by_answering], (9.0, 3.0), sharey="col")
 
 
 def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
@@ -70,43 +70,26 @@ def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
     for row in rows:
         options = tuple(o for o in row.system.options if o[0] != along.get(row.system.method))
         lines.setdefault(replace(row.system, options=options), []).append(row)
-    panels = [
-        (who, option)
+    sweeps = [
+        (who, option, {x: lines[x] for x in lines if x.answering == who and along.get(x.method, option) == option})
         for who in dict.fromkeys(line.answering for line in lines)
         for option in dict.fromkeys(along[x.method] for x in lines if x.method in along)
         if any(x.answering == who and along.get(x.method) == option for x in lines)
     ]
 
-    def cells(who: str, option: str) -> list[Callable[[Any], None]]:
-        mine = {
-            line: found
-            for line, found in lines.items()
-            if line.answering == who and along.get(line.method, option) == option
-        }
-        return [lambda axes: _score_lines(axes, mine, option, metric),
-                lambda axes: _call_lines(axes, mine, option)]  # fmt: skip
+    def panel(axes: Any, item: tuple[str, str, dict[System, list[Row]], bool]) -> None:
+        who, option, mine, is_calls = item
+        marked = mark(any(row.simulated for rows in mine.values() for row in rows))
+        if is_calls:
+            _lines(axes, mine, option, lambda row: (row.loop.calls_per_question, 0.0, 0.0))
+            axes.set_title(f"calls / question{marked}", fontsize=9)
+            axes.set_ylim(bottom=0)
+            _legend(axes)
+        else:
+            _lines(axes, mine, option, lambda row: _interval_at(row, None, metric) or (0.0, 0.0, 0.0))
+            axes.set_title(f"{who}{marked}\naverage {METRIC_NAMES[metric]}, % (95% intervals)", fontsize=9)
 
-    return _grid([cells(*panel) for panel in panels], (5.4, 3.6))
-
-
-def _score_lines(axes: Any, lines: dict[System, list[Row]], option: str, metric: Metric) -> None:
-    def points(row: Row) -> tuple[float, float, float]:
-        found = _interval_at(row, None, metric)
-        assert found
-        return found
-
-    _lines(axes, lines, option, points)
-    marked = mark(any(row.simulated for rows in lines.values() for row in rows))
-    who = next(iter(lines)).answering
-    axes.set_title(f"{who}{marked}\naverage {METRIC_NAMES[metric]}, % (95% intervals)", fontsize=9)
-
-
-def _call_lines(axes: Any, lines: dict[System, list[Row]], option: str) -> None:
-    _lines(axes, lines, option, lambda row: (row.loop.calls_per_question, 0.0, 0.0))
-    marked = mark(any(row.simulated for rows in lines.values() for row in rows))
-    axes.set_title(f"calls / question{marked}", fontsize=9)
-    axes.set_ylim(bottom=0)
-    _legend(axes)
+    return panels(panel, [[(*sweep, False), (*sweep, True)] for sweep in sweeps], (5.4, 3.6), sharey="col")
 
 
 def _lines(
@@ -180,15 +163,74 @@ def _legend(axes: Any) -> None:
     axes.legend(lines, wrapped, frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _grid(cells: Sequence[Sequence[Callable[[Any], None]]], size: tuple[float, float]) -> bytes:
-    """Panels of ``size``, row by row; those of a column are on the same y axis."""
-    columns = max(map(len, cells))
+def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
+    """The share of each error type among the steps at fault, one panel a system."""
+    types = error_types(name for row in rows for name in row.loop.error_types)
 
-    def draw(figure: Any) -> None:
-        grid = figure.subplots(len(cells), columns, sharey="col", squeeze=False)
-        for axes_of_row, panels in zip(grid, cells, strict=True):
-            for axes, panel in zip(axes_of_row, panels, strict=True):
-                axes.spines[["top", "right"]].set_visible(False)
-                panel(axes)
+    def panel(axes: Any, row: Row) -> None:
+        found = row.loop.error_types
+        total = sum(found.values())
+        shares = [100 * found.get(name, 0) / max(1, total) for name in types]
+        axes.bar(range(len(types)), shares, color=[COLORS[category(name)] for name in types])
+        axes.set_xticks(range(len(types)), [name.replace(" ", "\n") for name in types], fontsize=7)
+        axes.set_ylabel("share of errors, %")
+        for at, share in enumerate(shares):
+            axes.text(at, share, f"{share:.1f}", ha="center", va="bottom", fontsize=7)
+        _title(axes, row, names, f"{total:,} steps at fault")
 
-    return png(draw, (size[0] * columns, size[1] * len(cells)))
+    return _error_panels(panel, rows, (9.0, 2.9))
+
+
+def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
+    """Steps at fault by their number, one panel a system."""
+    last = max((step for row in rows for step in row.loop.error_positions), default=1)
+
+    def panel(axes: Any, row: Row) -> None:
+        found = row.loop.error_positions
+        total = sum(found.values())
+        early = sum(count for position, count in found.items() if position <= EARLY)
+        axes.bar(range(1, last + 1), [found.get(n, 0) for n in range(1, last + 1)], color="#4477aa")
+        axes.set_xticks(range(1, last + 1))
+        axes.set_xlabel("step")
+        axes.set_ylabel("steps at fault")
+        share = f"{100 * early / max(1, total):.1f}% in the first {EARLY} steps"
+        _title(axes, row, names, share)
+
+    return _error_panels(panel, rows, (7.2, 2.9))
+
+
+def _title(axes: Any, row: Row, names: Mapping[System, str], what: str) -> None:
+    axes.set_title(f"{row.system.answering}\n{names[row.system]}: {what}", fontsize=9)
+    axes.margins(y=0.12)
+    axes.tick_params(labelbottom=True)  # a reader sees one panel at a time
+
+
+def _error_panels(panel: Callable[[Any, Row], None], rows: Sequence[Row], size: tuple[float, float]) -> bytes:
+    """One panel below the other, all on the same axes, to be compared."""
+    return panels(panel, [[row] for row in rows], size, sharex=True, sharey=True)
+
+
+def failures_figure(methods: Sequence[Failures]) -> bytes:
+    """The share of each category, a bar a method."""
+    shown = categories(methods)
+
+    def panel(axes: Any, methods: Sequence[Failures]) -> None:
+        places = range(len(methods))
+        left = [0.0] * len(methods)
+        for name in shown:
+            shares = [100 * method.category_share(name) for method in methods]
+            axes.barh(places, shares, left=left, color=COLORS[name], label=name)
+            for at, share in enumerate(shares):
+                if share >= 4:
+                    middle = left[at] + share / 2
+                    axes.text(middle, at, f"{share:.1f}", ha="center", va="center", fontsize=7,
+                              color=text_on(COLORS[name]))  # fmt: skip
+            left = [so_far + share for so_far, share in zip(left, shares, strict=True)]
+        axes.set_yticks(places, [f"{f.name}\n{f.types.total():,} steps at fault" for f in methods])
+        axes.tick_params(axis="y", labelsize=7)
+        axes.invert_yaxis()
+        axes.set_xlabel("share of steps at fault, %")
+        axes.legend(frameon=False, fontsize=7, ncols=len(shown), loc="lower center",
+                    bbox_to_anchor=(0.5, 1.0))  # fmt: skip
+
+    return panels(panel, [[methods]], (8.0, 1.2 + 0.55 * len(methods)))

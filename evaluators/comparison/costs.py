@@ -1,0 +1,137 @@
+"""The tables of what systems did: costs (SAFE v1, Table 8), how questions ended, errors (Figures 3, 4), sweeps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from evaluators.comparison.failures import error_types
+from evaluators.comparison.scores import METRICS, Comparison, Row, bounds
+from evaluators.comparison.systems import System
+from safe_stepwise.methods.loop import OUT_OF_STEPS
+from safe_stepwise.methods.searching import NO_EVIDENCE
+from safe_stepwise.records import ANSWERED, FAILED
+from safe_stepwise.store import published_tables
+from safe_stepwise.store.tables import Column, Sheet, Table, count, decimal, percent
+from safe_stepwise.taxonomy import category
+
+_KINDS = ("prompt", "cached", "computed", "completion")
+"""Of tokens."""
+_ENDS = {OUT_OF_STEPS: "out of steps", NO_EVIDENCE: "no evidence found"}
+"""What the loop's stop reasons are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCost:
+    """What a system's calls in one role came to, or in all of them (``overall``)."""
+
+    system: System
+    role: str
+    questions: int
+    calls: int
+    prompt: int
+    cached: int
+    computed: int
+    completion: int
+
+
+def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
+    """Calls and tokens of each system by role, in all and a question."""
+    columns: list[Column[RoleCost]] = [
+        *comparison.subject,
+        Column("", lambda cost: cost.questions, key="questions"),
+        Column("role", lambda cost: cost.role, key="role"),
+        Column("", lambda cost: cost.calls, key="calls"),
+        Column("calls / question", lambda cost: cost.calls / max(1, cost.questions), decimal(2), "calls_per_question"),
+        Column("prompt", lambda cost: cost.prompt, count, "prompt_tokens"),
+        Column("cached", lambda cost: cost.cached, count, "cached_tokens"),
+        Column("computed", lambda cost: cost.computed, count, "computed_tokens"),
+        Column("cached share, %", lambda c: c.cached / c.prompt if c.prompt else None, percent, "cached_percent"),
+        Column("completion", lambda cost: cost.completion, count, "completion_tokens"),
+    ]
+    for kind in _KINDS:
+        each = lambda cost, kind=kind: getattr(cost, kind) / max(1, cost.questions)  # noqa: E731
+        columns.append(Column(f"{kind} / question", each, decimal(1), f"{kind}_tokens_per_question"))
+    return Sheet(columns, [cost for row in comparison.rows for cost in _role_costs(row)])
+
+
+def _role_costs(row: Row) -> Iterator[RoleCost]:
+    """Of each role that was called, and of all."""
+    used = [role for role in row.players if row.loop.calls.get(role)]
+    for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
+        calls = sum(row.loop.calls[role] for role in roles)
+        tokens = [sum(getattr(row.loop, f"{kind}_tokens")[role] for role in roles) for kind in _KINDS]
+        yield RoleCost(row.system, name, row.loop.questions, calls, *tokens)
+
+
+def published_table(papers: Iterable[str]) -> Table:
+    """The tokens that papers print; no row without papers."""
+    table: Table = [("published", "role", "total", "cached", "computed", "cached share, %")]
+    for row in published_tables.published().tokens:
+        if row.paper in papers:
+            millions = (row.total_millions, row.cached_millions, row.computed_millions)
+            source = f"{published_tables.PAPERS[row.paper]}, Table {row.table} (published)"
+            table.append([source, row.role, *(f"{number:.1f}M" for number in millions), row.cached_percent])
+    return table
+
+
+def ending_sheet(comparison: Comparison) -> Sheet[Row]:
+    """How the questions of each system went and ended."""
+
+    def stopped(stop: str) -> Column[Row]:
+        return Column(_ENDS.get(stop, stop), lambda row: row.loop.stop_reasons.get(stop, 0))
+
+    exhausted = lambda row: row.loop.exhausted if "max_retries" in dict(row.system.options) else None  # noqa: E731
+    columns: list[Column[Row]] = [
+        *comparison.subject,
+        Column("questions", lambda row: row.loop.questions),
+        Column("steps / question", lambda row: row.loop.steps_per_question, decimal(2)),
+        *map(stopped, _stops(comparison)),
+        Column("replies that are no step", lambda row: row.loop.malformed),
+        Column("retries used up", exhausted),
+        Column("steps accepted unverified", lambda row: row.loop.unverified),
+    ]
+    return Sheet(columns, comparison.rows)
+
+
+def _stops(comparison: Comparison) -> list[str]:
+    """Why questions ended, and may have: out of steps only where steps are limited."""
+    options = {name for row in comparison.rows for name, _ in row.system.options}
+    reasons = [stop for row in comparison.rows for stop in row.loop.stop_reasons]
+    known = dict.fromkeys([*options & {OUT_OF_STEPS}, *reasons])
+    return [ANSWERED, *(stop for stop in known if stop not in (ANSWERED, FAILED)), FAILED]
+
+
+def error_type_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """Steps at fault of each system by error type."""
+    table: Table = [(*comparison.columns, "error_type", "category", "steps", "percent")]
+    for row in rows:
+        types = row.loop.error_types
+        for name in error_types(types):
+            steps = types.get(name, 0)
+            share = percent(steps / sum(types.values())) if types else ""
+            table.append([*comparison.described(row), name, category(name), steps, share])
+    return table
+
+
+def error_position_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
+    """Steps at fault of each system by their number."""
+    table: Table = [(*comparison.columns, "position", "steps", "percent", "cumulative_percent")]
+    for row in rows:
+        positions, so_far = row.loop.error_positions, 0
+        for position, steps in sorted(positions.items()):
+            so_far += steps
+            shares = [percent(number / sum(positions.values())) for number in (steps, so_far)]
+            table.append([*comparison.described(row), position, steps, *shares])
+    return table
+
+
+def sweep_csv(comparison: Comparison) -> Table:
+    """Average scores in percent, and cost, of each K and N."""
+    columns = [f"{metric}{bound}" for metric in METRICS for bound in ("", "_low", "_high")]
+    table: Table = [(*comparison.columns, *columns, "calls_per_question", "computed_per_question")]
+    for row in comparison.rows:
+        loop = row.loop
+        scores = [cell for metric in METRICS for cell in bounds(row.average[metric])]
+        computed = sum(loop.computed_tokens.values()) / max(1, loop.questions)
+        cost = [f"{loop.calls_per_question:.2f}", f"{computed:.1f}"]
+        table.append([*comparison.described(row), *scores, *cost])
+    return table

@@ -1,0 +1,169 @@
+"""The tables of methods by benchmark: scores, what they cost, form, facts, kinds of failure.
+
+Tokens are computed (of the prompt, what no prefix cache held) and written (the completion). A rate
+is right answers per 1,000 tokens: by the judge where there is one, else by exact match.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaluators.comparison.scores import Comparison
+from evaluators.comparison.systems import System, system_of
+from evaluators.outcomes import Outcome, statistics_of
+from evaluators.prompting.summary import FORMS, PARTS, REASONS, summary
+from safe_stepwise.methods.running import LoopStatistics
+from safe_stepwise.store.tables import Column, Sheet, decimal, percent
+
+ALL = "all"
+"""All questions of all benchmarks alike."""
+_PART_NAMES = {"supporting_facts": "facts", "supporting_passages": "passages", "evidence": "triples", "joint": "joint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A system on one benchmark, or on `ALL`."""
+
+    system: System
+    benchmark: str
+    questions: int
+    exact_match: float
+    f1: float
+    accuracy: float | None
+    right: float
+    """The share of all questions, as tokens are of all: right by the judge, else exact matches."""
+    loop: LoopStatistics
+    prompting: Mapping[str, Any] | None
+    """`summary`; None of a method that does not prompt."""
+
+    @property
+    def computed(self) -> float:
+        """Prompt tokens that no prefix cache held, a question."""
+        return sum(self.loop.computed_tokens.values()) / self.questions
+
+    @property
+    def written(self) -> float:
+        """Completion tokens, a question."""
+        return sum(self.loop.completion_tokens.values()) / self.questions
+
+    def per_thousand(self, tokens: float) -> float | None:
+        """Right answers per 1,000 tokens, ``tokens`` being what a question takes."""
+        return 1000 * self.right / tokens if tokens else None
+
+
+def measured(outcomes: Iterable[Outcome], order: Sequence[System]) -> list[Measured]:
+    """Each system of ``order`` on each benchmark by the alphabet, and on all if there are more."""
+    groups: dict[System, dict[str, list[Outcome]]] = {system: {} for system in order}
+    for outcome in outcomes:
+        groups[system_of(outcome)].setdefault(outcome.benchmark, []).append(outcome)
+    rows = []
+    for system, by_benchmark in groups.items():
+        parts = dict(sorted(by_benchmark.items()))
+        if len(parts) > 1:
+            parts[ALL] = [outcome for part in parts.values() for outcome in part]
+        rows += [_measured(system, name, part) for name, part in parts.items()]
+    return rows
+
+
+def _measured(system: System, benchmark: str, outcomes: Sequence[Outcome]) -> Measured:
+    size = len(outcomes)
+    verdicts = [o.verdict for o in outcomes if o.verdict in ("correct", "incorrect")]
+    matched = sum(o.exact_match for o in outcomes)
+    is_judged = any(o.verdict is not None for o in outcomes)
+    return Measured(
+        system,
+        benchmark,
+        size,
+        matched / size,
+        sum(o.f1 for o in outcomes) / size,
+        verdicts.count("correct") / len(verdicts) if verdicts else None,
+        (verdicts.count("correct") if is_judged else matched) / size,
+        statistics_of(outcomes),
+        summary(outcomes),
+    )
+
+
+def _share(title: str, key: str, *path: str) -> Column[Measured]:
+    """A column of one of the shares in ``prompting``."""
+    return Column(title, lambda row: _number(row.prompting, *path), percent, key)
+
+
+def _number(measures: Any, *path: str) -> float | None:
+    """A number within, None where a part of the way there is missing."""
+    for name in path:
+        measures = (measures or {}).get(name)
+    return measures  # type: ignore[no-any-return]
+
+
+_SCORES = (("EM", "exact_match"), ("F1", "f1"))
+_SALVAGED = [_share(f"{title} salvaged", f"salvaged_{m}", "salvaged", m) for title, m in _SCORES]
+_FORMS = [
+    _share(title, f"format_{form}", "format", "shares", form)
+    for form, title in zip(
+        FORMS, ("at first try, %", "after revision, %", "salvaged alone, %", "never, %"), strict=True
+    )
+]
+_SUPPORT = [
+    *(_share(f"{_PART_NAMES[part]} {title}", f"{part}_{m}", part, m) for part in PARTS for title, m in _SCORES),
+    _share("sub-answers found, %", "sub_answer_recall", "sub_answers", "recall"),
+    _share("finds that are gold, %", "sub_answer_precision", "sub_answers", "precision"),
+    _share("gold passages read, %", "sub_answer_passage_recall", "sub_answers", "passage_recall"),
+    _share("R4C passages, %", "derivation_passages", "derivations", "passages"),
+    _share("R4C triples, %", "derivation_triples", "derivations", "triples"),
+]
+_FAILURES = [_share("", f"failure_{name}", "failures", name, "rate") for name in REASONS]
+_FAILURE_TITLES = ("error propagation", "lost in the middle", "format mismatch", "hallucination", "unanswered",
+                   "untold", "failed")  # fmt: skip
+_BENCHMARK: Column[Measured] = Column("benchmark", lambda row: row.benchmark, key="benchmark")
+_QUESTIONS: Column[Measured] = Column("questions", lambda row: row.questions, key="questions")
+
+
+def method_sheet(comparison: Comparison, rows: Sequence[Measured]) -> Sheet[Measured]:
+    """Method × benchmark: scores, calls, tokens, right answers per 1,000 tokens; in CSV all measures."""
+    computed = lambda row: row.per_thousand(row.computed)  # noqa: E731
+    both = lambda row: row.per_thousand(row.computed + row.written)  # noqa: E731
+    columns: list[Column[Measured]] = [
+        *comparison.subject,
+        _BENCHMARK,
+        _QUESTIONS,
+        Column("EM", lambda row: row.exact_match, percent, "exact_match"),
+        Column("F1", lambda row: row.f1, percent, "f1"),
+        Column("Acc", lambda row: row.accuracy, percent, "accuracy"),
+        Column("calls / question", lambda row: row.loop.calls_per_question, decimal(2), "calls_per_question"),
+        Column("computed / question", lambda row: row.computed, decimal(1), "computed_per_question"),
+        Column("written / question", lambda row: row.written, decimal(1), "written_per_question"),
+        Column("right per 1,000 computed", computed, decimal(3)),
+        Column("right per 1,000 computed and written", both, decimal(3)),
+        Column("", computed, decimal(4), "right_per_1000_computed"),
+        Column("", both, decimal(4), "right_per_1000_computed_and_written"),
+        *(replace(column, title="") for column in (*_SALVAGED, *_FORMS, *_SUPPORT, *_FAILURES)),
+    ]
+    return Sheet(columns, rows)
+
+
+def form_sheet(comparison: Comparison, rows: Sequence[Measured]) -> Sheet[Measured]:
+    """How replies could be read, and what answers are worth strictly and salvaged."""
+    replies: Column[Measured] = Column("replies", lambda row: _number(row.prompting, "format", "replies"))
+    strict = [_share(title, "", "strict", m) for title, m in _SCORES]
+    scores = [column for both in zip(strict, _SALVAGED, strict=True) for column in both]
+    columns = [*comparison.subject, _BENCHMARK, replies, *_FORMS, *scores]
+    return Sheet(columns, [row for row in rows if row.prompting])
+
+
+def support_sheet(comparison: Comparison, rows: Sequence[Measured]) -> Sheet[Measured]:
+    """Facts, passages, triples, joint, sub-answers, derivations; no row where nothing has any."""
+    people: Column[Measured] = Column("R4C questions", lambda row: _number(row.prompting, "derivations", "questions"))
+    columns = [*comparison.subject, _BENCHMARK, *_SUPPORT, people]
+    return Sheet(columns, [row for row in rows if any(column.value(row) is not None for column in _SUPPORT)])
+
+
+def failure_sheet(comparison: Comparison, rows: Sequence[Measured]) -> Sheet[Measured]:
+    """SG-FSM's kinds of failure and ours: questions, and in brackets their share."""
+    counted = lambda failure: f"{failure['questions']} ({percent(failure['rate'])}%)"  # noqa: E731
+
+    def kind(title: str, name: str) -> Column[Measured]:
+        return Column(title, lambda row: (row.prompting or {})["failures"][name], counted)
+
+    kinds = map(kind, _FAILURE_TITLES, REASONS)
+    columns = [*comparison.subject, _BENCHMARK, _QUESTIONS, *kinds]
+    return Sheet(columns, [row for row in rows if row.prompting])
