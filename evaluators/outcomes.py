@@ -27,6 +27,9 @@ from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 from safe_stepwise.store.parsing import parse_json
 
 Verdict = Literal["correct", "incorrect", "unscored"]
+Metric = Literal["exact_match", "f1", "accuracy"]
+METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
+METRICS = tuple(METRIC_NAMES)
 GIVE = "give the --output of safe-stepwise evaluate_stepwise (or evaluate_deliberation)"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 """Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten. So

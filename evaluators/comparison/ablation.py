@@ -15,10 +15,9 @@ from pathlib import Path
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.published import lines
-from evaluators.comparison.report import TEMPLATES
-from evaluators.comparison.scores import METRIC_NAMES, Comparison, Metric, Row, results
+from evaluators.comparison.scores import Comparison, Row, results
 from evaluators.comparison.systems import EVERY, System, apart, names, system_of
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
 from safe_stepwise.errors import one_of
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import marked
@@ -114,7 +113,7 @@ def ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int 
 def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[PublishedScore] = ()) -> None:
     """Write the tables into ``folder``; raises ``UserError`` where that can't be written."""
     text = fill(
-        TEMPLATES,
+        Path(__file__).parent / "templates",
         "ablation.md.jinja",
         comparison=ablations[0].comparison,
         ablations=ablations,

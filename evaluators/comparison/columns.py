@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluators.comparison import significance as stats
-from evaluators.comparison.scores import METRICS, Metric
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, shared_by_all
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import METRICS, Metric, Outcome
 
 _DIGITS = 6
 """More than anybody reads, fewer than the order of a sum can change."""

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluators.comparison.failures import error_types
-from evaluators.comparison.scores import METRICS, Comparison, Row, bounds
+from evaluators.comparison.scores import Comparison, Row, bounds
 from evaluators.comparison.systems import System
+from evaluators.outcomes import METRICS
 from safe_stepwise.methods.loop import OUT_OF_STEPS
 from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.records import ANSWERED, FAILED

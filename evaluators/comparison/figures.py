@@ -6,8 +6,9 @@ from textwrap import fill
 from typing import Any
 
 from evaluators.comparison.failures import EARLY, Failures, categories, error_types
-from evaluators.comparison.scores import AVERAGE, METRIC_NAMES, Comparison, Metric, Row
+from evaluators.comparison.scores import AVERAGE, Comparison, Row
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
+from evaluators.outcomes import METRIC_NAMES, Metric
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import COLORS, panels, text_on
 from safe_stepwise.store.tables import NOTHING, mark

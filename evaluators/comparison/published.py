@@ -7,8 +7,8 @@ benchmarks are among ours, and its average only beside averages of the same benc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evaluators.comparison.scores import METRICS, Metric
 from evaluators.comparison.systems import EVERY
+from evaluators.outcomes import METRICS, Metric
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables

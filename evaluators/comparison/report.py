@@ -25,9 +25,9 @@ from typing import Any
 from evaluators.comparison import costs, equal_cost, failures, figures, machines, methods, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.published import lines
-from evaluators.comparison.scores import METRICS, Comparison, Metric, Row, results
+from evaluators.comparison.scores import Comparison, Row, results
 from evaluators.comparison.systems import EVERY, common_options, swept, values_by_name
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
 from safe_stepwise.store.pages import fill

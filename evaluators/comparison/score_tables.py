@@ -5,9 +5,10 @@ from itertools import groupby
 
 from evaluators.comparison.published import lines as published_lines
 from evaluators.comparison.published import spelled
-from evaluators.comparison.scores import AVERAGE, METRIC_NAMES, METRICS, Comparison, Difference, Row, bounds
+from evaluators.comparison.scores import AVERAGE, Comparison, Difference, Row, bounds
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, names, varying
+from evaluators.outcomes import METRIC_NAMES, METRICS
 from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import NOTHING, Table, p_value, percent
 

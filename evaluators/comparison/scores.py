@@ -6,14 +6,12 @@ from typing import Any, Literal
 
 from evaluators.comparison.significance import CONFIDENCE, Estimate
 from evaluators.comparison.systems import System, conditions_of, names, notable
+from evaluators.outcomes import METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import Column, percent
 
 AVERAGE = "average"
-Metric = Literal["exact_match", "f1", "accuracy"]
-METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": "Acc"}
-METRICS = tuple(METRIC_NAMES)
 Test = Literal["mcnemar", "sign_flip"]
 Estimates = dict[Metric, Estimate | None]
 """None where nothing was measured."""

@@ -8,13 +8,12 @@ from typing import Any
 import safe_stepwise
 from evaluators.comparison import ablation, report
 from evaluators.comparison.published import chosen
-from evaluators.comparison.scores import METRIC_NAMES
 from evaluators.comparison.systems import System, names, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.measuring import JudgeChain
 from evaluators.joining.merging import Joined, joined
 from evaluators.joining.runs import Run, read_run
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import METRIC_NAMES, Outcome
 from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED

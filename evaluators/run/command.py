@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import published
-from evaluators.comparison.scores import AVERAGE, METRICS
+from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
 from evaluators.derivations import read_derivations
-from evaluators.outcomes import Outcome, QuestionRecord
+from evaluators.outcomes import METRICS, Outcome, QuestionRecord
 from evaluators.prompting import predictions
 from evaluators.run.evaluation import Evaluation, evaluate
 from evaluators.run.options import Options

@@ -16,9 +16,9 @@ from dataclasses import asdict
 from typing import Any
 
 import safe_stepwise
-from evaluators.comparison.scores import AVERAGE, METRICS
+from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import System, differing, values_by_name
-from evaluators.outcomes import Outcome, QuestionRecord, statistics_of
+from evaluators.outcomes import METRICS, Outcome, QuestionRecord, statistics_of
 from evaluators.prompting import predictions
 from evaluators.prompting.summary import summary
 from evaluators.run.evaluation import Evaluation, SystemRun, code_of

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from evaluators.comparison import comparing
 from evaluators.comparison import significance as stats
-from evaluators.comparison.scores import METRICS, Comparison, Difference, Metric, Row
+from evaluators.comparison.scores import Comparison, Difference, Row
 from evaluators.comparison.significance import Estimate
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.errors import UserError
 from tests.makers.outcomes import outcome, outcomes
 
