@@ -7,7 +7,7 @@
 | ``tests.csv`` | every paired difference and its tests |
 | ``cost.md``, ``cost.csv`` | calls and tokens by role (Table 8), and how questions ended |
 | ``error_types.*``, ``error_positions.*`` | where a verifier found errors (Figures 3, 4) |
-| ``failures.md``, ``.csv``, ``.png`` | the same by category, pooled over who answers (Figure 3) |
+| ``costs.md``, ``.csv``, ``.png`` | the same by category, pooled over who answers (Figure 3) |
 | ``sweep.csv``, ``sweep.png`` | scores and cost by option, as of several K or N (Figures 2, 10) |
 | ``methods.md``, ``methods.csv`` | method × benchmark: scores, calls, what tokens bring in |
 | the same | form, facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import costs, equal_cost, failures, figures, machines, methods, score_tables
+from evaluators.comparison import costs, equal_cost, figures, machines, methods, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.published import lines
 from evaluators.comparison.scores import Comparison, Row, results
@@ -176,13 +176,13 @@ def _error_files(comparison: Comparison) -> dict[str, bytes]:
 
 
 def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, bytes]:
-    rows = failures.failures(comparison)
+    rows = costs.failures(comparison)
     if not any(row.types for row in rows):
         return {}
-    table = failures.failure_table(rows, papers)
+    table = costs.failure_table(rows, papers)
     return {
         "failures.md": fill(TEMPLATES, "failures.md.jinja", comparison=comparison, failures=table).encode(),
-        "failures.csv": csv_bytes(failures.failure_csv(rows)),
+        "failures.csv": csv_bytes(costs.failure_csv(rows)),
         "failures.png": figures.failures_figure(rows),
     }
 
