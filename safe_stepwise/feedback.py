@@ -1,20 +1,17 @@
 """A verifier's verdict as JSON: the schema it is asked for, and the reader of what it replies.
 
-A verdict is one flat JSON object of strings, found as `store.replies` finds it; other keys are
-passed over, and so are verdicts that stand in what the verifier was shown. The label is compared
-exactly, after normalising its spelling. Refused rather than guessed at are verdicts that differ, a
-verdict that breaks off, a label outside the setting.
+A verdict is one flat JSON object of strings, found as `store.replies` finds it; other keys are passed over, and so are
+verdicts that stand in what the verifier was shown. The label is compared exactly, after normalising its spelling.
+Refused rather than guessed at are verdicts that differ, a verdict that breaks off, a label outside the setting.
 
-A verdict has one of two orders. SAFE's has its label first, then a diagnosis: who has to name the
-label first has to know it before having looked. The other copies what the step rests on, then the
-step's own value, so that both stand side by side before it calls them ``same``, ``different`` or
-(the value is nowhere in it) ``absent``, and gives its label behind them; its diagnosis is one text
-of these three parts. Both are read, whichever was asked for.
+A verdict has one of two orders. SAFE's has its label first, then a diagnosis: who has to name the label first has to
+know it before having looked. The other copies what the step rests on, then the step's own value, so that both stand
+side by side before it calls them ``same``, ``different`` or (the value is nowhere in it) ``absent``, and gives its
+label behind them; its diagnosis is one text of these three parts. Both are read, whichever was asked for.
 
-A valid ``Feedback``, which is what ``format_feedback`` writes and ``parse_feedback`` gives back
-unchanged, has a label of the taxonomy, a guidance that is not blank unless the label is
-``Correct``, a query that is not blank with ``Missing Evidence`` and none with any other label, and
-text that UTF-8 can hold.
+A valid ``Feedback``, which is what ``format_feedback`` writes and ``parse_feedback`` gives back unchanged, has a label
+of the taxonomy, a guidance that is not blank unless the label is ``Correct``, a query that is not blank with ``Missing
+Evidence`` and none with any other label, and text that UTF-8 can hold.
 """
 
 import json
@@ -45,8 +42,7 @@ def feedback_schema(
 ) -> dict[str, Any]:
     """The JSON schema of a verdict; with ``incomplete_evidence`` also ``query`` and its label.
 
-    Labels of a ``dropped`` category are not in it. Its properties come in the ``order`` in which a
-    verdict has them.
+    Labels of a ``dropped`` category are not in it. Its properties come in the ``order`` in which a verdict has them.
 
     ``query`` is optional in the schema and required by ``parse_feedback`` with ``Missing
     Evidence``: conditions between fields are beyond what guided decoding understands.

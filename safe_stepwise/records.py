@@ -146,10 +146,9 @@ class Candidate:
 class KGQuestion:
     """A question over a knowledge graph, whose answers are a set of its entities.
 
-    Names, of topics and answers too, are those of the graph and never normalised: MetaQA's differ
-    by no more than their case, at times. ``gold_paths`` are the relation paths that a benchmark
-    annotates, each from the topic that it is right from, and ``hops`` their length; what it does
-    not say is empty or 0.
+    Names, of topics and answers too, are those of the graph and never normalised: MetaQA's differ by no more than
+    their case, at times. ``gold_paths`` are the relation paths that a benchmark annotates, each from the topic that it
+    is right from, and ``hops`` their length; what it does not say is empty or 0.
     """
 
     id: str

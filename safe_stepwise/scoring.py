@@ -1,9 +1,8 @@
 r"""Exact match and F1 as each benchmark's official scorer computes them.
 
-All three lower-case, delete ASCII punctuation, replace the words a, an and the by a space and
-squeeze white space, in that order; F1 counts shared tokens with multiplicity. So "U.S." is one
-token, "well-known" is "wellknown", and marks beyond ASCII (a dash, an ellipsis, a curly quote) stay
-as they are. What differs:
+All three lower-case, delete ASCII punctuation, replace the words a, an and the by a space and squeeze white space, in
+that order; F1 counts shared tokens with multiplicity. So "U.S." is one token, "well-known" is "wellknown", and marks
+beyond ASCII (a dash, an ellipsis, a curly quote) stay as they are. What differs:
 
 - HotpotQA and 2WikiMultihopQA (one rule): where the normalised prediction or answer is ``yes``,
   ``no`` or ``noanswer`` and the two differ, F1 is 0 whatever they share. Two texts of which nothing
@@ -14,10 +13,9 @@ as they are. What differs:
   each on its own; so does 2Wiki's version 1.1, with a file of aliases. HotpotQA knows one answer a
   question. Here the best of the given references counts, whatever the benchmark.
 
-Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py, metrics/answer.py of MuSiQue.
-``synthetic`` follows HotpotQA, ``custom`` (anyone's own questions) MuSiQue. A benchmark that is not
-among `BENCHMARKS` is scored by the rule of one that is, which its file names. Scores are fractions
-from 0 to 1.
+Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py, metrics/answer.py of MuSiQue. ``synthetic`` follows
+HotpotQA, ``custom`` (anyone's own questions) MuSiQue. A benchmark that is not among `BENCHMARKS` is scored by the rule
+of one that is, which its file names. Scores are fractions from 0 to 1.
 """
 
 import math
@@ -84,8 +82,7 @@ def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
 def precision_recall(prediction: str, references: Sequence[str], benchmark: str) -> tuple[float, float]:
     """What an answer adds to joint scores: token precision and recall, each against the best.
 
-    2Wiki's scorer takes the best of both on its own; HotpotQA's knows one reference. Raises as
-    ``exact_match`` does.
+    2Wiki's scorer takes the best of both on its own; HotpotQA's knows one reference. Raises as ``exact_match`` does.
 
     >>> precision_recall("Oru town", ["Oru"], "hotpotqa")
     (0.5, 1.0)

@@ -1,10 +1,9 @@
 """The labels of a step: ten error types, ``Correct``, and ``Missing Evidence``.
 
-Source: SAFE v1, Table 1 for the types and their categories, its evaluation prompt for the order of
-the checks. A step gets one label: the first type of ``check_order`` that applies, else ``Correct``.
-``Missing Evidence`` belongs to the incomplete-evidence setting alone (SAFE v2, finding 5). The
-papers give it no place in the order; here it comes last, since it speaks of the passages at hand:
-a step with a fault of its own is named after that fault.
+Source: SAFE v1, Table 1 for the types and their categories, its evaluation prompt for the order of the checks. A step
+gets one label: the first type of ``check_order`` that applies, else ``Correct``. ``Missing Evidence`` belongs to the
+incomplete-evidence setting alone (SAFE v2, finding 5). The papers give it no place in the order; here it comes last,
+since it speaks of the passages at hand: a step with a fault of its own is named after that fault.
 """
 
 import re

@@ -159,8 +159,7 @@ class GeneratorFilters(RowFilters):
 class GeneratorRecipe(Recipe):
     """That of what writes steps; see `safe-stepwise train_generator --help`.
 
-    The rows are rendered from the steps of a verifier's set; what is not said of the prompts is as
-    in that.
+    The rows are rendered from the steps of a verifier's set; what is not said of the prompts is as in that.
     """
 
     prompts: Annotated[PromptsName | None, "paper, or compact; if not set, the set's"] = None

@@ -39,10 +39,9 @@ def train(
 ) -> Mapping[str, Any]:
     """Train by a recipe and write the adapter; returns what ``training.json`` says.
 
-    With ``resume`` it goes on from the last complete checkpoint, or begins if there is none; of an
-    output that is complete, the record is returned. Under ``accelerate launch`` only the first
-    process writes. ``warn`` is told what may matter but stops nothing; ``kind`` is what its rows
-    are (those of the recipe's verifier, if not said).
+    With ``resume`` it goes on from the last complete checkpoint, or begins if there is none; of an output that is
+    complete, the record is returned. Under ``accelerate launch`` only the first process writes. ``warn`` is told what
+    may matter but stops nothing; ``kind`` is what its rows are (those of the recipe's verifier, if not said).
 
     A first Ctrl-C or SIGTERM ends it with ``KeyboardInterrupt`` after the step that is under way,
     with a checkpoint; the next ends the process (`trainers.interruption`).

@@ -75,8 +75,7 @@ class Chat:
     def rendered(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
         """The chat as text, up to where the assistant's turn begins, or ``complete`` with it.
 
-        Raises ``EngineError`` for a chat that the template refuses, or an ``effort`` that it does
-        not know.
+        Raises ``EngineError`` for a chat that the template refuses, or an ``effort`` that it does not know.
         """
         asked = {}
         if effort:

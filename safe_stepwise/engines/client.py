@@ -61,10 +61,9 @@ class Account:
 class Client:
     """How everything here asks a model.
 
-    A reply is looked up, then asked for at most once however many ask for it at the same time.
-    Transient errors are tried again with jittered back-off (or after what the server says). A
-    reply that was cut off before anything in it could be read is asked for once more, with twice
-    the tokens; cut again it is a failure, which no cache keeps.
+    A reply is looked up, then asked for at most once however many ask for it at the same time. Transient errors are
+    tried again with jittered back-off (or after what the server says). A reply that was cut off before anything in it
+    could be read is asked for once more, with twice the tokens; cut again it is a failure, which no cache keeps.
     """
 
     engine: Engine

@@ -13,10 +13,9 @@ Spec: ``mock:FILE``, a JSON or YAML file::
     cache: {block: 16, blocks: 4096}                   # of the prefix cache, in tokens
     faults: {rate: 0.2, seed: 1, kinds: ["429", "500", timeout, dropped], retry_after: 0.1}
 
-Only ``replies`` is needed. Time is slept, unless ``latency`` has ``scale: 0``; ``seconds`` adds up
-what the calls would have taken. A fault depends on the seed, the request and the number of the try.
-Replies given in turn depend on the order of the calls, which is that of the requests only as long
-as one is asked after the other.
+Only ``replies`` is needed. Time is slept, unless ``latency`` has ``scale: 0``; ``seconds`` adds up what the calls
+would have taken. A fault depends on the seed, the request and the number of the try. Replies given in turn depend on
+the order of the calls, which is that of the requests only as long as one is asked after the other.
 """
 
 from __future__ import annotations

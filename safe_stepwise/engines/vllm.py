@@ -1,13 +1,11 @@
 """vLLM in this process: continuous batching, prefix caching, LoRA adapters, schemas, choices.
 
-Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request
-whose beginning was seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens,
-on a CPU of 32.
+Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request whose beginning was
+seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens, on a CPU of 32.
 
-vLLM runs the model in a child process, so a script that opens this engine guards its main with
-``if __name__ == "__main__"``, and takes nearly all of the accelerator's memory: for two models at
-once, serve them (``vllm serve``) and name them by ``openai:``. On a CPU set
-``VLLM_CPU_KVCACHE_SPACE`` (GiB), which otherwise takes 16.
+vLLM runs the model in a child process, so a script that opens this engine guards its main with ``if __name__ ==
+"__main__"``, and takes nearly all of the accelerator's memory: for two models at once, serve them (``vllm serve``) and
+name them by ``openai:``. On a CPU set ``VLLM_CPU_KVCACHE_SPACE`` (GiB), which otherwise takes 16.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ def passages_digest(passages: Iterable[Passage]) -> str:
 def question_of(content: Content, **given: str) -> Question:
     """The question of a row, which may have more columns; ``ValueError`` for one of another form.
 
-    ``given`` are fields that stand in no column: a published row says neither ``benchmark`` nor
-    ``split``.
+    ``given`` are fields that stand in no column: a published row says neither ``benchmark`` nor ``split``.
 
     >>> question = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
     >>> question_of(question_row(question), benchmark="synthetic", split="train") == question

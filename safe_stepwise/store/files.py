@@ -215,9 +215,8 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDI
 def exclusive(folder: Path, who: str = "build", owned: Sequence[str] = ()) -> Iterator[None]:
     """Create ``folder`` and hold it against others until the end, even a violent one.
 
-    ``owned`` are the files and folders there that this run writes: what a killed run left
-    half-written among them is removed, and none of them may be a link, as it would be replaced.
-    ``folder`` itself may be one.
+    ``owned`` are the files and folders there that this run writes: what a killed run left half-written among them is
+    removed, and none of them may be a link, as it would be replaced. ``folder`` itself may be one.
 
     Raises ``UserError`` when it cannot be made or written (a full disk in between, too), when
     another (``who``: what such a one is called) holds it, and for a link.

@@ -1,9 +1,8 @@
 """Progress bars, all of the house; one that says in words how the work stands.
 
-On a terminal and in a notebook a bar moves. Elsewhere nobody sees it move, and a log would keep
-every move: there it is a line at its begin, one each `LINE_S` and one at its end. On a terminal it
-is drawn once a `TICK_S` though nothing moves, and fits the width: how many failed, and how many
-are owed, is never cut.
+On a terminal and in a notebook a bar moves. Elsewhere nobody sees it move, and a log would keep every move: there it
+is a line at its begin, one each `LINE_S` and one at its end. On a terminal it is drawn once a `TICK_S` though nothing
+moves, and fits the width: how many failed, and how many are owed, is never cut.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """One reader of the JSON in a model's reply: which objects and lists stand in it, and which do not.
 
-Around JSON anything may stand: prose, a code fence, a thought closed by ``</think>`` (what stands
-in a thought is no reply), an object or list around what was asked for, a comma that trails. A
-value is taken whole or not at all; of one that is malformed or breaks off, what is complete inside
-it stands for itself. An object that gives two values for one key, however the key is spelled, is
-malformed. `Reply.answers` refuses what only guessing could read: an answer that breaks off, one
-that holds another, a key of it that stands outside; and it passes over answers that are merely
-quoted (`is_planted`): passages, questions and steps may hold an object in the very form that is asked
-for, in the hope that the model repeats it, so an answer counts only if its reason is the model's own.
-Letters and digits alone are compared: neither spacing, case, accents, punctuation, escapes of JSON and
-HTML nor full-width letters make a quotation an answer.
+Around JSON anything may stand: prose, a code fence, a thought closed by ``</think>`` (what stands in a thought is no
+reply), an object or list around what was asked for, a comma that trails. A value is taken whole or not at all; of one
+that is malformed or breaks off, what is complete inside it stands for itself. An object that gives two values for one
+key, however the key is spelled, is malformed. `Reply.answers` refuses what only guessing could read: an answer that
+breaks off, one that holds another, a key of it that stands outside; and it passes over answers that are merely quoted
+(`is_planted`): passages, questions and steps may hold an object in the very form that is asked for, in the hope that
+the model repeats it, so an answer counts only if its reason is the model's own. Letters and digits alone are compared:
+neither spacing, case, accents, punctuation, escapes of JSON and HTML nor full-width letters make a quotation an
+answer.
 
 A reply is data: nothing in it is evaluated, the time to read it grows with its length only, nesting
 beyond `DEEPEST` is malformed, and a reply beyond `LONGEST` holds nothing.
@@ -62,9 +61,8 @@ class Broken:
 class Reply:
     """The outermost objects and lists of a reply, in order, and those that are malformed.
 
-    ``is_clean``: it is one value of strict JSON, a fence aside. ``around``: the text before,
-    between and behind the values, what is malformed and no thought included. ``is_too_long``:
-    nothing was looked for in it.
+    ``is_clean``: it is one value of strict JSON, a fence aside. ``around``: the text before, between and behind the
+    values, what is malformed and no thought included. ``is_too_long``: nothing was looked for in it.
     """
 
     values: tuple[Any, ...]

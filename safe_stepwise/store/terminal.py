@@ -51,9 +51,8 @@ def shown(text: object) -> str:
 def guard_output() -> None:
     """From now on print only what steers no terminal, whoever prints it, this process over.
 
-    Line ends stay, and on standard error the movements of progress bars. A character that the
-    stream cannot write is spelled out as well, and our credentials are left out: libraries log what
-    servers say.
+    Line ends stay, and on standard error the movements of progress bars. A character that the stream cannot write is
+    spelled out as well, and our credentials are left out: libraries log what servers say.
     """
     ours = tuple(credentials().values())
     sys.stdout = cast(TextIO, _Guarded(sys.stdout, ours))

@@ -1,9 +1,8 @@
 """The rows a generator is trained on: made of the steps of a safe-verifier-steps set.
 
-Two tasks, each rendered by the function that the loop asks a generator by: the ``next`` step of an
-ideal trajectory, half of the time with the guidance on the step before; and the ``rewrite`` of a
-rejected step by what was said of it. Both have the right step as completion: what the set's ideal
-trajectories say at that place.
+Two tasks, each rendered by the function that the loop asks a generator by: the ``next`` step of an ideal trajectory,
+half of the time with the guidance on the step before; and the ``rewrite`` of a rejected step by what was said of it.
+Both have the right step as completion: what the set's ideal trajectories say at that place.
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 

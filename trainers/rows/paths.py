@@ -1,9 +1,8 @@
 """The rows that a proposer of relation paths is trained on: of a dp-BENCHMARK-paths set.
 
-SFT learns ``prompt_completion``, weakly labelled paths; KTO learns ``kto``, right and wrong ones
-(Deliberation on Priors, section 3.1). ``splits`` chooses what train and test never share: a
-question, or the template of one (the configs ``..._by_template``), which is the honest one where
-questions are made by template.
+SFT learns ``prompt_completion``, weakly labelled paths; KTO learns ``kto``, right and wrong ones (Deliberation on
+Priors, section 3.1). ``splits`` chooses what train and test never share: a question, or the template of one (the
+configs ``..._by_template``), which is the honest one where questions are made by template.
 
 Source: ours (`safe-stepwise build_paths`), licence as its card says. One row of ``kto``::
 
@@ -35,9 +34,8 @@ RECORD = "statistics/paths.json"
 def open_rows(dataset: str, split: str, filters: PathFilters, config: str) -> tuple[Source, list[Row]]:
     """The rows ``{id, prompt, completion}`` of a split that the filters leave.
 
-    Those of KTO have a ``label``, too. They come in the order of their ids' hashes, so that the
-    first N are a draw, of as many questions as can be: a set is in the order of its source, which
-    may have a file a number of hops.
+    Those of KTO have a ``label``, too. They come in the order of their ids' hashes, so that the first N are a draw, of
+    as many questions as can be: a set is in the order of its source, which may have a file a number of hops.
 
     Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
     filters that leave nothing.
