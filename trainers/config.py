@@ -7,12 +7,10 @@ double quantisation is ours, for its memory. What Deliberation on Priors has oth
 say (``trainers/recipes/dp-*.yaml``); KTO's beta and weights are its own (section 3.1).
 """
 
-import dataclasses
-import difflib
 import math
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.records import VerdictOrder
-from safe_stepwise.store.boundary import read_yaml
+from safe_stepwise.store.boundary import key_hint, plain, read_yaml
 from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
@@ -129,8 +127,8 @@ class Recipe:
 
     def plain(self) -> dict[str, Any]:
         """The keys and values as JSON has them, nested as in YAML."""
-        values = _listed(dataclasses.asdict(self))
-        return values | {"output": str(self.output)}
+        values: dict[str, Any] = plain(self)
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,63 +222,48 @@ class Key:
     help: str
 
 
-def keys(of: type, prefix: str = "") -> Iterator[Key]:
+def keys(kind: type, prefix: str = "") -> Iterator[Key]:
     """Every key of a recipe, in order."""
-    hints = typing.get_type_hints(of, include_extras=True)
-    for one in fields(of):
-        hint = hints[one.name]
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for entry in fields(kind):
+        hint = hints[entry.name]
         if isinstance(hint, type) and is_dataclass(hint):
-            yield from keys(hint, f"{one.name}.")
+            yield from keys(hint, f"{entry.name}.")
         else:
             type_, help_ = typing.get_args(hint)
-            yield Key(prefix + one.name, type_, one.default, help_)
+            yield Key(prefix + entry.name, type_, entry.default, help_)
 
 
 R = TypeVar("R", bound=Recipe)
 
 
-def read_recipe(config: Path | None, options: Mapping[str, str], of: type[R]) -> R:
+def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) -> R:
     """The recipe of a YAML file, with ``options`` (key: text) in the place of what it says.
 
-    ``of`` is what it has to be one of, such as `VerifierRecipe`.
+    ``kind`` is what it has to be one of, such as `VerifierRecipe`.
 
     Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
     """
     values = {} if config is None else _flat(read_yaml(config), str(config))
-    types_ = {key.name: key.type for key in keys(of)}
-    said = [(name, value, f"{config}: {name}") for name, value in values.items()]
-    said += [(name, text, f"--{name}") for name, text in options.items()]
-    read = {}
-    for name, value, shown in said:
-        known_key(name, types_, shown)
-        read[name] = _read(value, types_[name], shown)
-    missing = [k.name for k in keys(of) if k.default is MISSING and k.name not in read]
+    hints = {key.name: key.type for key in keys(kind)}
+    given = [(name, value, f"{config}: {name}") for name, value in values.items()]
+    given += [(name, text, f"--{name}") for name, text in options.items()]
+    read: dict[str, Any] = {}
+    for name, value, place in given:
+        known_key(name, hints, place)
+        read[name] = _read(value, hints[name], place)
+    missing = [key.name for key in keys(kind) if key.default is MISSING and key.name not in read]
     if missing:
         raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")
-    nested = {n.partition(".")[2]: v for n, v in read.items() if n.startswith("filters.")}
-    flat = {name: value for name, value in read.items() if "." not in name}
-    filters = typing.get_type_hints(of)["filters"]
-    return of(**flat, filters=filters(**nested))
+    filters = {name.partition(".")[2]: read.pop(name) for name in [*read] if "." in name}
+    return kind(**read, filters=typing.get_type_hints(kind)["filters"](**filters))
 
 
-def known_key(name: str, known: Iterable[str], shown: str) -> None:
+def known_key(name: str, known: Iterable[str], place: str) -> None:
     """Raise ``UserError`` with the nearest name if a key is none of those ``known``."""
     names = list(known)
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
-        raise UserError(f"{shown}: no such key; {hint}")
-
-
-def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With lists for tuples, as JSON has them."""
-    plain: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict):
-            plain[key] = _listed(value)
-        else:
-            plain[key] = list(value) if isinstance(value, tuple) else value
-    return plain
+        raise UserError(f"{place}: no such key; {key_hint(name, names)}")
 
 
 def _flat(values: Any, where: str) -> dict[str, Any]:
@@ -288,58 +271,45 @@ def _flat(values: Any, where: str) -> dict[str, Any]:
         raise UserError(f"{where}: has to be a mapping of keys")
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        nested = isinstance(value, dict)
-        for inner, one in value.items() if nested else [("", value)]:
-            key = f"{name}.{inner}" if nested else str(name)
+        nested = {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+        for key, inner in nested.items():
             if key in flat:
                 raise UserError(f"{where}: {key}: is there twice")
-            flat[key] = one
+            flat[str(key)] = inner
     return flat
 
 
-_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_SCALARS: Mapping[type, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: ((int, str), "a whole number"),
+    float: ((int, float, str), "a number"),
+    str: (str, "text"),
+    Path: (str, "a path"),
+}
+"""What a value may be read from, and what it is called. YAML reads 1e-4 as text, a command line has nothing else."""
 
 
-def _read(value: Any, type_: Any, shown: str) -> Any:
-    """A value of YAML or of the command line as ``type_``, or ``UserError``."""
-    origin, inner = typing.get_origin(type_), typing.get_args(type_)
-    if origin in (typing.Union, types.UnionType):
-        (other,) = (one for one in inner if one is not type(None))
-        return None if value is None or value in ("none", "null") else _read(value, other, shown)
+def _read(value: Any, hint: Any, place: str) -> Any:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if type(None) in inner:
+        (other,) = (kind for kind in inner if kind is not type(None))
+        return None if value in (None, "none", "null") else _read(value, other, place)
     if origin is Literal:
         if value not in inner:
-            raise UserError(f"{shown}: {value!r} is not one of {', '.join(inner)}")
+            raise UserError(f"{place}: {value!r} is not one of {', '.join(inner)}")
         return value
     if origin is tuple:
-        parts = [p.strip() for p in value.split(",")] if isinstance(value, str) else value
+        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
         if not isinstance(parts, list):
-            raise UserError(f"{shown}: {value!r} is no list")
-        return tuple(_read(part, inner[0], shown) for part in parts)
-    try:
-        return _plain(value, type_)
-    except (TypeError, ValueError, OverflowError):
-        word = "a path" if type_ is Path else _WORDS[type_]
-        raise UserError(f"{shown}: {value!r} is not {word}") from None
-
-
-def _plain(value: Any, type_: type) -> Any:
-    """YAML reads 1e-4 as text and a command line has nothing else, so text is read here."""
-    if type_ is bool:
-        said = value.lower() if isinstance(value, str) else value
-        return _is({"true": True, "false": False}.get(said, said), bool)
-    if type_ in (str, Path):
-        return type_(_is(value, str))
-    if isinstance(value, bool):
-        raise TypeError
-    if type_ is int and isinstance(value, float):
-        raise TypeError
-    return type_(_is(value, (str, int, float)))
-
-
-def _is(value: Any, type_: Any) -> Any:
-    if not isinstance(value, type_) or value == "":
-        raise TypeError
-    return value
+            raise UserError(f"{place}: {value!r} is no list")
+        return tuple(_read(part, inner[0], place) for part in parts)
+    kinds, words = _SCALARS[hint]
+    if hint is bool and isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.lower(), value)
+    if isinstance(value, kinds) and value != "" and isinstance(value, bool) == (hint is bool):
+        with suppress(ValueError, OverflowError):
+            return hint(value)
+    raise UserError(f"{place}: {value!r} is not {words}")
 
 
 def _demand(holds: bool, name: str, what: str) -> None:

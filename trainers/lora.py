@@ -131,11 +131,6 @@ MODEL = TUNED
 MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 
-def is_full(output: Path) -> bool:
-    """Whether an output holds a model rather than an adapter."""
-    return (output / MODEL).is_dir()
-
-
 def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
     """Put the model into the output, in the base's own precision, with the base's tokenizer.
 

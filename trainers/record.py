@@ -1,6 +1,7 @@
 """``training.json``: what was trained on what, and what came of it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,97 +10,89 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
 from trainers import lora, machine
-from trainers.config import CLIPPING, FREE, Recipe
+from trainers.config import FREE, Recipe
 from trainers.data import Data, Joined
-from trainers.lora import MODEL_WEIGHTS, is_full
+from trainers.rows.base import Kind
 from trainers.rows.tokens import Example
 
 RECORD = TRAINING
 _PLACES = (*FREE, "base_model", "dataset", "plus", "start")
 """Keys of a recipe of which the record has the content, or that decide on nothing."""
+_IN_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
+"""Keys that decide on the rows alone, whose digest tells runs apart."""
 LEARNT = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
 """What is kept of each step; margin and KL are KTO's."""
 
 
-def identity_of(recipe: Recipe, weights: Weights, data: Data, start: Weights | None = None) -> dict[str, Any]:
-    """All that decides on what is learnt; ``start`` is the adapter that it goes on from."""
-    # By content: a folder may have moved, and rows of another setting are other rows.
-    where = ("base_model", "dataset", "plus", "incomplete_evidence", "start")
-    kept = {key: value for key, value in recipe.plain().items() if key not in (*FREE, *where)}
-    for key in ("drop_from_prompt", "twins"):  # likewise
-        kept["filters"].pop(key, None)
-    for key in ("prompts", "verdict_order"):  # likewise
-        kept.pop(key, None)
-    # What a run without them was begun with before there were the keys.
-    for key, value in (("max_grad_norm", CLIPPING), ("lora_modules", []), ("tuning", "lora")):
-        if kept[key] == value:
-            del kept[key]
-    begun = {"start": start.revision} if start is not None else {}
-    return kept | begun | {"base_model": weights.revision, "dataset": data.sha256}
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a run trains on what; ``start`` is the adapter that it goes on from."""
 
+    recipe: Recipe
+    weights: Weights
+    origin: str
+    """Where the weights come from, in words."""
+    start: Weights | None
+    data: Data
+    kind: Kind
 
-def trained_on(
-    recipe: Recipe,
-    weights: Weights,
-    origin: str,
-    data: Data,
-    prompts: str,
-    start: Weights | None = None,
-    told: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """What is known beforehand; names of folders without the way to them.
+    @property
+    def contents(self) -> dict[str, str | None]:
+        """By content, what the recipe names by place: a folder may have moved."""
+        start = None if self.start is None else self.start.revision
+        return {"base_model": self.weights.revision, "start": start, "dataset": self.data.sha256}
 
-    ``origin`` says where the weights come from, ``prompts`` is the digest of those that are sent,
-    ``start`` the adapter that training goes on from, ``told`` what they are where not the paper's.
-    """
-    plain = recipe.plain()
-    for key in ("dataset", "base_model", "output", "start"):
-        if plain[key] and Path(plain[key]).expanduser().is_dir():
-            plain[key] = Path(plain[key]).resolve().name
-    plain["plus"] = [one.source.name for one in data.joined]
-    return {
-        "recipe": plain,
-        "base_model": {
-            "name": recipe.base_model_name or weights.name,
-            "revision": weights.revision,
-            "on_hub": weights.on_hub,
-            "source": origin,
-        },
-        **({"start": {"name": start.name, "revision": start.revision}} if start else {}),
-        "dataset": _dataset(data),
-        "prompt_sha256": prompts,
-        **({"prompts": dict(told)} if told else {}),
-        "tokens": {
-            "longest": data.longest,
-            "limit": data.limit,
-            "prompt": sum(one.prompt for one in data.train),
-            "completion": data.completion_tokens,
-        },
-    }
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that decides on what is learnt."""
+        kept = {key: value for key, value in self.recipe.plain().items() if key not in (*_PLACES, *_IN_ROWS)}
+        for key in ("drop_from_prompt", "twins"):
+            kept["filters"].pop(key, None)
+        return kept | self.contents
 
+    @property
+    def known(self) -> dict[str, Any]:
+        """What the record says beforehand; names of folders without the way to them."""
+        data, weights, plain = self.data, self.weights, self.recipe.plain()
+        for key in ("dataset", "base_model", "output", "start"):
+            if plain[key] and Path(plain[key]).expanduser().is_dir():
+                plain[key] = Path(plain[key]).resolve().name
+        plain["plus"] = [joined.source.name for joined in data.joined]
+        return {
+            "recipe": plain,
+            "base_model": {
+                "name": self.recipe.base_model_name or weights.name,
+                "revision": weights.revision,
+                "on_hub": weights.on_hub,
+                "source": self.origin,
+            },
+            **({"start": {"name": self.start.name, "revision": self.start.revision}} if self.start else {}),
+            "dataset": _dataset(data),
+            "prompt_sha256": self.kind.prompt_digest(),
+            **({"prompts": dict(self.kind.told)} if self.kind.told else {}),
+            "tokens": {
+                "longest": data.longest,
+                "limit": data.limit,
+                "prompt": sum(example.prompt for example in data.train),
+                "completion": data.completion_tokens,
+            },
+        }
 
-def refuse_another(
-    recipe: Recipe, done: Mapping[str, Any], weights: Weights, data: Data, start: Weights | None
-) -> None:
-    """Raise ``UserError`` for a complete output, its record ``done``, that is of another training.
-
-    A key that the record lacks, as an earlier version had none, decides on nothing.
-    """
-    begun = {key: value for key, value in done["recipe"].items() if key not in _PLACES}
-    now = {key: value for key, value in sorted(recipe.plain().items()) if key in begun}
-    begun |= {
-        "base_model": done["base_model"]["revision"],
-        "start": done.get("start", {}).get("revision"),
-        "dataset": done["dataset"]["sha256"],
-    }
-    now["base_model"] = weights.revision
-    now |= {"start": None if start is None else start.revision, "dataset": data.sha256}
-    for key in now:
-        if begun[key] != now[key]:
-            raise UserError(
-                f"{recipe.output}: was trained with another {key} ({begun[key]}, now {now[key]}); "
-                "use that one, choose another --output, or delete that folder"
-            )
+    def refuse_another(self, done: Mapping[str, Any]) -> None:
+        """Raise ``UserError`` for a complete output, its record ``done``, that is of another training."""
+        begun = {key: value for key, value in done["recipe"].items() if key not in _PLACES}
+        now = {key: value for key, value in sorted(self.recipe.plain().items()) if key in begun} | self.contents
+        begun |= {
+            "base_model": done["base_model"]["revision"],
+            "start": done.get("start", {}).get("revision"),
+            "dataset": done["dataset"]["sha256"],
+        }
+        for key in now:
+            if begun[key] != now[key]:
+                raise UserError(
+                    f"{self.recipe.output}: was trained with another {key} ({begun[key]}, now {now[key]}); "
+                    "use that one, choose another --output, or delete that folder"
+                )
 
 
 def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
@@ -125,8 +118,8 @@ def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds:
 
 def made_of(trainer: Any, output: Path) -> dict[str, Any]:
     """The adapter or model in ``output``, and how it came about: optimizer, and a point a step."""
-    name = "model" if is_full(output) else "adapter"
-    digest = sha256_of(output / (MODEL_WEIGHTS if name == "model" else lora.WEIGHTS))
+    name = "model" if (output / lora.MODEL).is_dir() else "adapter"
+    digest = sha256_of(output / (lora.MODEL_WEIGHTS if name == "model" else lora.WEIGHTS))
     kept = ("step", *LEARNT)
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
@@ -160,19 +153,14 @@ def _optimizer(arguments: Any) -> dict[str, Any]:
     }
 
 
-def _labelled(data: Data) -> dict[str, int]:
-    """How many rows are not to be said, if any."""
-    undesirable = sum(not one.label for one in data.train)
-    return {"undesirable_rows": undesirable} if undesirable else {}
-
-
 def _dataset(data: Data) -> dict[str, Any]:
+    undesirable = sum(not example.label for example in data.train)
     return {
         "name": data.source.name,
         "revision": data.source.revision,
         "sha256": data.sha256,
         "rows": len(data.train),
-        **_labelled(data),
+        **({"undesirable_rows": undesirable} if undesirable else {}),
         "dropped_as_long": list(data.dropped),
         "plus": [joined_of(one, data.train) for one in data.joined],
         **{key: data.source.about.get(key) for key in ("version", "teacher", "simulated")},

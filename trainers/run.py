@@ -15,17 +15,16 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
 from safe_stepwise.store.names import WORK
 from trainers import checkpoints, lora, machine, record
 from trainers.base_model import find_base, load_base
 from trainers.config import Recipe
-from trainers.data import Data, kind_of, read_data
+from trainers.data import kind_of, read_data
 from trainers.interruption import Interruption
 from trainers.objectives import KTO, SFT, Objective
-from trainers.record import RECORD, refuse_another
+from trainers.record import RECORD, Training
 from trainers.rows.base import Kind
 
 LOG = "log.jsonl"
@@ -57,42 +56,32 @@ def train(
     weights, origin = find_base(recipe.base_model)
     start = lora.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
-    data = read_data(recipe, weights, kind)
+    training = Training(recipe, weights, origin, start, read_data(recipe, weights, kind), kind)
     if done is not None:
-        refuse_another(recipe, done, weights, data, start)
+        training.refuse_another(done)
         return done
-    prompts = kind.prompt_digest()
-    abouts = (data.source.about, *(one.source.about for one in data.joined))
+    abouts = (training.data.source.about, *(joined.source.about for joined in training.data.joined))
     ours = (kind.set_digest or kind.prompt_digest)()
     if first and {about.get(kind.rendered_by, ours) for about in abouts} != {ours}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     with files.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
         work = recipe.output / WORK / "training"
         if first:
-            _begin(recipe, work, record.identity_of(recipe, weights, data, start))
-        known = record.trained_on(recipe, weights, origin, data, prompts, start, kind.told)
-        objective = KTO if kind.labelled else SFT
+            _begin(recipe, work, training.identity)
         try:
-            return _train(recipe, objective, weights, start, data, accumulation, work, known)
+            return _train(training, accumulation, work, training.known)
         finally:
             machine.free_gpu()
 
 
-def _train(
-    recipe: Recipe,
-    objective: Objective,
-    weights: Weights,
-    start: Weights | None,
-    data: Data,
-    accumulation: int,
-    work: Path,
-    known: Mapping[str, Any],
-) -> Mapping[str, Any]:
+def _train(training: Training, accumulation: int, work: Path, known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The record of the run, empty on all processes but the first."""
     import torch
     from accelerate import PartialState
     from transformers import set_seed
 
+    recipe, weights, start, data = training.recipe, training.weights, training.start, training.data
+    objective = KTO if training.kind.labelled else SFT
     gpu = torch.cuda.is_available()
     dtype = machine.compute_dtype(recipe.dtype, gpu)
     arguments = objective.arguments(recipe, work, accumulation, gpu, dtype)

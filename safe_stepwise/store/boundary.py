@@ -192,7 +192,7 @@ def _fault_lines(faults: "Sequence[ErrorDetails]", kind: Any, what: str) -> Iter
         elif type_ == "too_long":
             yield f"{_place(loc, what)} is not a list of {fault['ctx']['max_length']}"
         elif type_ == "unexpected_keyword_argument":
-            yield f"{_place(loc, what)}: no such key; {_hint(str(loc[-1]), _names(kind, loc[:-1]))}"
+            yield f"{_place(loc, what)}: no such key; {key_hint(str(loc[-1]), _names(kind, loc[:-1]))}"
         elif type_ in ("value_error", "assertion_error"):
             yield f"{_place(loc, what)}: {fault['ctx']['error']}"
         else:
@@ -210,7 +210,8 @@ def _place(loc: Sequence[str | int], what: str) -> str:
     return place if what else place.removeprefix(".")
 
 
-def _hint(key: str, names: Sequence[str]) -> str:
+def key_hint(key: str, names: Sequence[str]) -> str:
+    """What to say of a key that is none of some names."""
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
 

@@ -1,4 +1,4 @@
-"""What a run is known by: keys that came later leave those of before as they were."""
+"""What a run is known by: what decides on what is learnt, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from trainers.config import Filters, VerifierRecipe
-from trainers.record import identity_of
+from trainers.record import Training
+from trainers.rows.verifier import VERIFIER
 
 RECIPE = VerifierRecipe("base", "steps", Path("out"))
 WEIGHTS: Any = SimpleNamespace(revision="r" * 40)
 DATA: Any = SimpleNamespace(sha256="d" * 64)
 
 
-def test_a_run_that_was_begun_before_goes_on() -> None:
+def identity_of(recipe: VerifierRecipe, weights: Any, data: Any, start: Any = None) -> dict[str, Any]:
+    return Training(recipe, weights, "a folder", start, data, VERIFIER).identity
+
+
+def test_whatever_decides_on_what_is_learnt_is_known() -> None:
     known = identity_of(RECIPE, WEIGHTS, DATA)
-    assert "max_grad_norm" not in known
     assert known["filters"] == {"drop_category": None, "feedback": "full", "origins": [], "rows": None}
     tighter = identity_of(replace(RECIPE, max_grad_norm=0.3), WEIGHTS, DATA)
     assert tighter == {**known, "max_grad_norm": 0.3}
