@@ -10,8 +10,7 @@ from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.corpus.passages import RECALL_OF, CorpusBuild, build
-from builders.corpus.summary import summary
+from builders.corpus.passages import RECALL_OF, CorpusBuild, build, summary
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from safe_stepwise.engines.cache import default_cache

@@ -11,7 +11,7 @@ import heapq
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -19,12 +19,14 @@ from builders.benchmarks.sources import InputSource
 from builders.corpus.recall import Recall, recall
 from builders.steps.composition import rank
 from builders.verified.collect import Build, jobs, source_of
+from builders.work import summaries
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.records import Passage, Question
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import named_by_user, write_atomically, write_parts
 from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.tables import decimal
 
 SUFFIXES = (".jsonl.gz", ".jsonl")
 RECALL_OF = 1_000
@@ -101,13 +103,13 @@ def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
     corpus = Corpus.open(plan.output, indices)
     found = _recall(plan, corpus, reading.drawn) if plan.recall_of else None
     made = CorpusStatistics(
-        len(corpus.passages),
-        corpus.sha256,
-        plan.seed,
-        reading.sources,
-        found,
-        found.share if found else None,
-        code_digest(__name__),
+        passages=len(corpus.passages),
+        sha256=corpus.sha256,
+        seed=plan.seed,
+        sources=reading.sources,
+        recall=found,
+        recall_share=found.share if found else None,
+        code_sha256=code_digest(__name__),
     )
     text = json.dumps(asdict(made), indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(record, f"{text}\n".encode())
@@ -117,14 +119,11 @@ def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
 def _recall(plan: CorpusBuild, corpus: Corpus, drawn: Sequence[Question]) -> Recall:
     done = Counter[str]()
 
-    def on_done() -> None:
-        done["questions"] += 1
-
     def standing() -> str:
         return counts(done["questions"], 0, len(drawn) - done["questions"])
 
     with telling("recall", "question", len(drawn), lambda: done["questions"], standing):
-        return recall(drawn, corpus.search, plan.seed, on_done)
+        return recall(drawn, corpus.search, plan.seed, lambda: done.update(["questions"]))
 
 
 class _Reading:
@@ -138,7 +137,7 @@ class _Reading:
 
     @property
     def rows(self) -> int:
-        return sum(one.rows for one in self.sources)
+        return sum(source.rows for source in self.sources)
 
     @property
     def drawn(self) -> list[Question]:
@@ -146,17 +145,17 @@ class _Reading:
         return [question for *_, question in sorted(self._drawn, reverse=True)]
 
     def standing(self) -> str:
-        bad = sum(sum(one.rejected.values()) for one in self.sources)
+        bad = sum(sum(source.rejected.values()) for source in self.sources)
         return f"{counts(self.rows, 0, '?', rejected=bad)}; passages {len(self._known):,}"
 
     def lines(self) -> Iterator[bytes]:
         for plan, counted in zip(self._plan.sources, self.sources, strict=True):
             for question in _questions(plan, counted):
                 self._draw(question)
-                for page in question.passages:
-                    if self._is_new(page):
-                        counted.new += 1
-                        yield _line(page)
+                for page in filter(self._is_new, question.passages):
+                    counted.new += 1
+                    content = {"title": page.title, "sentences": page.sentences}
+                    yield (json.dumps(content, ensure_ascii=False) + "\n").encode()
             if counted.rows == sum(counted.rejected.values()):
                 raise UserError(
                     f"{plan.source}: none of its {counted.rows} rows could be read as "
@@ -166,8 +165,8 @@ class _Reading:
     def _is_new(self, page: Passage) -> bool:
         if not page.text.strip():
             return False
-        said = f"{page.title}\0{page.text}".encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(said, digest_size=16).digest()
+        content = f"{page.title}\0{page.text}".encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(content, digest_size=16).digest()
         is_new = digest not in self._known
         self._known.add(digest)
         return is_new
@@ -185,20 +184,15 @@ class _Reading:
 def _questions(plan: Build, counted: SourceCounts) -> Iterator[Question]:
     """The questions of a source; rows are counted as they are read."""
     for job in jobs(plan):
-        asked, rejects = job.questions()
+        questions, rejects = job.questions()
         counted.rows += len(rejects)
         for reject in rejects:
             reason = reject.reason.partition(":")[0]
             counted.rejected[reason] = counted.rejected.get(reason, 0) + 1
             counted.first_rejected = counted.first_rejected or f"{reject.location}: {reject.reason}"
-        for _, question in asked:
+        for _, question in questions:
             counted.rows += 1
             yield question
-
-
-def _line(page: Passage) -> bytes:
-    content: Mapping[str, object] = {"title": page.title, "sentences": page.sentences}
-    return (json.dumps(content, ensure_ascii=False) + "\n").encode()
 
 
 def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
@@ -207,6 +201,13 @@ def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
         yield from lines
         return
     packer = zlib.compressobj(level=9, wbits=31)
-    for line in lines:
-        yield packer.compress(line)
+    yield from map(packer.compress, lines)
     yield packer.flush()
+
+
+def summary(plan: CorpusBuild, made: CorpusStatistics) -> str:
+    """What was read, what is found again, where it is, how to search it."""
+    header = ("benchmark", "split", "source", "rows", "unreadable", "new passages")
+    rows = [(s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new) for s in made.sources]
+    values = {"rows": [header, *rows], "plan": plan, "made": made, "share": decimal(3)}
+    return summaries.summary(Path(__file__).parent / "templates", "summary.txt", **values)

@@ -7,7 +7,7 @@ found if it is among those that the loop takes.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from builders.steps.missing_evidence import without_evidence
@@ -47,28 +47,26 @@ def recall(questions: Iterable[Question], search: Search, seed: int, on_done: Ca
     """The recall of a search over some questions; ``on_done`` hears of each."""
     searched, found, left_out = Counter[str](), Counter[str](), Counter[str]()
     for question in questions:
-        asked = taken_away(question, seed)
-        if isinstance(asked, str):
-            left_out[asked] += 1
+        taken = taken_away(question, seed)
+        if isinstance(taken, str):
+            left_out[taken] += 1
         else:
-            query, gone = asked
-            there = {(page.title, page.text) for page in search(query)[:RETRIEVED]}
+            query, gone = taken
+            top = {(page.title, page.text) for page in search(query)[:RETRIEVED]}
             searched[question.benchmark] += 1
-            found[question.benchmark] += (gone.title, gone.text) in there
+            found[question.benchmark] += (gone.title, gone.text) in top
         on_done()
     return Recall(
-        RETRIEVED,
-        searched.total(),
-        found.total(),
-        {name: {"searched": searched[name], "found": found[name]} for name in sorted(searched)},
-        dict(sorted(left_out.items())),
+        top=RETRIEVED,
+        searched=searched.total(),
+        found=found.total(),
+        benchmarks={name: {"searched": searched[name], "found": found[name]} for name in sorted(searched)},
+        left_out=dict(sorted(left_out.items())),
     )
 
 
 def taken_away(question: Question, seed: int) -> tuple[str, Passage] | str:
-    """The query of a question's row of ``missing_evidence`` and the passage that lacks there, or
-    why it has no such row.
-    """
+    """The query of a question's row of ``missing_evidence`` and the passage that lacks there, or why it has none."""
     label = asyncio.run(verify(question, AnnotationsTeacher()))
     if label.unverifiable:
         return NOISE
@@ -78,9 +76,5 @@ def taken_away(question: Question, seed: int) -> tuple[str, Passage] | str:
     except (PlanError, ValueError):
         return NO_PLAN
     rows = without_evidence(checker, write_trajectory(checker, seed), seed, "")
-    gone = _less(shown.passages, rows[0].question.passages) if rows else []
+    gone = [page for page in shown.passages if page not in rows[0].question.passages] if rows else []
     return (rows[0].feedback.query or "", gone[0]) if gone else STATED
-
-
-def _less(whole: Sequence[Passage], left: Sequence[Passage]) -> list[Passage]:
-    return [page for page in whole if page not in left]

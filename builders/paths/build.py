@@ -18,7 +18,7 @@ from builders.paths.sources import Derivation, ProbeBuild, origins, verified_que
 from builders.paths.statistics import ProbeStatistics, Tally
 from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
-from builders.work import publishing
+from builders.work import publishing, summaries
 from builders.work.parquet import DatasetWriter, Files
 from builders.work.plans import libraries
 from safe_stepwise import prompts
@@ -26,9 +26,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.paths import prompt_of
 from safe_stepwise.records import Triple, canonical_json
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, REJECTS, TEST, TRAIN, VALIDATION
+from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, TEST, TRAIN, VALIDATION
 from safe_stepwise.store.progress import counts, telling
-from safe_stepwise.store.tables import text_table
 
 DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
 SPLITS = (TRAIN, VALIDATION, TEST)
@@ -174,21 +173,12 @@ def rank(seed: int, question: PathQuestion) -> bytes:
     return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
 
 
-def summary(output: Path, statistics: ProbeStatistics) -> str:
+def summary(output: Path, made: ProbeStatistics) -> str:
     """What the command says: rows by benchmark and kind, what was refused, and where it all is."""
     rows = [
         (name, numbers["questions"], *(numbers.get(kind, 0) for kind in CORRUPTIONS))
-        for name, numbers in statistics.benchmarks.items()
+        for name, numbers in made.benchmarks.items()
     ]
-    left, refused = (
-        sum(sum(numbers.values()) for numbers in groups.values())
-        for groups in (statistics.left_out, statistics.refused)
-    )
-    return "\n".join(
-        [
-            text_table([("benchmark", "questions", *CORRUPTIONS), *rows]),
-            "",
-            f"{left:,} questions without a path and {refused:,} corruptions refused: {output / REJECTS}",
-            f"{statistics.rows:,} rows of {statistics.questions:,} questions: {output / PATH_PROBE}",
-        ]
-    )
+    left, refused = (sum(sum(of.values()) for of in groups.values()) for groups in (made.left_out, made.refused))
+    values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left": left, "refused": refused}
+    return summaries.summary(Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values)

@@ -3,16 +3,19 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from builders.benchmarks.sources import InputSource
 from builders.paths.kg_collect import PathsBuild
 from builders.paths.negatives import KINDS, POSITIVE
 from builders.paths.relation_inputs import Graph
 from builders.paths.relation_rows import Labelled
+from builders.work import summaries
 from builders.work.plans import BuildRecord
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store.names import BY_TEMPLATE, PROMPT_COMPLETION, REJECTS, TRAIN, paths_set
-from safe_stepwise.store.tables import decimal, shown, text_table
+from safe_stepwise.store.names import BY_TEMPLATE, PROMPT_COMPLETION, paths_set
+from safe_stepwise.store.tables import decimal, shown
 
 RULES = ("shortest", "best_f1", "best")
 """Equation 1; all of the best F1, whatever their length; those with ties settled."""
@@ -157,38 +160,21 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-_LEGEND = """
-shortest: all shortest paths (equation 1); best_f1: those whose answers are nearest to the right
-ones; best: of these the likeliest elsewhere, which are the labels. Recall and precision are of
-gold paths."""
-
-
-def summary(plan: PathsBuild, statistics: PathStatistics) -> str:
+def summary(plan: PathsBuild, made: PathStatistics) -> str:
     """What was found, where it is, how to open it."""
+    figure = partial(shown, form=decimal(3), missing="-")
     lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
-    for hops, audit in statistics.hops.items():
+    for hops, audit in made.hops.items():
         for name, rule in audit.rules.items():
-            figures = map(_figure, (rule.recall, rule.precision, rule.paths))
+            figures = map(figure, (rule.recall, rule.precision, rule.paths))
             lines.append((hops, audit.topics, audit.no_path, name, *figures))
-    place = plan.output / paths_set(plan.benchmark)
-    sizes = (
-        f"{config} {'/'.join(f'{part.rows:,}' for part in parts.values())}"
-        for config, parts in statistics.files.items()
+    return summaries.summary(
+        Path(__file__).parent / "templates",
+        "relations.txt",
+        plan=plan,
+        made=made,
+        lines=lines,
+        positive=figure(made.positive_share),
+        place=plan.output / paths_set(plan.benchmark),
+        config=f"{PROMPT_COMPLETION}{BY_TEMPLATE}",
     )
-    rejected = [f"rejected rows, with reasons: {plan.output / REJECTS}"] if statistics.rejected else []
-    return "\n".join(
-        [
-            f"{plan.benchmark} {plan.split}: {statistics.rows:,} questions, {statistics.rejected:,} rejected",
-            text_table(lines),
-            _LEGEND,
-            f"rows by config, train/test: {', '.join(sizes)}",
-            f"positive rows of kto: {_figure(statistics.positive_share)}",
-            f"\n{place}",
-            f'load_dataset("{place}", "{PROMPT_COMPLETION}{BY_TEMPLATE}", split="{TRAIN}")',
-            *rejected,
-        ]
-    )
-
-
-def _figure(value: float | None) -> object:
-    return shown(value, decimal(3), "-")
