@@ -93,18 +93,14 @@ def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tu
     such passages are copies of each other). Raises RowError for an empty passage, and for a fact
     whose title or sentence is not in the context.
     """
-    context = _context(row)
+    raw = fields.records(fields.require(row, "context"), ("title", "sentences"), "context")
+    if not raw:
+        raise RowError("context has no passages")
+    context = [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
     facts = _supporting_facts(row)
     gold = {_locate(context, fact, number) for number, fact in enumerate(facts, 1)}
     passages = tuple(Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context))
     return passages, facts
-
-
-def _context(row: Mapping[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
-    raw = fields.records(fields.require(row, "context"), ("title", "sentences"), "context")
-    if not raw:
-        raise RowError("context has no passages")
-    return [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
 
 
 def _passage(title: Any, sentences: Any, number: int) -> tuple[str, tuple[str, ...]]:

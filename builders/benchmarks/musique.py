@@ -78,7 +78,8 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     """
     if not fields.boolean(row.get("answerable", True), "answerable"):
         raise RowError("unanswerable rows of MuSiQue-Full are not supported: use MuSiQue-Ans")
-    answer = fields.answer(row)
+    answer, aliases = fields.answer(row), row.get("answer_aliases")
+    aliases = () if aliases is None else aliases
     numbers, passages = _passages(row)
     hops = _decomposition(row, numbers)
     identifier = fields.filled_text(fields.require(row, "id"), "id")
@@ -89,7 +90,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
         split=split,
         question=fields.filled_text(fields.require(row, "question"), "question"),
         answer=answer,
-        aliases=_aliases(row),
+        aliases=tuple(fields.text(a, "answer alias") for a in fields.items(aliases, "answer_aliases")),
         kind=prefix.group() if prefix else f"{len(hops)}hop",
         hops=len(hops),
         passages=passages,
@@ -149,9 +150,3 @@ def _decomposition(row: Mapping[str, Any], numbers: Mapping[int, int]) -> tuple[
         answer = fields.filled_text(answer, f"hop {number} answer")
         hops.append(Hop(question, answer, numbers[idx]))
     return tuple(hops)
-
-
-def _aliases(row: Mapping[str, Any]) -> tuple[str, ...]:
-    values = row.get("answer_aliases")
-    aliases = () if values is None else fields.items(values, "answer_aliases")
-    return tuple(fields.text(alias, "answer alias") for alias in aliases)

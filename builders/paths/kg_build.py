@@ -6,12 +6,11 @@ the work; all is swapped in whole.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from builders.benchmarks.sources import InputSource
 from builders.paths.kg_collect import PathsBuild, collect
@@ -143,11 +142,7 @@ def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit,
             for (config, split), rows in made.items():
                 if config == KTO:
                     rows = dealt(rows, plan.seed, itemgetter("question_id"))
-                    audit.neighbours += _neighbours(rows)
+                    ids = [row["question_id"] for row in rows]
+                    audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
                 writer.add(config + way, split, rows)
     return writer.close()
-
-
-def _neighbours(rows: Sequence[Mapping[str, Any]]) -> int:
-    """Rows that follow one of the same question."""
-    return sum(row["question_id"] == previous["question_id"] for previous, row in pairwise(rows))

@@ -18,7 +18,6 @@ from builders.paths.relation_readers import check_graph, own_graph, reader_of
 from builders.paths.weak import explore_all
 from builders.work import collect as work
 from builders.work.plans import Plan
-from builders.work.ranks import Work
 from builders.work.rejects import Reject, Rejecting, RowsRead
 from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
@@ -147,17 +146,7 @@ def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
             yield PathsChunk(*head, number, *how)
 
 
-def _total(plan: PathsBuild, graph: GraphFile | None) -> int | None:
-    """Rows that the build will read; None for Hub datasets, which are not read twice."""
-    if not all(Path(source).exists() for source in plan.sources):
-        return None
-    return sum(job.size for job in jobs(plan, graph))
-
-
 def collect(plan: PathsBuild, graph: GraphFile | None, collected: work.Collected) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
-    rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
-    title, chunks = f"{plan.benchmark} {plan.split}", functools.partial(jobs, plan, graph)
-    searching = Work(chunks, Searcher(), plan.work, title, "question", rejecting.check)
-    total = functools.partial(_total, plan, graph)
-    work.collect(searching, plan, total, rejecting, ", ".join(plan.sources), collected)
+    rejecting, chunks = Rejecting(plan.benchmark, plan.split, plan.keep_rejects), functools.partial(jobs, plan, graph)
+    work.collect(plan, rejecting, chunks, Searcher(), plan.sources, collected, "question")

@@ -54,11 +54,8 @@ def negatives(topic: str, explored: Mapping[str, Explored], key: str, most: int 
 
 def drawn(paths: Sequence[RelationPath], key: str, most: int) -> list[RelationPath]:
     """``most`` of some paths, by a draw that depends on ``key`` and each path alone."""
-    return sorted(paths, key=lambda path: (_rank(key, path), path))[:most]
-
-
-def _rank(key: str, path: RelationPath) -> bytes:
-    return hashlib.blake2b("\0".join((key, *path)).encode(), digest_size=8).digest()
+    ranked = ((hashlib.blake2b("\0".join((key, *path)).encode(), digest_size=8).digest(), path) for path in paths)
+    return [path for _, path in sorted(ranked)[:most]]
 
 
 def _made(kind: str, path: RelationPath, topic: str, explored: Mapping[str, Explored]) -> Iterator[RelationPath]:
@@ -77,12 +74,8 @@ def _made(kind: str, path: RelationPath, topic: str, explored: Mapping[str, Expl
             yield (*path[:at], inverse(relation), *path[at + 1 :])
     elif kind == WRONG_RELATION:
         shortest = {c.path for c in own.candidates if c.shortest}
-        yield from (one for one in own.executable - shortest if _is_near(one, path))
-
-
-def _is_near(one: RelationPath, path: RelationPath) -> bool:
-    """Whether two paths differ in one relation, and not in its direction alone."""
-    if len(one) != len(path):
-        return False
-    changed = [(a, b) for a, b in zip(one, path, strict=True) if a != b]
-    return len(changed) == 1 and changed[0][0] != inverse(changed[0][1])
+        for near in own.executable - shortest:
+            changed = [(new, old) for new, old in zip(near, path, strict=False) if new != old]
+            # In one relation, and not in its direction alone.
+            if len(near) == len(path) and len(changed) == 1 and changed[0][0] != inverse(changed[0][1]):
+                yield near

@@ -158,10 +158,9 @@ class Templates:
 
     def _tied(self) -> tuple[dict[str, list[RelationPath]], dict[RelationPath, float]]:
         """By template the paths that yield its answers best, and the questions that each has."""
-        top = {name: _top(scores) for name, scores in self._scores.items() if scores}
+        top: dict[str, list[RelationPath]] = {}
+        for name, scores in self._scores.items():
+            most = max(scores.values(), default=0.0)
+            if scores:
+                top[name] = [path for path, score in scores.items() if score > most - 1e-9]
         return top, popularity((paths, self.sizes[name]) for name, paths in top.items())
-
-
-def _top(scores: Mapping[RelationPath, float]) -> list[RelationPath]:
-    most = max(scores.values())
-    return [path for path, score in scores.items() if score > most - 1e-9]

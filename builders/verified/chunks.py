@@ -12,7 +12,7 @@ import pyarrow as pa
 from builders.benchmarks import BENCHMARKS, parse_row
 from builders.benchmarks.rows import RowsChunk
 from builders.synthetic import Spec, generate
-from builders.verified.features import question_sha256
+from builders.verified.features import labeled_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import doubted, verify
 from builders.work.rejects import Reject, RowsRead
@@ -102,13 +102,13 @@ class Chunk(RowsChunk):
         return None if self.spec else RowsChunk.raw_row(self, index)
 
 
-def shard_schema(labeled: pa.Schema) -> pa.Schema:
+def shard_schema() -> pa.Schema:
     """The columns of a shard: those of ``B_labeled``, and what is not, or not there, published.
 
     These are the row's index, the hash of its question, and whether it is known to be noise.
     """
-    index, known = pa.field("index", pa.int32()), pa.field("known_noise", pa.bool_())
-    return pa.schema([index, pa.field("question_sha256", pa.string()), known, *labeled])
+    own = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
+    return pa.schema([*pa.schema(own), *labeled_features().arrow_schema])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from builders.benchmarks import sources
 from builders.benchmarks.sources import InputSource
 from builders.synthetic import Spec, parse_spec
-from builders.verified import features
 from builders.verified.chunks import CHUNK_ROWS, Chunk, shard_schema
 from builders.verified.questions import PASSAGES
 from builders.verified.teachers import Teachers
@@ -16,7 +15,6 @@ from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
 from builders.work import collect as work
 from builders.work.plans import Plan
-from builders.work.ranks import Work
 from builders.work.rejects import Rejecting
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
@@ -90,7 +88,7 @@ def source_of(plan: Build) -> InputSource:
 
 def jobs(plan: Build) -> Iterator[Chunk]:
     """The rows of a build's source, chunk by chunk."""
-    schema = shard_schema(features.labeled_features().arrow_schema)
+    schema = shard_schema()
     teacher, least, folder = plan.teacher, plan.min_confidence, plan.work / "shards"
     spec = spec_of(plan.benchmark, plan.source)
     if spec is None:
@@ -107,22 +105,10 @@ def _generated(plan: Build, spec: Spec) -> int:
     return spec.rows if plan.limit is None else min(spec.rows, plan.limit)
 
 
-def _total(plan: Build) -> int | None:
-    """Rows that the build will read; None for a Hub dataset, which is not read twice.
-
-    Reading a file through beforehand also finds one that is cut short before work is spent on it.
-    """
-    if spec_of(plan.benchmark, plan.source) is None and not Path(plan.source).exists():
-        return plan.limit
-    return sum(chunk.size for chunk in jobs(plan))
-
-
 def collect(plan: Build, collected: work.Collected) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
     rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
-    title = f"{plan.benchmark} {plan.split}"
-    chunks = Work(functools.partial(jobs, plan), plan.teacher, plan.work, title, check=rejecting.check)
-    work.collect(chunks, plan, functools.partial(_total, plan), rejecting, plan.source, collected)
+    work.collect(plan, rejecting, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
 
 
 def questions(plan: Build) -> Iterator[Question]:

@@ -71,25 +71,23 @@ class Tally:
             pathless=self._pathless,
         )
 
-    def unmatched(self, one: QuestionList) -> list[str]:
+    def unmatched(self, questions: QuestionList) -> list[str]:
         """The questions of a list that no row has, each once."""
-        return [text for text in dict.fromkeys(one.texts) if not self._is_met(text)]
+        texts = dict.fromkeys(questions.texts)
+        return [text for text in texts if text not in self._exact and plain(text) not in self._plain]
 
-    def _use(self, one: QuestionList) -> ListUse:
-        texts, lacking = len(set(one.texts)), len(self.unmatched(one))
-        repeated = len(one.texts) - texts
-        return ListUse(one.name, one.sha256, len(one.texts), repeated, texts - lacking, lacking)
-
-    def _is_met(self, text: str) -> bool:
-        return text in self._exact or plain(text) in self._plain
+    def _use(self, questions: QuestionList) -> ListUse:
+        texts, lacking = len(set(questions.texts)), len(self.unmatched(questions))
+        entries = len(questions.texts)
+        return ListUse(questions.name, questions.sha256, entries, entries - texts, texts - lacking, lacking)
 
     def _look_up(self, question: str) -> None:
-        found = self._index.find(question)
-        if found is not None:
+        match = self._index.find(question)
+        if match is not None:
             self._named[plain(question)] += 1
-        if found == "exact":
+        if match == "exact":
             self._exact.add(question)
-        elif found == "plain":
+        elif match == "plain":
             self._loosely += 1
             self._plain.add(plain(question))
 

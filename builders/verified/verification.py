@@ -52,26 +52,22 @@ def doubted(label: Label, least: float) -> Label:
     """
     if not label.unverifiable or label.confidence is None or label.confidence >= least:
         return label
-    why = f"the confidence {_told(label.confidence)} lies under {_told(least)}"
-    told = f"Kept, since {why}: {label.explanation}"
-    return replace(label, noise_type="none", explanation=told, reasoning_path=())
-
-
-def _told(share: float) -> str:
-    """Two digits, or as many as tell it from what rounds to the same."""
-    return f"{share:.2f}" if round(share, 2) == share else f"{share:g}"
+    # Two digits, or as many as tell it from what rounds to the same.
+    sure, limit = (f"{share:.2f}" if round(share, 2) == share else f"{share:g}" for share in (label.confidence, least))
+    kept = f"Kept, since the confidence {sure} lies under {limit}: {label.explanation}"
+    return replace(label, noise_type="none", explanation=kept, reasoning_path=())
 
 
 async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
     """Extraction, gleaning and entity resolution over the gold passages, read at the same time."""
     reading = (_read(question, number, teacher) for number, _ in question.gold)
-    found = await asyncio.gather(*reading, return_exceptions=True)
+    passages = await asyncio.gather(*reading, return_exceptions=True)
     # Only now, so that no passage is still being read when the question is given up.
     triples: tuple[Triple, ...] = ()
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-        triples += without_loops(one, question)
+    for stated in passages:
+        if isinstance(stated, BaseException):
+            raise stated
+        triples += without_loops(stated, question)
     return KnowledgeGraph(triples, await teacher.resolve(question, triples))
 
 
@@ -82,16 +78,15 @@ def without_loops(triples: Iterable[Triple], question: Question) -> tuple[Triple
     ...               Question("q", "b", "train", "Where is Oru?", "Kelvia"))
     (Triple(head='Oru', relation='country', tail='Kelvia', passage=None, sentence=None),)
     """
-    return tuple(t for t in triples if not _is_loop(t) or _is_annotated(t, question))
+    triples = tuple(triples)
+    if not any(map(_is_loop, triples)):
+        return triples
+    annotated = {(t.head, t.tail) for hop in annotated_hops(question) for t in hop.triples}
+    return tuple(t for t in triples if not _is_loop(t) or (t.head, t.tail) in annotated)
 
 
 def _is_loop(triple: Triple) -> bool:
     return entity_key(triple.head) == entity_key(triple.tail)
-
-
-def _is_annotated(triple: Triple, question: Question) -> bool:
-    named = ((t.head, t.tail) for hop in annotated_hops(question) for t in hop.triples)
-    return (triple.head, triple.tail) in named
 
 
 async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Triple, ...]:
@@ -171,14 +166,13 @@ def _beside(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGraph) -> Ite
     places = {(triple.passage, triple.sentence) for triple in said}
     known = [triple.tail for triple in path if triple.relation == hop.relation]
     for other in graph.find(hop.head, hop.relation):
-        in_path = any(_one_value(other.tail, tail, graph) for tail in known)
+        # One value may be told in several words ("Kelvia", "Kelvian").
+        in_path = any(
+            graph.same(other.tail, tail) or similar(other.tail, tail) or same_nation(clean(other.tail), clean(tail))
+            for tail in known
+        )
         if (other.passage, other.sentence) in places and not in_path:
             yield other.tail
-
-
-def _one_value(one: str, other: str, graph: KnowledgeGraph) -> bool:
-    """Whether two tails give one value, be it in other words ("Kelvia", "Kelvian")."""
-    return graph.same(one, other) or similar(one, other) or same_nation(clean(one), clean(other))
 
 
 def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:

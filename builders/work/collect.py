@@ -1,7 +1,7 @@
 """From the chunks of a source to its shards, without rows whose id was there before."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from builders.work.executors import Standing, results
 from builders.work.plans import Plan
 from builders.work.ranks import Work
 from builders.work.rejects import Reject, Rejecting, RowsRead
-from builders.work.shards import Job, read_shard
+from builders.work.shards import Annotator, Job, read_shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import REJECTS
 
@@ -53,17 +53,32 @@ class Collected:
 
 
 def collect(
-    work: Work[R], plan: Plan, rows: Callable[[], int | None], rejecting: Rejecting, source: str, collected: Collected
+    plan: Plan,
+    rejecting: Rejecting,
+    jobs: Callable[[], Iterable[R]],
+    annotator: Annotator,
+    sources: Sequence[str],
+    collected: Collected,
+    unit: str = "row",
 ) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder.
 
-    ``rows`` counts those of ``source``, where that can be told beforehand. Raises as `results`, and ``UserError``
-    for a row that ends the build and for a source of which no row could be read.
+    ``sources`` are files, Hub datasets (which are not read twice: how many rows they have is not told), or specs of
+    made-up rows. Raises as `results`, and ``UserError`` for a row that ends the build and for sources of which no row
+    could be read.
     """
-    (work.folder / "shards").mkdir(parents=True, exist_ok=True)
+    (plan.work / "shards").mkdir(parents=True, exist_ok=True)
     standing, seen, first_reason = collected.standing, dict[str, str](), ""
-    made = results(work, plan, rows, standing)
-    with (work.folder / REJECTS).open("wb") as lines, closing(made):
+    title = f"{rejecting.benchmark} {rejecting.split}"
+
+    def total() -> int | None:
+        # Reading a file through beforehand also finds one that is cut short before work is spent on it.
+        if any(not Path(source).exists() and "@" in source for source in sources):
+            return plan.limit if len(sources) == 1 else None
+        return sum(job.size for job in jobs())
+
+    made = results(Work(jobs, annotator, plan.work, title, unit, rejecting.check), plan, total, standing)
+    with (plan.work / REJECTS).open("wb") as lines, closing(made):
         for job, shard in made:
             dropped = _duplicates(job, shard.summary, seen)
             for reject in sorted([*shard.summary.rejects, *dropped], key=lambda reject: reject.index):
@@ -74,7 +89,7 @@ def collect(
             collected.replies.update(shard.summary.replies)
     if standing.done and standing.failed == standing.done:
         raise UserError(
-            f"{source}: none of its {standing.done} rows could be read as {rejecting.benchmark}; "
+            f"{', '.join(sources)}: none of its {standing.done} rows could be read as {rejecting.benchmark}; "
             f"the first: {first_reason}"
         )
 

@@ -81,13 +81,14 @@ _AMOUNTS = rf"\b(?:\d[\d,]*|{_NUMBERS}|several|many|numerous|few|hundreds|thousa
 
 def _uncounted(question: Question) -> Iterator[Doubt]:
     """More or fewer of something: a number of it on one side, and none on the other."""
-    asked = _COUNTED.search(without_names(question.question, _titles(question)))
+    asked = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
     if asked is None or len(question.gold) != 2:
         return
     noun = asked[2]
     stem = re.escape(_ENDING.sub("", clean(noun)))
-    counts = [_counts(passage, stem) for _, passage in question.gold]
     (_, one), (_, other) = question.gold
+    matches = (re.finditer(rf"{_COUNT}{stem}", read(passage).clean) for passage in (one, other))
+    counts = [[n for match in found if (n := as_number(match[1])) is not None] for found in matches]
     if bool(counts[0]) != bool(counts[1]):
         counted, lacking = (one, other) if counts[0] else (other, one)
         if not _has_amount(lacking, stem):
@@ -101,11 +102,6 @@ def _uncounted(question: Question) -> Iterator[Doubt]:
             yield Doubt("wrong_answer", f"{why}, not “{question.answer}”.", 0.6)
 
 
-def _counts(passage: Passage, stem: str) -> list[float]:
-    found = re.finditer(rf"{_COUNT}{stem}", read(passage).clean)
-    return [number for match in found if (number := as_number(match[1])) is not None]
-
-
 def _has_amount(passage: Passage, stem: str) -> bool:
     """Whether an amount stands near the thing counted, be it no number that can be compared."""
     near = rf"(?:{_AMOUNTS})(?: \w+){{0,4}}? {stem}|\b{stem}\w*(?: \w+){{0,2}}? (?:{_AMOUNTS})"
@@ -113,8 +109,7 @@ def _has_amount(passage: Passage, stem: str) -> bool:
 
 
 def _is_side(answer: str, passage: Passage) -> bool:
-    words = set(normal_name(answer).split()) & set(normal_name(passage.title).split())
-    return bool(words)
+    return not set(normal_name(answer).split()).isdisjoint(normal_name(passage.title).split())
 
 
 # ------------------------------------------------------------------- what both sides have in common
@@ -152,10 +147,6 @@ def _of_no_such_occupation(question: Question) -> Iterator[Doubt]:
         if shown and noun not in shown:
             why = f"“{passage.title}” says what its subject did, and nothing of a work as {noun}."
             yield Doubt("missing_evidence", why, 0.6)
-
-
-def _titles(question: Question) -> list[str]:
-    return [passage.title for _, passage in question.gold]
 
 
 _ANSWERED = (_another_sort, _named_in_the_question)

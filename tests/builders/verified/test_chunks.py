@@ -8,7 +8,7 @@ import pytest
 
 from builders.benchmarks.sources import RawRow
 from builders.synthetic import parse_spec
-from builders.verified import chunks, features
+from builders.verified import chunks
 from builders.verified.chunks import Chunk, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -70,7 +70,7 @@ def raw(number: int, content: object) -> RawRow:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Chunk:
-    schema = shard_schema(features.labeled_features().arrow_schema)
+    schema = shard_schema()
     rows = tuple(raw(n, hotpot_row(n)) for n in range(1, 4))
     return Chunk("hotpotqa", "train", 0, rows, tmp_path, SilentTeacher, schema)
 
