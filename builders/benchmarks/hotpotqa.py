@@ -97,7 +97,12 @@ def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tu
     if not raw:
         raise RowError("context has no passages")
     context = [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
-    facts = _supporting_facts(row)
+    columns = {"title": ("title", fields.text), "sent_id": ("sentence", fields.integer)}
+    raw_facts = fields.require(row, "supporting_facts")
+    read = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns)
+    facts = tuple(SupportingFact(*fact) for fact in read)
+    if not facts:
+        raise RowError("no supporting facts: a test split without annotations can't be verified")
     gold = {_locate(context, fact, number) for number, fact in enumerate(facts, 1)}
     passages = tuple(Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context))
     return passages, facts
@@ -113,20 +118,6 @@ def _passage(title: Any, sentences: Any, number: int) -> tuple[str, tuple[str, .
     if not any(sentence.strip() for sentence in checked):
         raise RowError(f"{where} ({title!r}) is empty")
     return title, checked
-
-
-def _supporting_facts(row: Mapping[str, Any]) -> tuple[SupportingFact, ...]:
-    name = "supporting_facts"
-    raw = fields.records(fields.require(row, name), ("title", "sent_id"), name)
-    if not raw:
-        raise RowError("no supporting facts: a test split without annotations can't be verified")
-    return tuple(
-        SupportingFact(
-            fields.text(title, f"supporting fact {number} title"),
-            fields.integer(sentence, f"supporting fact {number} sentence"),
-        )
-        for number, (title, sentence) in enumerate(raw, 1)
-    )
 
 
 def _locate(context: Sequence[tuple[str, tuple[str, ...]]], fact: SupportingFact, number: int) -> int:

@@ -64,17 +64,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     """
     question = annotated_question(row, NAME, split, KINDS)
     hops = 4 if question.kind == "bridge_comparison" else 2
-    return replace(question, hops=hops, evidence=_evidence(row))
-
-
-def _evidence(row: Mapping[str, Any]) -> tuple[Triple, ...]:
-    value = fields.require(row, "evidences")
-    raw = fields.records(value, ("fact", "relation", "entity"), "evidences")
-    return tuple(
-        Triple(
-            fields.text(head, f"evidence {number} subject"),
-            fields.text(relation, f"evidence {number} relation"),
-            fields.text(tail, f"evidence {number} object"),
-        )
-        for number, (head, relation, tail) in enumerate(raw, 1)
-    )
+    names = {"fact": "subject", "relation": "relation", "entity": "object"}
+    columns = {column: (name, fields.text) for column, name in names.items()}
+    triples = fields.typed(fields.require(row, "evidences"), "evidences", "evidence", columns)
+    return replace(question, hops=hops, evidence=tuple(Triple(*triple) for triple in triples))

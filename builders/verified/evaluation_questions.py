@@ -58,17 +58,17 @@ def read(
     """
     if Path(source).is_dir():
         return _of_folder(Path(source), benchmarks, split or TEST, limit, seed, whole)
-    found: dict[tuple[str, str], Question] = {}
+    questions: dict[tuple[str, str], Question] = {}
     skipped: list[str] = []
     rejects: list[bytes] = []
     for part, benchmark, part_split in (parts := _parts(source, benchmarks, split)):
         _refuse_whole_sample(source, part_split, whole)
-        here = 0
+        left = limit
         chunks = sources.chunks(part, part_split, size=_AT_ONCE, limit=None)
         for row in chain.from_iterable(chunk.rows for chunk in chunks):
             try:
                 question = question_of(sources.decode(row), benchmark, part_split, seed, whole)
-                if (question.benchmark, question.id) in found:
+                if (question.benchmark, question.id) in questions:
                     raise RowError(f"its id {question.id!r} is that of an earlier row")
                 if planned and (gold := len(question.gold)) > MOST_GOLD:
                     raise RowError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
@@ -80,16 +80,17 @@ def read(
                 reject = Reject(len(rejects), row.location, None, str(error), row.payload)
                 rejects.append(Rejecting(benchmark or "", part_split, kept=True).line(reject))
                 continue
-            found[question.benchmark, question.id] = question
-            here += 1
-            if here == limit:
+            questions[question.benchmark, question.id] = question
+            left = None if left is None else left - 1
+            if left == 0:
                 break
-    if not found:
+    if not questions:
         raise UserError(f"{source}: none of its rows can be read; the first: {skipped[0]}")
     name = Path(source).name if Path(source).exists() else source
-    digest = sources.digest(parts[0][0])
-    told = (tuple(skipped), tuple(rejects))
-    return QuestionSet(tuple(found.values()), name, digest, parts[0][2], *told)
+    first, _, its_split = parts[0]
+    return QuestionSet(
+        tuple(questions.values()), name, sources.digest(first), its_split, tuple(skipped), tuple(rejects)
+    )
 
 
 def _refuse_whole_sample(source: str, split: str, whole: bool) -> None:
@@ -194,34 +195,33 @@ def question_of(
 
 def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     asked = fields.filled_text(fields.require(row, "question"), "question")
-    answers = _answers(row)
+    answer, *aliases = _answers(row)
     passages = tuple(
         _passage(passage, f"passage {number}")
         for number, passage in enumerate(fields.items(row["passages"], "passages"), 1)
     )
     if not passages:
         raise RowError("passages is empty")
-    id_ = row.get("id")
+
+    def annotated(record: Callable[..., T], name: str, **readers: fields.Reader) -> tuple[T, ...]:
+        columns = {column: (column, reader) for column, reader in readers.items()}
+        return tuple(record(*values) for values in fields.typed(row.get(name) or [], name, name, columns))
+
+    id_, text = row.get("id"), fields.text
+    sentence, passage = _number(0, fields.MOST - 1), _number(1, len(passages), or_none=True)
     question = Question(
         id=fields.filled_text(id_, "id") if id_ is not None else identity([asked, *passages]),
         benchmark=benchmark,
         split=split,
         question=asked,
-        answer=answers[0],
-        aliases=tuple(answers[1:]),
-        kind=fields.text(row.get("kind") or "", "kind"),
+        answer=answer,
+        aliases=tuple(aliases),
+        kind=text(row.get("kind") or "", "kind"),
         hops=fields.integer(row.get("hops") or 0, "hops"),
         passages=passages,
-        supporting_facts=_annotations(
-            row, "supporting_facts", {"title": fields.text, "sentence": _number(0, fields.MOST - 1)}, SupportingFact
-        ),
-        evidence=_annotations(row, "evidence", dict.fromkeys(("head", "relation", "tail"), fields.text), Triple),
-        decomposition=_annotations(
-            row,
-            "decomposition",
-            {"question": fields.text, "answer": fields.text, "passage": _number(1, len(passages), or_none=True)},
-            Hop,
-        ),
+        supporting_facts=annotated(SupportingFact, "supporting_facts", title=text, sentence=sentence),
+        evidence=annotated(Triple, "evidence", head=text, relation=text, tail=text),
+        decomposition=annotated(Hop, "decomposition", question=text, answer=text, passage=passage),
     )
     check_size(question)
     return question
@@ -230,10 +230,10 @@ def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
 def _answers(row: Mapping[str, Any]) -> list[str]:
     """All accepted answers: ``references``, or ``answer`` and its ``aliases``."""
     if row.get("references") is not None:
-        said = fields.items(row["references"], "references")
-        if not said:
+        references = fields.items(row["references"], "references")
+        if not references:
             raise RowError("references is empty")
-        return [fields.filled_text(one, "reference") for one in said]
+        return [fields.filled_text(reference, "reference") for reference in references]
     aliases = fields.items(row.get("aliases") or [], "aliases")
     if row.get("answer") is not None and not isinstance(row["answer"], str):
         raise RowError("answer is no text: write it in quotation marks")
@@ -249,32 +249,14 @@ def _passage(content: Any, what: str) -> Passage:
         raise RowError(f"{what} is neither a text nor an object with title and text or sentences")
     title = fields.text(content.get("title") or "", f"{what} title")
     if content.get("sentences") is not None:
-        told = fields.items(content["sentences"], f"{what} sentences")
-        sentences = tuple(fields.text(sentence, f"{what} sentence") for sentence in told)
+        listed = fields.items(content["sentences"], f"{what} sentences")
+        sentences = tuple(fields.text(sentence, f"{what} sentence") for sentence in listed)
     else:
-        text = fields.filled_text(fields.require(content, "text", "sentences"), f"{what} text")
-        sentences = split_sentences(text)
-    is_gold = fields.boolean(content.get("is_gold") or False, f"{what} is_gold")
-    return Passage(title, sentences, is_gold)
+        sentences = split_sentences(fields.filled_text(fields.require(content, "text", "sentences"), f"{what} text"))
+    return Passage(title, sentences, fields.boolean(content.get("is_gold") or False, f"{what} is_gold"))
 
 
-def _annotations(
-    row: Mapping[str, Any], name: str, columns: Mapping[str, Callable[[Any, str], Any]], record: Callable[..., T]
-) -> tuple[T, ...]:
-    """``columns`` read a value, and know its place for what they refuse."""
-    found = fields.records(row.get(name) or [], tuple(columns), name)
-    return tuple(
-        record(
-            *(
-                read(value, f"{name} {number} {column}")
-                for (column, read), value in zip(columns.items(), values, strict=True)
-            )
-        )
-        for number, values in enumerate(found, 1)
-    )
-
-
-def _number(first: int, last: int, or_none: bool = False) -> Callable[[Any, str], Any]:
+def _number(first: int, last: int, or_none: bool = False) -> fields.Reader:
     def read(value: Any, what: str) -> Any:
         if value is None and or_none:
             return None

@@ -17,8 +17,6 @@ from safe_stepwise.store.names import LABELED, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files
 
 Labelled = tuple[Question, Label]
-Key = tuple[str, str]
-"""Benchmark and id of a question."""
 
 
 def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
@@ -33,30 +31,30 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
         yield name, verified_questions(paths, name)
 
 
-def annotated(asked: Sequence[Question], folder: Path) -> list[Question]:
+def annotated(questions: Sequence[Question], folder: Path) -> list[Question]:
     """The questions of published steps with the answers and annotations that ``folder`` holds.
 
-    Step rows show what a verifier may see. Who reasons over annotations needs the question as
-    `build_verified` wrote it, its passages in the order of the steps' rows. One of them may be
-    another question's, or give another value, which the annotations then give too. Raises
-    ``UserError`` for a folder that is no verified set, or not the one that the steps were made of.
+    Step rows show what a verifier may see. Who reasons over annotations needs the question as `build_verified` wrote
+    it, its passages in the order of the steps' rows. One of them may be another question's, or give another value,
+    which the annotations then give too. Raises ``UserError`` for a folder that is no verified set, or not the one that
+    the steps were made of.
     """
-    known: dict[Key, Question] = {}
-    for benchmark in dict.fromkeys(question.benchmark for question in asked):
-        ids = {question.id for question in asked if question.benchmark == benchmark}
-        dataset = dataset_folder(folder, VERIFIED)
+    known: dict[tuple[str, str], Question] = {}
+    dataset = dataset_folder(folder, VERIFIED)
+    for benchmark in dict.fromkeys(question.benchmark for question in questions):
+        ids = {question.id for question in questions if question.benchmark == benchmark}
         files = parquet_files(dataset, benchmark + LABELED) if dataset else []
         if not files:
             raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
-        for found in questions_in(files, benchmark, wanted=among(sorted(ids))):
-            known.setdefault((benchmark, found.id), found)  # as the steps were made: train's first
-    for question in asked:
+        for whole in questions_in(files, benchmark, wanted=among(sorted(ids))):
+            known.setdefault((benchmark, whole.id), whole)  # as the steps were made: train's first
+    for question in questions:
         if (question.benchmark, question.id) not in known:
             raise UserError(
                 f"{folder}: holds no {question.benchmark} question {question.id!r}; give as "
                 "--verified the folder that the steps were made of"
             )
-    return [_annotated(q, known[q.benchmark, q.id], folder) for q in asked]
+    return [_annotated(q, known[q.benchmark, q.id], folder) for q in questions]
 
 
 def verified_rows(
@@ -98,13 +96,14 @@ def sure(
 
 def _annotated(question: Question, whole: Question, folder: Path) -> Question:
     """The verified question with the passages that a step row shows, numbered as there."""
-    known = {(p.title, _text(p)): n for n, p in reversed([*enumerate(whole.passages, 1)])}
-    titles = {p.title: n for n, p in reversed([*enumerate(whole.passages, 1)])}
-    places, pages, changed = {}, [], 0
+    numbered = list(reversed([*enumerate(whole.passages, 1)]))  # so that the first of equal ones counts
+    same, titled = {(p.title, _text(p)): n for n, p in numbered}, {p.title: n for n, p in numbered}
+    places: dict[int | None, int] = {}
+    pages, changed = [], 0
     for place, page in enumerate(question.passages, 1):
-        number = known.get((page.title, _text(page)))
+        number = same.get((page.title, _text(page)))
         if number is None:  # altered, if the question has one of that title, else another's
-            changed, number = changed + 1, titles.get(page.title)
+            changed, number = changed + 1, titled.get(page.title)
         if number is None:
             pages.append(page)
             continue
@@ -114,20 +113,14 @@ def _annotated(question: Question, whole: Question, folder: Path) -> Question:
             pages.append(own)
         else:
             pages.append(replace(own, sentences=tuple(_cut(_text(page), own.sentences))))
-            whole = _as_told(whole, own, page)
+            whole = _with_value(whole, own, page)
     if changed > 1 or whole.question != question.question:
         raise UserError(
             f"{folder}: its question {question.id!r} has other text or passages than the steps; "
             "give as --verified the folder that the steps were made of"
         )
-    return replace(
-        whole,
-        passages=tuple(pages),
-        decomposition=tuple(
-            replace(hop, passage=None if hop.passage is None else places.get(hop.passage))
-            for hop in whole.decomposition
-        ),
-    )
+    hops = tuple(replace(hop, passage=places.get(hop.passage)) for hop in whole.decomposition)
+    return replace(whole, passages=tuple(pages), decomposition=hops)
 
 
 def _text(page: Passage) -> str:
@@ -155,22 +148,23 @@ def _cut(text: str, sentences: Sequence[str]) -> Iterator[str]:
         start = min(end + 1, len(text))
 
 
-def _as_told(question: Question, old: Passage, new: Passage) -> Question:
+def _with_value(question: Question, old: Passage, new: Passage) -> Question:
     """The question with the value that a passage was given, where an annotation has the old one."""
     values = [t.tail for t in question.evidence] + [hop.answer for hop in question.decomposition]
     for value in dict.fromkeys([*values, question.answer]):
         other = _put_for(value, _text(old), _text(new))
-        if other is not None:
-            answer = other if question.answer == value else question.answer
-            return replace(
-                question,
-                answer=answer,
-                aliases=question.aliases if answer == question.answer else (),
-                evidence=tuple(replace(t, tail=other) if t.tail == value else t for t in question.evidence),
-                decomposition=tuple(
-                    replace(hop, answer=other) if hop.answer == value else hop for hop in question.decomposition
-                ),
-            )
+        if other is None:
+            continue
+        is_answer = other != value == question.answer
+        return replace(
+            question,
+            answer=other if is_answer else question.answer,
+            aliases=() if is_answer else question.aliases,
+            evidence=tuple(replace(t, tail=other) if t.tail == value else t for t in question.evidence),
+            decomposition=tuple(
+                replace(hop, answer=other) if hop.answer == value else hop for hop in question.decomposition
+            ),
+        )
     return question
 
 
@@ -189,17 +183,14 @@ def _put_for(value: str, old: str, new: str) -> str | None:
     for places in range(1, len(parts) + 1):
         longer, rest = divmod(len(new) - len(old), places)
         other = new[start : start + len(value) + longer]
-        if not rest and other and new == _with_other(first, parts, value, other, new):
+        if rest or not other:
+            continue
+        text = first
+        for part in parts:  # either value between each two parts, whichever the new text has there
+            text += (other if new.startswith(other + part, len(text)) else value) + part
+        if text == new:
             return other
     return None
-
-
-def _with_other(first: str, parts: Sequence[str], value: str, other: str, new: str) -> str:
-    """The parts of a text with either value between each two, whichever the new one has there."""
-    text = first
-    for part in parts:
-        text += (other if new.startswith(other + part, len(text)) else value) + part
-    return text
 
 
 def _absent(folder: Path, what: str) -> UserError:

@@ -4,12 +4,14 @@ Benchmarks travel in several shapes. The original files hold lists of lists or o
 copies hold one list a column, or the whole value as a JSON string. ``records`` reads them all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.store.parsing import parse_json
 
+Reader = Callable[[Any, str], Any]
+"""Checks a value, with what it is called in a message."""
 NO_JSON = "not in JSON"
 """The one name of an object that stands for a value of a type which JSON lacks, and says which."""
 
@@ -108,6 +110,20 @@ def records(value: Any, columns: tuple[str, ...], what: str) -> list[tuple[Any, 
     if isinstance(value, Mapping):
         return _transposed(value, columns, what)
     return [_record(item, columns, f"{what} {number}") for number, item in enumerate(items(value, what), 1)]
+
+
+def typed(value: Any, what: str, each: str, columns: Mapping[str, tuple[str, Reader]]) -> list[tuple[Any, ...]]:
+    """Rows as `records` gives them, each value read by its column's reader, which knows its name if it refuses it.
+
+    >>> typed([["Oru", "x"]], "supporting_facts", "fact", {"title": ("title", text), "sent_id": ("sentence", integer)})
+    Traceback (most recent call last):
+    safe_stepwise.errors.RowError: fact 1 sentence is a string, expected a whole number
+    """
+    readers = [*columns.values()]
+    return [
+        tuple(read(cell, f"{each} {number} {name}") for (name, read), cell in zip(readers, row, strict=True))
+        for number, row in enumerate(records(value, tuple(columns), what), 1)
+    ]
 
 
 def _record(item: Any, columns: tuple[str, ...], what: str) -> tuple[Any, ...]:
