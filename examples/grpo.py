@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from builders.steps.reward_probe import trajectories
+from builders.steps.held_back import trajectories
 from builders.verified.lookup import labelled
 from safe_stepwise import prompts
 from safe_stepwise.checking.rewards import checker_of

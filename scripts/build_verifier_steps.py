@@ -11,7 +11,7 @@ from builders.steps.build import build
 from builders.steps.collect import MAX_LENGTH, StepsBuild
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.rewriting import REWRITE, Rewriter, known_rewriter
-from builders.steps.summary import summary
+from builders.steps.statistics import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards.datasets import verifier_steps as card
 from safe_stepwise.errors import UserError
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
     rewriter = _rewriter(options)
     client = client_of(rewriter or maker)
     try:
-        print(summary(plan, build(plan, maker, card, warn, rewriter)))
+        print(summary(plan.output, build(plan, maker, card, warn, rewriter)))
     finally:
         # Its account outlives the client, and is owed whatever came of the build.
         if spent := spending(client):

@@ -6,7 +6,7 @@
 
 from collections.abc import Sequence
 
-from builders.steps.published import find_steps
+from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
 from evaluators.verifier.command import Rooms, run_verifiers
 from evaluators.verifier.options import IN_FLIGHT, Options

@@ -5,7 +5,7 @@ safe-stepwise measure_checker --verified build/verified
 
 from collections.abc import Sequence
 
-from builders.steps.checker_probe import UNSEEN, probed, read_wordings
+from builders.steps.held_back import UNSEEN, probed, read_wordings
 from builders.verified.lookup import labelled
 from safe_stepwise.store.tables import table
 from scripts.cli import FILE, FOLDER, command, run

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from builders.benchmarks import BENCHMARKS
 from builders.steps.mining import Refinement
 from builders.steps.refined import REFINED, STATISTICS
-from builders.steps.refinement import ANNOTATIONS, refine
-from builders.steps.summary import mining
+from builders.steps.refinement import ANNOTATIONS, refine, summary
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError, one_of
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
         statistics = refine(plan, generator, verifier, teacher)
     finally:
         cache.close()
-    print(mining(plan, statistics))
+    print(summary(plan, statistics))
 
 
 def _check(options: argparse.Namespace) -> None:

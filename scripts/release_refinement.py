@@ -8,8 +8,7 @@ from pathlib import Path
 from builders.steps.collect import StepsBuild
 from builders.steps.mining import Refinement
 from builders.steps.refined import REFINED, STATISTICS, join_refined
-from builders.steps.refinement import ANNOTATIONS, refine
-from builders.steps.summary import mining
+from builders.steps.refinement import ANNOTATIONS, refine, summary
 from releases.evaluations import OWN_ADAPTER, RefinementEntry
 from releases.manifest import Manifest
 from releases.parts import Made, Part
@@ -96,7 +95,7 @@ def _mine(entry: RefinementEntry, wanted: Refinement, asking: Asking, this: Roun
     specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
     with asking.clients(specs, LOOP) as clients:
         found = refine(wanted, clients[0], clients[1], clients[2] if clients[2:] else None)
-    return "\n\n" + mining(wanted, found)
+    return "\n\n" + summary(wanted, found)
 
 
 def _mined_with(manifest: Manifest, entry: RefinementEntry, plan: StepsBuild) -> Refinement:

@@ -10,7 +10,7 @@ from builders.steps.chunks import Maker
 from builders.steps.collect import StepsBuild
 from builders.steps.first import read_first
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
-from builders.steps.summary import counts, summary
+from builders.steps.statistics import counts, summary
 from builders.verified.teachers import Teachers
 from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_SET, Manifest
@@ -58,7 +58,7 @@ class VerifierSet:
         audit = read_audits(self.manifest).get(STEPS) if own else None
         made = build(plan, self.maker, partial(card, audit=audit), warn)
         counted = "verifier-steps" if own else f"verifier-steps-{self.name}"
-        return Made(summary(plan, made), {counted: counts(made)})
+        return Made(summary(plan.output, made), {counted: counts(made)})
 
 
 def sets(

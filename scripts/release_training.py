@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from builders.steps.published import find_steps
+from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
 from cards.models import license_of_base, model_card
 from evaluators.verifier.command import Rooms, run_verifiers

@@ -11,22 +11,17 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-from builders.steps import configs, leakage, preference
-from builders.steps.chunks import Maker, read_rows
-from builders.steps.collect import Found, StepsBuild, enough, make, refuse_lost
+from builders.steps import configs, leakage, probes, statistics
+from builders.steps.chunks import Maker
+from builders.steps.collect import Pool, StepsBuild, enough
 from builders.steps.composition import Chosen, choose, rank
-from builders.steps.configs import key_of
-from builders.steps.features import config_features
 from builders.steps.first import Taken, held_out
 from builders.steps.lengths import check_lengths
-from builders.steps.probes import probed_for_twins
-from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified, question_key
+from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of
-from builders.steps.rewording import in_held_back_words
 from builders.steps.rewriting import Rewriter, checkers_of
-from builders.steps.rows import StepRow
+from builders.steps.rows import StepRow, question_key
 from builders.steps.skeletons import unseen
-from builders.steps.statistics import Rewording, StepStatistics, concerns, counted, examples
 from builders.verified.chunks import code_of
 from builders.work import publishing
 from builders.work.plans import libraries
@@ -34,22 +29,13 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods import generator
 from safe_stepwise.methods.verifier import prompt_digest
 from safe_stepwise.records import Question
+from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import (
-    MISSING,
-    MISSING_TWINS,
-    REFINED,
-    REFUSED,
-    STEPS,
-    STEPS_RECORD,
-    TEST,
-    TRAIN,
-    VERIFIER_STEPS,
-)
 
 LIBRARIES = ("matplotlib", "scikit-learn")
 """Those of the card's pictures and of the probes."""
-DATASET = publishing.Dataset(VERIFIER_STEPS, STEPS_RECORD, config_features, REFUSED)
+DATASET = publishing.Dataset(names.VERIFIER_STEPS, names.STEPS_RECORD, configs.config_features, names.REFUSED)
+_OF_THE_PLAN = ("version", "seed", "unverifiable", "composition", "test_share", "test_split", "pool")
 
 
 def build(
@@ -58,7 +44,7 @@ def build(
     card: publishing.CardOfOne,
     warn: Callable[[str], object] = print,
     rewriter: Rewriter | None = None,
-) -> StepStatistics:
+) -> statistics.Record:
     """Build ``OUTPUT/safe-verifier-steps`` (again, if it is there) and ``OUTPUT/refused.jsonl``.
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
@@ -76,26 +62,23 @@ def build(
         plan.first.check(verified.builds)
     if others := _labelled_otherwise(verified):
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
-    found = Found()
+    pool, players = Pool(plan, verified, maker), [player for player in (maker, rewriter) if player is not None]
 
-    def make_rows(folder: Path) -> tuple[StepStatistics, bytes]:
+    def make_rows(folder: Path) -> tuple[statistics.Record, bytes]:
         _check_kind(plan)
-        maker.check()
-        if rewriter is not None:
-            rewriter.check()
-        make(plan, verified, maker, found)
-        statistics = _write(plan, verified, maker, found, folder, rewriter)
-        return statistics, (plan.work / REFUSED).read_bytes()
+        for player in players:
+            player.check()
+        pool.fill()
+        return _write(pool, folder, rewriter), (plan.work / names.REFUSED).read_bytes()
 
     try:
-        statistics = DATASET.build(plan, card, lambda: f"{found.standing.done} questions done", make_rows)
+        record = DATASET.build(plan, card, lambda: f"{pool.standing.done} questions done", make_rows)
     finally:
-        maker.close()
-        if rewriter is not None:
-            rewriter.close()
-    for concern in concerns(statistics):
+        for player in players:
+            player.close()
+    for concern in statistics.concerns(record):
         warn(concern)
-    return statistics
+    return record
 
 
 def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
@@ -108,7 +91,7 @@ def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
 
 def _check_kind(plan: StepsBuild) -> None:
     """Raise ``UserError`` if checked steps would be put in the place of unchecked ones, or so."""
-    place = plan.output / VERIFIER_STEPS
+    place = plan.output / names.VERIFIER_STEPS
     for build in publishing.read_statistics(place):
         if bool(build.get("unverifiable")) != plan.unverifiable:
             there = "verified" if plan.unverifiable else "unverifiable"
@@ -117,165 +100,163 @@ def _check_kind(plan: StepsBuild) -> None:
             )
 
 
-def _write(
-    plan: StepsBuild, verified: VerifiedSet, maker: Maker, found: Found, folder: Path, rewriter: Rewriter | None
-) -> StepStatistics:
+def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
     """Choose, split and write the rows; returns the record of it all."""
-    chosen, taken = _chosen(plan, found)
-    picked = _picked(found, chosen.ids, plan.seed)
-    test, together = _split(plan, [row for row in picked if row.id in chosen.ids])
-    reworded = in_held_back_words(plan, verified, maker, [row for row in picked if key_of(row) in test])
-    of = configs.by_config([reworded.get(row.id, row) for row in picked])
-    of[STEPS], rewording = _reworded(plan, verified, rewriter, of[STEPS])
-    rows, overlap = configs.without_copies({c: configs.by_split(r, test) for c, r in of.items()})
-    train, held = ([row for parts in rows.values() for row in parts[s]] for s in (TRAIN, TEST))
+    plan, maker = pool.plan, pool.maker
+    chosen, taken = _choose(pool)
+    picked = _picked(pool, chosen.ids)
+    test, groups = _split(plan, [row for row in picked if row.id in chosen.ids])
+    reworded = _in_held_back_words(pool, [row for row in picked if row.question_key in test])
+    chosen_rows = configs.by_config([reworded.get(row.id, row) for row in picked])
+    rewording = None
+    if rewriter is not None:
+        checkers = checkers_of(pool.pairs(), plan.seed, chosen_rows[names.STEPS])
+        chosen_rows[names.STEPS], rewording = rewriter.reword(chosen_rows[names.STEPS], checkers)
+    rows, overlap = configs.without_copies({name: configs.by_split(r, test) for name, r in chosen_rows.items()})
+    steps = rows[names.STEPS]
+    train, held = ([row for parts in rows.values() for row in parts[split]] for split in (names.TRAIN, names.TEST))
     new = unseen(held, train)
-    lengths = check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set)
-    files = configs.files(rows, new, folder, plan.seed, plan.prompt_set)
-    return StepStatistics(
-        version=plan.version,
-        seed=plan.seed,
-        teacher=maker.name if rewriter is None else rewriter.name,
-        simulated=maker.simulated or (rewriter is not None and rewriter.simulated),
-        unverifiable=plan.unverifiable,
-        composition=plan.composition,
-        test_share=plan.test_share,
-        test_split=plan.test_split,
-        pool=plan.pool,
-        refined=origin_of(plan.refined, found.refined, _families(rows[STEPS])),
-        rewording=rewording,
-        rows_of=_told(plan, taken, together, test),
-        missing_evidence=configs.sizes(rows[MISSING]),
-        missing_evidence_twins=configs.sizes(rows[MISSING_TWINS]),
-        wordings={name: configs.wordings(parts[TEST], new) for name, parts in rows.items()},
-        overlap=overlap,
-        shortfalls=chosen.shortfalls,
-        groups=_groups(together, rows[STEPS]),
-        lengths=lengths,
-        verified=[{n: b[n] for n in OF_A_BUILD} for b in verified.of(plan.benchmarks)],
-        files=files,
-        examples=examples(rows[STEPS][TRAIN]),
-        prompts=plan.prompt_set.plain,
-        prompt_sha256=prompt_digest(prompt_set=plan.prompt_set),
-        missing_evidence_prompt_sha256=prompt_digest(True, prompt_set=plan.prompt_set),
-        libraries={**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
-        code_sha256=code_digest(__name__, maker.__module__),
-        preference=preference.counts(rows[STEPS]),
-        generator_prompt_sha256=generator.prompt_digest(plan.prompt_set),
-        missing_evidence_probe=probed_for_twins([*train, *held]),
-        **counted(rows[STEPS]),
-        **_found_counts(found),
-    )
+    right = configs.right_steps([*steps[names.TRAIN], *steps[names.TEST]])
+    rendering = configs.Rendering(right, new, plan.prompt_set, plan.seed)
+    families = Counter(row.family for part in steps.values() for row in part if row.origin == names.REFINED)
+    return {
+        **{name: getattr(plan, name) for name in _OF_THE_PLAN},
+        "teacher": maker.name if rewriter is None else rewriter.name,
+        "simulated": maker.simulated or (rewriter is not None and rewriter.simulated),
+        # Where the refined rows come from, if any was given.
+        "refined": origin_of(plan.refined, pool.refined, families),
+        "rewording": rewording,
+        "rows_of": None if taken is None else _first_rows(pool, taken, groups, test),
+        "missing_evidence": {split: len(part) for split, part in rows[names.MISSING].items()},
+        "missing_evidence_twins": {split: len(part) for split, part in rows[names.MISSING_TWINS].items()},
+        # What tells the rows of the two without passages.
+        "missing_evidence_probe": probes.probed([*train, *held], [probes.MISSED])[0],
+        # Test rows by config, then `names.WORDINGS`.
+        "wordings": {name: configs.wordings(parts[names.TEST], new) for name, parts in rows.items()},
+        # Rows by config that were taken out of test, as their step stands in train verbatim.
+        "overlap": overlap,
+        "shortfalls": chosen.shortfalls,
+        "groups": _group_sizes(groups, {row.question_key for part in steps.values() for row in part}),
+        "lengths": check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set),
+        "verified": [{name: b[name] for name in OF_A_BUILD} for b in pool.verified.of(plan.benchmarks)],
+        "files": configs.write_configs(rows, folder, rendering),
+        # What of `methods.prompt_sets.PromptSet` is not the paper's.
+        "prompts": plan.prompt_set.plain,
+        "prompt_sha256": prompt_digest(prompt_set=plan.prompt_set),
+        "missing_evidence_prompt_sha256": prompt_digest(True, prompt_set=plan.prompt_set),
+        "generator_prompt_sha256": generator.prompt_digest(plan.prompt_set),
+        "libraries": {**libraries(), **{name: installed_version(name) for name in LIBRARIES}},
+        "code_sha256": code_digest(__name__, maker.__module__),
+        **statistics.chosen_rows(steps),
+        **pool.record,
+    }
 
 
-def _chosen(plan: StepsBuild, found: Found) -> tuple[Chosen, Taken | None]:
+def _choose(pool: Pool) -> tuple[Chosen, Taken | None]:
     """The rows of a set; those of a first build that were not made are refused, not replaced."""
+    plan = pool.plan
     if plan.first is None:
-        return choose(found.candidates, plan.composition, plan.seed), None
-    taken = plan.first.take(found.candidates, plan.seed)
-    refuse_lost(plan, taken.refused, found)
+        return choose(pool.candidates, plan.composition, plan.seed), None
+    taken = plan.first.take(pool.candidates, plan.seed)
+    pool.refuse(taken.refused)
     if not taken.ids:
         raise UserError(
             f"{plan.output}: not one row of {plan.first.name} could be made by this teacher; all "
-            f"reasons are in {plan.work / REFUSED}"
+            f"reasons are in {plan.work / names.REFUSED}"
         )
     return Chosen(taken.ids), taken
 
 
-def _told(
-    plan: StepsBuild, taken: Taken | None, together: Sequence[Sequence[str]], test: set[str]
-) -> dict[str, Any] | None:
-    """What came of the rows of a first build, if there is one."""
-    if plan.first is None or taken is None:
-        return None
-    there = {key for group in together for key in group}
-    before = {question_key(*question) for question in plan.first.tested}
-    return plan.first.told(taken, len((before & there) - test))
+def _first_rows(pool: Pool, taken: Taken, groups: Sequence[Sequence[str]], test: set[str]) -> dict[str, Any]:
+    """What came of the rows of a first build."""
+    first = pool.plan.first
+    assert first is not None
+    tested = {question_key(*question) for question in first.tested}
+    moved = {key for group in groups for key in group if key in tested} - test
+    return first.outcome(taken, len(moved))
 
 
-def _reworded(
-    plan: StepsBuild, verified: VerifiedSet, rewriter: Rewriter | None, steps: list[StepRow]
-) -> tuple[list[StepRow], Rewording | None]:
-    """The chosen rows in a model's words, where it can say the same."""
-    if rewriter is None:
-        return steps, None
-    checkers = checkers_of(verified, plan.benchmarks, plan.pool, plan.seed, steps)
-    return rewriter.reword(steps, checkers)
-
-
-def _found_counts(found: Found) -> dict[str, Any]:
-    """What was seen, refused and kept out, as fields of `StepStatistics`."""
-    refused: dict[str, dict[str, int]] = defaultdict(dict)
-    for (error_type, reason), number in sorted(found.refused.items()):
-        refused[error_type][reason] = number
-    return {
-        "trajectories": {
-            name: {"questions": found.seen[name], "passing": found.passing[name]} for name in sorted(found.seen)
-        },
-        "refused": dict(refused),
-        "kept_out": {
-            name: {"questions": number, "rows": found.kept_rows[name]}
-            for name, number in sorted(found.kept_questions.items())
-        },
-    }
-
-
-def _picked(found: Found, chosen: frozenset[str], seed: int) -> list[StepRow]:
+def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
     """The chosen rows, and those of incomplete evidence of their questions, in the draw's order."""
-    questions = {(c.benchmark, c.question) for c in found.candidates if c.id in chosen}
-    missing = {c.id for c in found.missing if (c.benchmark, c.question) in questions}
+    questions = {(c.benchmark, c.question) for c in pool.candidates if c.id in chosen}
+    incomplete = {c.id for c in pool.incomplete if (c.benchmark, c.question) in questions}
     rows: dict[str, StepRow] = {}
-    for path in found.shards:
-        for row in read_rows(path, chosen | missing):
-            rows.setdefault(row.id, row)
-    return [rows[id_] for id_ in sorted(rows, key=lambda id_: rank(seed, id_))]
+    for row in pool.rows(chosen | incomplete):
+        rows.setdefault(row.id, row)
+    return [rows[id_] for id_ in sorted(rows, key=lambda id_: rank(pool.plan.seed, id_))]
+
+
+def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRow]:
+    """By the id of a row the same in held-back words, for half of the rows, drawn by their ids.
+
+    So a test measures what a verifier has learned of checking, not of wordings (DESIGN, section 6). A row for which
+    there are no such words, or none that the checker passes, is left out. A maker that asks a model has no words of
+    its own to hold back.
+    """
+    held_back = pool.maker.held_back
+    if held_back is None:
+        return {}
+    wanted: dict[str, list[StepRow]] = defaultdict(list)
+    for row in rows:
+        drawn = row.question_key if row.incomplete else row.id  # a row and its twin have the same words
+        if row.origin != names.REFINED and rank(pool.plan.seed, f"words {drawn}")[0] % 2:
+            wanted[row.question_key].append(row)
+    reworded = {}
+    for chunk in pool.chunks({}):
+        if not any(question_key(chunk.benchmark, question.id) in wanted for question, _ in chunk.questions):
+            continue
+        pairs, _ = chunk.pairs()
+        places = [n for n, (q, _) in enumerate(pairs) if question_key(q.benchmark, q.id) in wanted]
+        for made in held_back.make_some(pairs, places):
+            new = {_kind(row): row for row in made.rows}
+            for key in {row.question_key for row in made.rows}:
+                reworded.update({row.id: new[_kind(row)] for row in wanted[key] if _kind(row) in new})
+    return reworded
+
+
+def _kind(row: StepRow) -> tuple[str, str, str, bool, int]:
+    """What a row is of its question, whatever the words."""
+    return (row.feedback.error_type, row.origin, row.context, row.twin, row.step.number)
 
 
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:
     """The questions of the test split, and the groups that hold together."""
-    sizes = Counter(key_of(row) for row in steps)
+    sizes = Counter(row.question_key for row in steps)
     # What a question was changed to comes first, so that its own passages stand in the end.
-    asked = {key_of(row): row.question for row in sorted(steps, key=lambda r: r.context == "original")}
-    documents = {key: leakage.document(question) for key, question in asked.items()}
-    shown = {(row.question.benchmark, row.borrowed or "", key_of(row)) for row in steps}
-    links = [(question_key(name, other), key) for name, other, key in shown if other]
-    together = leakage.groups(documents, links)
-    together.sort(key=lambda group: rank(plan.seed, group[0]))
+    questions = {row.question_key: row.question for row in sorted(steps, key=lambda row: row.context == "original")}
+    documents = {key: leakage.document(question) for key, question in questions.items()}
+    links = {(question_key(row.question.benchmark, row.borrowed), row.question_key) for row in steps if row.borrowed}
+    groups = leakage.groups(documents, links)
+    groups.sort(key=lambda group: rank(plan.seed, group[0]))
     if plan.first is not None:
-        return held_out(together, {question_key(*q) for q in plan.first.tested}), together
+        return held_out(groups, {question_key(*question) for question in plan.first.tested}), groups
     if plan.test_split is not None:
-        return _tested(plan, asked, together), together
+        return _tested(plan, questions, groups), groups
     # Benchmark by benchmark, so that the test split has its share of each.
-    of: dict[str, list[list[str]]] = defaultdict(list)
-    for group in together:
-        of[asked[group[0]].benchmark].append(group)
+    by_benchmark: dict[str, list[list[str]]] = defaultdict(list)
+    for group in groups:
+        by_benchmark[questions[group[0]].benchmark].append(group)
     test: set[str] = set()
-    for _, groups in sorted(of.items()):
-        rows_there = sum(sizes[key] for group in groups for key in group)
-        for number in leakage.held_out(groups, sizes, round(plan.test_share * rows_there)):
-            test.update(groups[number])
-    return test, together
+    for _, of_one in sorted(by_benchmark.items()):
+        rows_there = sum(sizes[key] for group in of_one for key in group)
+        for number in leakage.held_out(of_one, sizes, round(plan.test_share * rows_there)):
+            test.update(of_one[number])
+    return test, groups
 
 
-def _tested(plan: StepsBuild, asked: Mapping[str, Question], together: Sequence[Sequence[str]]) -> set[str]:
+def _tested(plan: StepsBuild, questions: Mapping[str, Question], groups: Sequence[Sequence[str]]) -> set[str]:
     """The questions of the benchmarks' own split, with whatever may not be parted from them."""
-    wanted = {key for key, question in asked.items() if question.split == plan.test_split}
-    if not wanted or len(wanted) == len(asked):
-        there = ", ".join(sorted({question.split for question in asked.values()}))
+    named = {key for key, question in questions.items() if question.split == plan.test_split}
+    if not named or len(named) == len(questions):
+        there = ", ".join(sorted({question.split for question in questions.values()}))
         raise UserError(
             f"--test-split {plan.test_split}: the chosen rows are of questions of {there} alone; "
             "name another split, or verify more of this one than its evaluation sample takes"
         )
-    return {key for group in together if not wanted.isdisjoint(group) for key in group}
+    return {key for group in groups if not named.isdisjoint(group) for key in group}
 
 
-def _families(rows: Mapping[str, Sequence[StepRow]]) -> Counter[str]:
-    """The refined rows of a set by the weakness that they show."""
-    return Counter(row.family for part in rows.values() for row in part if row.origin == REFINED)
-
-
-def _groups(together: Sequence[Sequence[str]], rows: Mapping[str, Sequence[StepRow]]) -> dict[str, int]:
+def _group_sizes(groups: Sequence[Sequence[str]], questions: set[str]) -> dict[str, int]:
     """How many groups there are, and the questions of the largest, as far as they have rows."""
-    there = {key_of(row) for part in rows.values() for row in part}
-    sizes = [number for group in together if (number := sum(key in there for key in group))]
+    sizes = [number for group in groups if (number := sum(key in questions for key in group))]
     return {"groups": len(sizes), "largest": max(sizes, default=0)}

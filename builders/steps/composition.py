@@ -5,11 +5,11 @@ Every choice goes by a hash of (seed, id), so the order of the candidates change
 
 import hashlib
 import math
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from builders.steps.cover import cover
+from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import IDEAL, INJECTED, REFINED, Origin
 from safe_stepwise.taxonomy import ERROR_TYPES
@@ -69,6 +69,13 @@ class Candidate:
     """Whether it is of the incomplete-evidence setting (`StepRow.incomplete`)."""
     family: str = ""
     """The weakness of a verifier that a refined row shows, if that is said."""
+
+    @classmethod
+    def of(cls, row: StepRow) -> "Candidate":
+        """Of a row what the choice needs."""
+        question, label, position = row.question, row.feedback.error_type, row.step.number
+        where = (row.id, question.benchmark, question.id, label, position, row.origin)
+        return cls(*where, row.borrowed, row.incomplete, row.family)
 
     @property
     def row_class(self) -> str:
@@ -399,3 +406,58 @@ def _check_sums(composition: Composition, parts: Mapping[str, tuple[int, int]]) 
         )
     for name, part in parts.items():
         _check_questions(f"{name}: ", *part, composition.rows_per_question)
+
+
+def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict[str, str]:
+    """One class for each question, out of those it has; as many questions as can be.
+
+    Questions with few options choose first; one whose classes are all full makes earlier ones move
+    to another class of theirs (an augmenting path over the few classes).
+
+    >>> cover({"q1": ["a", "b"], "q2": ["a"]}, {"a": 1, "b": 1}) == {"q1": "b", "q2": "a"}
+    True
+    """
+    given: dict[str, str] = {}
+    members: dict[str, dict[str, None]] = {name: {} for name in room}
+    left = Counter(room)
+    for question in sorted(options, key=lambda name: len(options[name])):
+        moves = _path(options, members, left, options[question])
+        if moves is None:
+            continue
+        target = moves[0][1]
+        for mover, new in reversed(moves[1:]):
+            old = given[mover]
+            del members[old][mover]
+            members[new][mover] = None
+            given[mover] = new
+        given[question] = target
+        members[target][question] = None
+        left[moves[-1][1]] -= 1
+    return given
+
+
+def _path(
+    options: Mapping[str, Sequence[str]],
+    members: Mapping[str, Mapping[str, None]],
+    left: Counter[str],
+    wanted: Sequence[str],
+) -> list[tuple[str, str]] | None:
+    """Who moves where, the newcomer first, so that the last one enters a class with room."""
+    direct = [name for name in wanted if left[name] > 0]
+    if direct:
+        # The class with most room keeps the rare ones free for questions without a choice.
+        return [("", max(direct, key=lambda name: (left[name], name)))]
+    queue = deque((name, [("", name)]) for name in dict.fromkeys(wanted))
+    seen = set(wanted)
+    while queue:
+        name, moves = queue.popleft()
+        for mover in members[name]:
+            for other in options[mover]:
+                if other in seen:
+                    continue
+                seen.add(other)
+                further = [*moves, (mover, other)]
+                if left[other] > 0:
+                    return further
+                queue.append((other, further))
+    return None

@@ -1,63 +1,242 @@
-"""From the chosen rows to the files of every config of ``safe-verifier-steps``."""
+"""The configs of ``safe-verifier-steps`` (DESIGN, section 6): a table of what each holds and how, and its files.
+
+Rows of prompt and completion show what the loop would ask a verifier. `PREFERENCE` and `KTO` are for generators: the
+prompt is that by which the loop asks for a step, without remarks; rejected is the step of a row with an error, chosen
+beside it is what the set's ideal trajectories say there: after the same steps, beside the same passages.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from builders.steps import leakage, preference
+from builders.steps import leakage
 from builders.steps.composition import rank
-from builders.steps.features import CONFIGS, TWELVE_LABELS, config_features, prompt_completion_row, step_row
 from builders.steps.rows import StepRow
 from builders.work.dealing import dealt
-from builders.work.parquet import SplitFiles, SplitWriter
+from builders.work.parquet import DatasetWriter, Files
+from safe_stepwise import taxonomy
+from safe_stepwise.engines.base import Request
+from safe_stepwise.feedback import format_feedback
+from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
-from safe_stepwise.store.names import (
-    ASKED_OF,
-    KTO,
-    MISSING,
-    MISSING_PROMPT_COMPLETION,
-    MISSING_TWINS,
-    PREFERENCE,
-    PROMPT_COMPLETION,
-    SEEN,
-    STEPS,
-    TEST,
-    TRAIN,
-    UNSEEN,
-)
-from safe_stepwise.taxonomy import MISSING_EVIDENCE
+from safe_stepwise.methods.quoting import with_evidence
+from safe_stepwise.methods.verifier import verifier_request
+from safe_stepwise.records import EVIDENCE_FIRST
+from safe_stepwise.steps import format_step, successions
+from safe_stepwise.store import names
+from safe_stepwise.store.codec import passages_digest
+from safe_stepwise.store.names import STEPS, TEST, TRAIN
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
 
 SPLITS = (TRAIN, TEST)
+_COLUMNS = (
+    *("id", "benchmark", "question_id", "question", "passages", "previous_steps", "current_step", "step_kind"),
+    *("error_type", "error_category", "diagnosis", "guidance", "query", "origin", "position", "teacher"),
+    *("wording", "context"),
+)
+"""Of a config with a row a step; texts, if `step_features` says nothing else."""
+_ROWS_AT_ONCE = 1_000
+"""Rows that are rendered at a time, as prompts repeat a question's passages in each."""
 
-ByConfig = Mapping[str, Mapping[str, Sequence[StepRow]]]
+Row = dict[str, Any]
+Place = tuple[str, str, tuple[str, ...]]
+"""A question, what its passages say, and the steps accepted so far."""
+Parts = Mapping[str, Sequence[StepRow]]
+"""Rows by split, or a split's rows by config."""
+ByConfig = Mapping[str, Parts]
 """Rows by config, then split: of those configs whose rows no other has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What the rows of all configs are written by.
+
+    ``right`` are the `right_steps`, ``unseen`` the ids of test rows whose wording no row of train has.
+    """
+
+    right: Mapping[Place, str]
+    unseen: frozenset[str] = frozenset()
+    prompt_set: PromptSet = PAPER
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One config: its rows of a split's, how it has a row, and its columns in TRL's conversational forms."""
+
+    rows: Callable[[Parts, Rendering], Sequence[StepRow]]
+    form: Callable[[StepRow, Rendering], Row]
+    turns: tuple[str, ...] = ()
+    """Beside ``id``: turns of a conversation, or a ``label``. None if it has a row a step."""
+    twelve_labels: bool = False
+    """Whether it is of the incomplete-evidence setting."""
+
+
+# ------------------------------------------------------------------------------------------ columns
+
+
+def config_features(config: str) -> Any:
+    """The `datasets.Features` of a config."""
+    from datasets import Features, List, Value
+
+    shape = CONFIGS[config]
+    if not shape.turns:
+        return step_features(shape.twelve_labels)
+    turns = List({"role": Value("string"), "content": Value("string")})
+    others = {"id": Value("string"), "label": Value("bool")}
+    return Features({name: others.get(name, turns) for name in ("id", *shape.turns)})
+
+
+def step_features(incomplete_evidence: bool = False) -> Any:
+    """The `datasets.Features` of a step row."""
+    from datasets import ClassLabel, Features, List, Value
+
+    text = Value("string")
+    others = {name: ClassLabel(names=list(known)) for name, known in _class_labels(incomplete_evidence).items()}
+    others |= {"passages": List({"title": text, "text": text}), "previous_steps": List(text)}
+    others["position"] = Value("int32")
+    return Features({name: others.get(name, text) for name in _COLUMNS})
+
+
+def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
+    """The columns that are stored as numbers, with the names that the numbers stand for."""
+    return {
+        "error_type": taxonomy.labels(incomplete_evidence),
+        "error_category": categories(incomplete_evidence),
+        "origin": names.ORIGINS,
+        "wording": names.WORDINGS,
+        "context": names.CONTEXTS,
+    }
+
+
+def categories(incomplete_evidence: bool = False) -> tuple[str, ...]:
+    """The categories of a setting's labels, in the taxonomy's order.
+
+    >>> categories()
+    ('Procedural', 'Attribution', 'Logical', 'Final Answer', 'Correct')
+    """
+    return tuple(c for c in taxonomy.CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE)
+
+
+def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
+    """The columns of one row; class labels as the numbers that `ClassLabel` stores.
+
+    ``wording`` is for rows of test: ``unseen`` if no row of train has their step's skeleton.
+    Raises ValueError for a row that `check_row` refuses.
+    """
+    question, feedback = row.question, row.feedback
+    columns: Row = {
+        "id": row.id,
+        "benchmark": question.benchmark,
+        "question_id": question.id,
+        "question": question.question,
+        "passages": [{"title": p.title, "text": p.text} for p in question.passages],
+        "previous_steps": [format_step(step) for step in row.previous],
+        "current_step": format_step(row.step),
+        "step_kind": row.step.kind,
+        "error_type": feedback.error_type,
+        "error_category": taxonomy.category(feedback.error_type),
+        "diagnosis": feedback.diagnosis,
+        "guidance": feedback.guidance,
+        "query": feedback.query,
+        "origin": row.origin,
+        "position": row.step.number,
+        "teacher": row.teacher,
+        "wording": wording,
+        "context": row.context,
+    }
+    for name, known in _class_labels(incomplete_evidence).items():
+        columns[name] = known.index(columns[name])
+    return columns
+
+
+def prompt_completion_row(row: StepRow, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER) -> Row:
+    """The row as the loop would ask it in a setting, and the reply that it should get.
+
+    The reply begins with what the ``prompt_set`` says.
+    """
+    shown = (row.question.question, row.question.passages, row.previous, row.step)
+    request = verifier_request(*shown, incomplete_evidence, prompt_set=prompt_set)
+    order, feedback = prompt_set.verdict_order, row.feedback
+    if order == EVIDENCE_FIRST:
+        feedback = with_evidence(feedback, *shown)
+    return {"id": row.id, "prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
+
+
+def preference_row(row: StepRow, right: Mapping[Place, str], prompt_set: PromptSet = PAPER) -> Row:
+    """A `rejected` row in TRL's conversational form of preferences, by the row's own id."""
+    chosen, rejected = _reply(right[_place(row)]), _reply(format_step(row.step))
+    return {"id": row.id, "prompt": _generation(row, prompt_set), "chosen": chosen, "rejected": rejected}
+
+
+def kto_row(row: StepRow, prompt_set: PromptSet = PAPER) -> Row:
+    """Any row in TRL's form of unpaired preferences: good or bad, by the row's own id."""
+    completion, label = _reply(format_step(row.step)), row.feedback.error_type == CORRECT
+    return {"id": row.id, "prompt": _generation(row, prompt_set), "completion": completion, "label": label}
+
+
+def _generation(row: StepRow, prompt_set: PromptSet) -> list[Row]:
+    return _turns(generator_request(row.question.question, row.question.passages, row.previous, prompt_set=prompt_set))
+
+
+def _turns(request: Request) -> list[Row]:
+    return [{"role": turn.role, "content": turn.content} for turn in request.messages]
+
+
+def _reply(text: str) -> list[Row]:
+    return [{"role": "assistant", "content": text}]
+
+
+# --------------------------------------------------------------------------------------------- rows
+
+
+def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
+    """What the ideal trajectories of some rows say, wherever these tell it.
+
+    Of a refined row that is its own step alone: those before it are what some verifier let pass.
+    """
+    right: dict[Place, str] = {}
+    for row in rows:
+        question, pages, previous = _place(row)
+        current = format_step(row.step) if row.feedback.error_type == CORRECT else None
+        for before, step in successions(previous, current):
+            if row.origin != names.REFINED or before == previous:
+                right[question, pages, before] = step
+    return right
+
+
+def rejected(rows: Iterable[StepRow], right: Mapping[Place, str]) -> list[StepRow]:
+    """The rows with an error at whose place it is known what is right."""
+    return [row for row in rows if row.feedback.error_type != CORRECT and _place(row) in right]
+
+
+def _place(row: StepRow) -> Place:
+    return row.question_key, passages_digest(row.question.passages), tuple(map(format_step, row.previous))
+
+
+def preference_counts(rows: Sequence[StepRow]) -> dict[str, int]:
+    """How many of a split's rows `PREFERENCE` and `KTO` have; ``unpaired`` are errors with nothing beside them."""
+    correct, pairs = sum(row.feedback.error_type == CORRECT for row in rows), len(rejected(rows, right_steps(rows)))
+    wrong = len(rows) - correct
+    return {"pairs": pairs, "unpaired": wrong - pairs, "desirable": correct, "undesirable": wrong}
 
 
 def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
     """Rows by the config that has them alone."""
-    of: dict[str, list[StepRow]] = {config: [] for config in ASKED_OF[True]}
+    rows: dict[str, list[StepRow]] = {config: [] for config in names.ASKED_OF[True]}
     for row in picked:
-        lacks = row.feedback.error_type == MISSING_EVIDENCE
-        of[(MISSING if lacks else MISSING_TWINS) if row.incomplete else STEPS].append(row)
-    return of
-
-
-def sizes(parts: Mapping[str, Sequence[StepRow]]) -> dict[str, int]:
-    """Rows by split."""
-    return {split: len(part) for split, part in parts.items()}
-
-
-key_of = preference.question_of
+        incomplete = names.MISSING if row.feedback.error_type == MISSING_EVIDENCE else names.MISSING_TWINS
+        rows[incomplete if row.incomplete else STEPS].append(row)
+    return rows
 
 
 def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRow]]:
     """Rows by split, given the keys of the questions of test."""
     parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
-        parts[TEST if key_of(row) in test else TRAIN].append(row)
+        parts[TEST if row.question_key in test else TRAIN].append(row)
     return parts
 
 
@@ -67,67 +246,70 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
     Rows of incomplete evidence whose question has no other row any more go with them.
     """
     train = [row for parts in rows.values() for row in parts[TRAIN]]
-    test = {config: parts[TEST] for config, parts in rows.items()}
-    out = leakage.copied([row for part in test.values() for row in part], train)
-    there = {key_of(row) for row in test[STEPS] if row.id not in out}
-    left = {
-        config: [row for row in part if row.id not in out and key_of(row) in there] for config, part in test.items()
-    }
-    made = {config: {**parts, TEST: left[config]} for config, parts in rows.items()}
-    return made, {config: len(test[config]) - len(left[config]) for config in test}
+    copies = leakage.copied([row for parts in rows.values() for row in parts[TEST]], train)
+    questions = {row.question_key for row in rows[STEPS][TEST] if row.id not in copies}
+    kept, dropped = {}, {}
+    for config, parts in rows.items():
+        left = [row for row in parts[TEST] if row.id not in copies and row.question_key in questions]
+        kept[config], dropped[config] = {**parts, TEST: left}, len(parts[TEST]) - len(left)
+    return kept, dropped
 
 
-def wordings(test: Sequence[StepRow], new: frozenset[str]) -> dict[str, int]:
-    """Rows of test by wording; ``new`` are ids of those with an unseen one."""
-    number = sum(row.id in new for row in test)
-    return {SEEN: len(test) - number, UNSEEN: number}
+def wordings(test: Sequence[StepRow], unseen: frozenset[str]) -> dict[str, int]:
+    """Rows of test by wording."""
+    number = sum(row.id in unseen for row in test)
+    return {names.SEEN: len(test) - number, names.UNSEEN: number}
 
 
-def files(
-    rows: ByConfig, new: frozenset[str], folder: Path, seed: int, prompt_set: PromptSet = PAPER
-) -> dict[str, dict[str, SplitFiles]]:
-    """Write the files of every config, and return what they are, by config and split."""
-    written: dict[str, dict[str, SplitFiles]] = {}
-    right = preference.right_steps(row for part in rows[STEPS].values() for row in part)
-    for config in CONFIGS:
-        columns, form = config_features(config), _form(config, new, right, prompt_set)
-        written[config] = {}
+def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
+    """Write the files of every config, and return what they are."""
+    writer = DatasetWriter(folder, [(name, split) for name in CONFIGS for split in SPLITS], config_features)
+    for name, config in CONFIGS.items():
         for split in SPLITS:
-            of = {name: parts[split] for name, parts in rows.items()}
-            part = _rows_of(config, of, right, seed)
-            writer = SplitWriter(folder / config, split, columns)
-            # A row group at a time, as prompts repeat a question's passages in each row.
-            for start in range(0, len(part), 1_000):
-                content = [form(row) for row in part[start : start + 1_000]]
-                writer.add(pa.Table.from_pylist(content, schema=columns.arrow_schema))
-            written[config][split] = writer.close()
-    return written
+            part = config.rows({other: parts[split] for other, parts in rows.items()}, rendering)
+            for start in range(0, len(part), _ROWS_AT_ONCE):
+                content = [config.form(row, rendering) for row in part[start : start + _ROWS_AT_ONCE]]
+                writer.add(name, split, content)
+    return writer.close()
 
 
-def _rows_of(
-    config: str, of: Mapping[str, Sequence[StepRow]], right: preference.Right, seed: int
-) -> Sequence[StepRow]:
-    """A split's rows of a config; where it has those of others, in the order of one draw."""
-    if config == PREFERENCE:
-        return preference.rejected(of[STEPS], right)
-    if config == KTO:
-        return dealt(of[STEPS], seed, preference.question_of)
-    if config == MISSING_PROMPT_COMPLETION:
-        # A draw of its own: rows of `STEPS` are those that came first by the seed and their ids.
-        drawn = chain.from_iterable(of.values())
-        return sorted(drawn, key=lambda row: rank(seed, f"{config} {row.id}"))
-    return of[STEPS if config == PROMPT_COMPLETION else config]
+def _shuffled(parts: Parts, rendering: Rendering) -> list[StepRow]:
+    """Rows of all settings, by a draw of its own: those of `STEPS` are what came first by the seed and their ids."""
+    drawn = f"{names.MISSING_PROMPT_COMPLETION} "
+    return sorted(chain.from_iterable(parts.values()), key=lambda row: rank(rendering.seed, drawn + row.id))
 
 
-def _form(
-    config: str, new: frozenset[str], right: preference.Right, prompt_set: PromptSet
-) -> Callable[[StepRow], dict[str, Any]]:
-    """How a config has its rows; ``new`` are ids of rows with unseen wordings."""
-    if config == PREFERENCE:
-        return lambda row: preference.preference_row(row, right, prompt_set)
-    if config == KTO:
-        return lambda row: preference.kto_row(row, prompt_set)
-    incomplete = config in TWELVE_LABELS
-    if config in (PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION):
-        return lambda row: prompt_completion_row(row, incomplete, prompt_set)
-    return lambda row: step_row(row, incomplete, UNSEEN if row.id in new else SEEN)
+def _step_config(name: str, twelve_labels: bool = False) -> Config:
+    def form(row: StepRow, by: Rendering) -> Row:
+        return step_row(row, twelve_labels, names.UNSEEN if row.id in by.unseen else names.SEEN)
+
+    return Config(lambda parts, _: parts[name], form, twelve_labels=twelve_labels)
+
+
+CONFIGS: Mapping[str, Config] = {
+    STEPS: _step_config(STEPS),
+    names.PROMPT_COMPLETION: Config(
+        lambda parts, _: parts[STEPS],
+        lambda row, by: prompt_completion_row(row, prompt_set=by.prompt_set),
+        ("prompt", "completion"),
+    ),
+    names.PREFERENCE: Config(
+        lambda parts, by: rejected(parts[STEPS], by.right),
+        lambda row, by: preference_row(row, by.right, by.prompt_set),
+        ("prompt", "chosen", "rejected"),
+    ),
+    names.KTO: Config(
+        lambda parts, by: dealt(parts[STEPS], by.seed, lambda row: row.question_key),
+        lambda row, by: kto_row(row, by.prompt_set),
+        ("prompt", "completion", "label"),
+    ),
+    names.MISSING: _step_config(names.MISSING, twelve_labels=True),
+    names.MISSING_TWINS: _step_config(names.MISSING_TWINS, twelve_labels=True),
+    names.MISSING_PROMPT_COMPLETION: Config(
+        _shuffled,
+        lambda row, by: prompt_completion_row(row, True, by.prompt_set),
+        ("prompt", "completion"),
+        twelve_labels=True,
+    ),
+}
+"""A new config is an entry here, its name in `store.names` and its words on the card."""

@@ -14,21 +14,46 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from builders.benchmarks.hub import HubSource, resolve_commit
 from builders.steps.composition import Candidate, Composition, rank
-from builders.steps.published import find_steps
 from builders.steps.rows import Refused
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import read_file
+from safe_stepwise.store import boundary, names
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import IDEAL, ORIGINS, REFINED, STEPS, STEPS_RECORD, TEST, TRAIN
-from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
+from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 from safe_stepwise.taxonomy import labels
 
 _COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin", "position")
 NO_MATCH = "a row of the first teacher that this one did not make"
 Question = tuple[str, str]
 """A benchmark and an id."""
+
+
+def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,)) -> tuple[Path, str, str | None]:
+    """The folder of a verifier set with this split (and train), the set's name and its commit.
+
+    Of a set on the Hub the ``configs`` are pulled.
+
+    Raises ``UserError`` for a dataset that is not pinned, or can't be pulled.
+    """
+    folder = Path(source)
+    hub = None if folder.exists() else HubSource.read(source)
+    if hub is None:
+        return dataset_folder(folder, names.VERIFIER_STEPS) or folder, names.VERIFIER_STEPS, None
+    from huggingface_hub import snapshot_download
+
+    commit = resolve_commit(hub)
+    splits = dict.fromkeys((split, names.TRAIN))
+    files = [
+        *(f"data/{config}/{name}-*.parquet" for config in configs for name in splits),
+        f"{names.STATISTICS}/*.json",
+    ]
+    try:
+        pulled = snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=files)
+    except Exception as error:  # the client's errors have no common base; none is ours
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{hub.repo}@{hub.revision}: can't be pulled ({reason})") from error
+    return Path(pulled), hub.repo, commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +70,29 @@ class Taken:
     def refused(self) -> Iterator[Refused]:
         """A line for each that is lost."""
         for row in self.lost:
-            meant = "" if row.origin == IDEAL else row.error_type
-            reason = f"{NO_MATCH}: {row.id}"
-            yield Refused(row.benchmark, row.question, meant, row.position, reason)
+            meant = "" if row.origin == names.IDEAL else row.error_type
+            yield Refused(row.benchmark, row.question, meant, row.position, f"{NO_MATCH}: {row.id}")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBuild:
+    """What a second build needs of a verified build's record."""
+
+    benchmark: str
+    split: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRecord:
+    """What a second build needs of the first one's record."""
+
+    teacher: str
+    test_share: float
+    seed: int
+    unverifiable: bool
+    composition: Composition
+    verified: tuple[FirstBuild, ...]
 
 
 @dataclass(frozen=True)
@@ -58,80 +103,81 @@ class First:
     revision: str | None
     sha256: str
     """Of the record."""
-    about: Mapping[str, Any]
+    about: FirstRecord
     rows: Mapping[str, Sequence[Candidate]]
 
     @cached_property
     def every(self) -> list[Candidate]:
         """The rows of both splits."""
-        return [row for split in (TRAIN, TEST) for row in self.rows[split]]
+        return [row for split in (names.TRAIN, names.TEST) for row in self.rows[split]]
 
     @cached_property
     def questions(self) -> Mapping[str, Sequence[str]]:
         """The ids of its questions by benchmark."""
-        found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for row in self.every:
-            found[row.benchmark][row.question] = None
-        return {name: [*ids] for name, ids in sorted(found.items())}
+            ids[row.benchmark][row.question] = None
+        return {name: [*listed] for name, listed in sorted(ids.items())}
 
     @property
     def tested(self) -> frozenset[Question]:
         """The questions of its test split."""
-        return frozenset((row.benchmark, row.question) for row in self.rows[TEST])
+        return frozenset((row.benchmark, row.question) for row in self.rows[names.TEST])
 
     @property
     def terms(self) -> dict[str, Any]:
         """What a `StepsBuild` has of it: all but folders, version and teacher."""
-        most = self.about["composition"]["rows_per_question"]
-        ideal = sum(row.origin == IDEAL for row in self.every) / len(self.every)
+        most = self.about.composition.rows_per_question
+        ideal = sum(row.origin == names.IDEAL for row in self.every) / len(self.every)
         return {
             "first": self,
             "composition": Composition(len(self.every), ideal=ideal, refined=None, rows_per_question=most),
             "benchmarks": tuple(self.questions),
-            "test_share": self.about["test_share"],
-            "seed": self.about["seed"],
-            "unverifiable": self.about["unverifiable"],
+            **{name: getattr(self.about, name) for name in ("test_share", "seed", "unverifiable")},
         }
 
     def check(self, builds: Iterable[Mapping[str, Any]]) -> None:
         """Raise ``UserError`` unless its questions are those of these verified builds."""
         digests = {(b["benchmark"], b["split"]): b["digest"] for b in builds}
-        for build in self.about["verified"]:
-            place = (build["benchmark"], build["split"])
-            if digests.get(place) != build["digest"]:
+        for build in self.about.verified:
+            if digests.get((build.benchmark, build.split)) != build.digest:
                 raise UserError(
-                    f"{self.name}: was made of another build of {' '.join(place)} than is in "
+                    f"{self.name}: was made of another build of {build.benchmark} {build.split} than is in "
                     "--verified; name the folder that it was made of"
                 )
 
     def take(self, candidates: Iterable[Candidate], seed: int) -> Taken:
         """The candidates that stand for its rows; of several, by a draw."""
         left: defaultdict[Question, dict[str, Candidate]] = defaultdict(dict)
-        for one in sorted(candidates, key=lambda c: rank(seed, c.id)):
-            left[one.benchmark, one.question][one.id] = one
+        for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
+            left[candidate.benchmark, candidate.question][candidate.id] = candidate
         ids, matched, owed = set[str](), Counter[str](), self.every
         for how in ("id", "position", "type"):
             lost = []
             for row in owed:
                 there = left[row.benchmark, row.question]
-                found = _match(row, there.values(), how)
-                if found is None:
+                match = _match(row, there.values(), how)
+                if match is None:
                     lost.append(row)
                 else:
-                    del there[found.id]
-                    ids.add(found.id)
+                    del there[match.id]
+                    ids.add(match.id)
                     matched[how] += 1
             owed = lost
         return Taken(frozenset(ids), dict(matched), owed)
 
-    def told(self, taken: Taken, moved: int) -> dict[str, Any]:
-        """What came of its rows, for the record; ``moved`` of its test questions are in train."""
+    def outcome(self, taken: Taken, moved: int) -> dict[str, Any]:
+        """What came of its rows, for the record; ``moved`` of its test questions are in train.
+
+        It has the build's name, revision, teacher and digest (of its record), how many rows it has, by what they
+        were matched, and which were lost by row class.
+        """
         lost = Counter(row.row_class for row in taken.lost)
         return {
             "name": self.name,
             "revision": self.revision,
             "sha256": self.sha256,
-            "teacher": self.about["teacher"],
+            "teacher": self.about.teacher,
             "rows": len(self.every),
             "matched": {how: taken.matched.get(how, 0) for how in ("id", "position", "type")},
             "lost": dict(sorted(lost.items())),
@@ -144,49 +190,40 @@ def read_first(source: str) -> First:
 
     Raises ``UserError`` where there is none, or one without rows.
     """
-    folder, name, revision = find_steps(source, TEST)
-    record = folder / STEPS_RECORD
+    folder, name, revision = find_steps(source, names.TEST)
+    record = folder / names.STEPS_RECORD
     if not record.is_file():
         raise UserError(f"{source}: no verifier set with its record in it; {ANEW}")
-    about = read_file(dict[str, Any], record, "the record", ANEW)
-    try:
-        shown = {key: about[key] for key in ("teacher", "test_share", "seed", "unverifiable")}
-        kinds = {"teacher": str, "test_share": float, "seed": int, "unverifiable": bool}
-        for key, value in shown.items():
-            boundary.read(kinds[key], value, key)
-        boundary.read(int, about["composition"]["rows_per_question"], "rows_per_question")
-        boundary.read(list[str], [b["digest"] for b in about["verified"]], "verified")
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{record}: cannot be read ({error}); {ANEW}") from None
-    rows = {split: [*_rows(folder, split)] for split in (TRAIN, TEST)}
+    about = boundary.read_file(FirstRecord, record, "the record", ANEW)
+    rows = {split: [*_rows(folder, split)] for split in (names.TRAIN, names.TEST)}
     if not any(rows.values()):
         raise UserError(f"{source}: its set has no rows; {ANEW}")
     return First(name, revision, sha256_of(record), about, rows)
 
 
 def _rows(folder: Path, split: str) -> Iterator[Candidate]:
-    for file in parquet_files(folder, STEPS, split):
+    for file in parquet_files(folder, names.STEPS, split):
         yield from read_rows(file, _row, _COLUMNS)
 
 
 def _row(row: Mapping[str, Any]) -> Candidate:
     if row["error_type"] < 0 or row["origin"] < 0:
         raise ValueError("its label or origin is missing")
-    where = (row["id"], row["benchmark"], row["question_id"])
-    label, origin = labels()[row["error_type"]], ORIGINS[row["origin"]]
-    return boundary.read(Candidate, Candidate(*where, label, row["position"], origin), "the row")
+    label, origin = labels()[row["error_type"]], names.ORIGINS[row["origin"]]
+    content = {**row, "question": row["question_id"], "error_type": label, "origin": origin}
+    return boundary.read(Candidate, content, "the row")
 
 
-def _match(row: Candidate, there: Collection[Candidate], how: str) -> Candidate | None:
+def _match(row: Candidate, candidates: Collection[Candidate], how: str) -> Candidate | None:
     """The first of some candidates that stands for a row, as far as ``how`` tells them apart."""
     if how == "id":
-        return next((one for one in there if one.id == row.id), None)
-    if row.origin == REFINED:
+        return next((each for each in candidates if each.id == row.id), None)
+    if row.origin == names.REFINED:
         return None
-    alike = [one for one in there if one.row_class == row.row_class]
+    alike = [each for each in candidates if each.row_class == row.row_class]
     if how == "position":
-        return next((one for one in alike if one.position == row.position), None)
-    return min(alike, key=lambda one: abs(one.position - row.position), default=None)
+        return next((each for each in alike if each.position == row.position), None)
+    return min(alike, key=lambda each: abs(each.position - row.position), default=None)
 
 
 def held_out(groups: Sequence[Sequence[str]], tested: Collection[str]) -> set[str]:

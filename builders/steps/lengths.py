@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.steps.features import prompt_completion_row
+from builders.steps.configs import prompt_completion_row
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet

@@ -9,13 +9,14 @@ from builders.steps.contexts import Context, Source
 from builders.steps.missing_evidence import without_evidence
 from builders.steps.proposals import Injector, Proposal
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
-from builders.steps.trajectories import checked
+from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.wordings import HELD_BACK, Half
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Feedback, Label, Question, Step
-from safe_stepwise.steps import StepError, format_step
-from safe_stepwise.store.names import IDEAL, INJECTED
+from safe_stepwise.scoring import exact_match
+from safe_stepwise.steps import StepError, final_answer, format_step
+from safe_stepwise.store.names import IDEAL, INJECTED, Origin
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 TRIES = 4
@@ -62,69 +63,106 @@ class AnnotationsMaker:
 
         @lru_cache(maxsize=2)
         def source(place: int) -> Source | str:
-            return _source(*questions[place], self.half)
+            try:
+                return Source.of(*questions[place], self.half)
+            except PlanError as error:
+                return f"no plan: {error}"
 
         made = []
         for place in places:
-            own, other = source(place), place ^ 1
-            partner = source(other) if other < len(questions) else None
-            partner = None if isinstance(partner, str) else partner
-            made.append(self._made(questions[place][0], own, partner))
+            own, neighbour = source(place), place ^ 1
+            partner = source(neighbour) if neighbour < len(questions) else None
+            if isinstance(own, str):
+                made.append(Made((), (Refused.of(questions[place][0], own),)))
+            else:
+                made.append(self._made(own, None if isinstance(partner, str) else partner))
         return made
 
     def make(self, question: Question, label: Label) -> Made:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
         return self.make_all([(question, label)])[0]
 
-    def _made(self, question: Question, source: Source | str, partner: Source | None) -> Made:
-        if isinstance(source, str):
-            return Made((), (Refused.of(question, source),))
+    def _made(self, source: Source, partner: Source | None) -> Made:
         try:
             steps = write_trajectory(source.checker, self.seed)
             verdicts = checked(source.checker, steps)
         except TrajectoryError as error:
-            return Made((), (Refused.of(question, str(error)),))
+            return Made((), (Refused.of(source.question, str(error)),))
         injector = Injector(source, self.seed, partner)
-        rows = ideal_rows(question, steps, verdicts, self.name)
-        rows += ideal_elsewhere(injector, steps, self.name)
+        rows = [
+            StepRow(source.question, tuple(steps[:n]), step, verdict, IDEAL, self.name)
+            for n, (step, verdict) in enumerate(zip(steps, verdicts, strict=True))
+        ]
+        rows += _ideal_elsewhere(injector, steps, self.name)
         injected, refused = inject(injector, steps, self.name)
         rows += [*injected, *without_evidence(source.checker, steps, self.seed, self.name)]
         return Made(tuple(rows), tuple(refused))
 
 
-def _source(question: Question, label: Label, half: Half) -> Source | str:
-    """What contexts are made of, or why there is no plan."""
+# ------------------------------------------------------------------------------- ideal trajectories
+
+
+def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
+    """The checker's verdict on each step of an ideal trajectory: all ``Correct``.
+
+    Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that
+    breaks the grammar, that the checker finds fault with or can't pass, and for an answer that is
+    not an exact match.
+    """
+    for item in checker.claims.facts:
+        if not checker.claims.is_grounded(item):
+            raise TrajectoryError(f"a fact that its passage does not state: {item.triples[0]}")
+    verdicts = []
+    for number, step in enumerate(steps):
+        _check_form(step)
+        verdict = checker.check(steps[:number], step)
+        if verdict is None:
+            raise TrajectoryError(f"the checker can't pass a {step.kind} step: step {number + 1}")
+        if verdict.error_type != CORRECT:
+            raise TrajectoryError(f"the checker finds {verdict.error_type} in a {step.kind} step: {verdict.diagnosis}")
+        verdicts.append(verdict)
+    _check_answer(checker.question, steps)
+    return tuple(verdicts)
+
+
+def trusted(question: Question, steps: Sequence[Step]) -> None:
+    """Raise TrajectoryError for a step that breaks the grammar, and for an answer that is not an
+    exact match: all that can be checked where there is no plan.
+    """
+    for step in steps:
+        _check_form(step)
+    _check_answer(question, steps)
+
+
+def _check_form(step: Step) -> None:
     try:
-        return Source.of(question, label, half)
-    except PlanError as error:
-        return f"no plan: {error}"
+        format_step(step)
+    except StepError as error:
+        raise TrajectoryError(f"a step breaks the grammar: {error}") from None
 
 
-def ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
+def _check_answer(question: Question, steps: Sequence[Step]) -> None:
+    if exact_match(final_answer(steps[-1]), question.accepted) < 1:
+        raise TrajectoryError("the answer is no exact match")
+
+
+def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
     """The facts that nothing builds on, with another value, where the passage gives that one.
 
     They are the twins of contradictory steps: the same words, and right.
     """
     rows = []
     for position, item in enumerate(injector.plan.items, 1):
-        found = injector.otherwise_right(item, position) if item.triples else None
-        if found is None:
-            continue
-        step = Step(position, " ".join(found.text.split()), found.kind)
-        context, previous = found.context, tuple(ideal[: position - 1])
-        verdict = context.checker.check(previous, step) if context else None
-        if context and verdict and verdict.error_type == CORRECT:
-            made = (context.question, previous, step, verdict, IDEAL, teacher)
-            rows.append(StepRow(*made, context.kind))
+        proposal = injector.otherwise_right(item, position) if item.triples else None
+        if proposal is not None and proposal.context is not None:
+            step = Step(position, " ".join(proposal.text.split()), proposal.kind)
+            row = _row(proposal.context, ideal[: position - 1], step, IDEAL, teacher)
+            if row is not None and row.feedback.error_type == CORRECT:
+                rows.append(row)
     return rows
 
 
-def ideal_rows(question: Question, steps: Sequence[Step], verdicts: Sequence[Feedback], teacher: str) -> list[StepRow]:
-    """One row a step of a trajectory that was passed."""
-    return [
-        StepRow(question, tuple(steps[:n]), step, verdict, IDEAL, teacher)
-        for n, (step, verdict) in enumerate(zip(steps, verdicts, strict=True))
-    ]
+# ---------------------------------------------------------------------------------- injected errors
 
 
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
@@ -138,18 +176,16 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
     """
     rows: list[StepRow] = []
     refused: list[Refused] = []
-    home, q = injector.source.context, injector.question
     for error_type in ERROR_TYPES:
         for position in injector.positions(error_type.name, len(ideal)):
-            proposals = injector.propose(error_type.name, position)
-            made = _confirmed(home, ideal, proposals, error_type.name, position)
-            previous = tuple(ideal[: position - 1])
-            if isinstance(made, _Confirmed):
-                rows.append(made.row(previous, teacher))
+            proposals = islice(injector.propose(error_type.name, position), TRIES)
+            home = injector.source.context
+            row, reason, text = _confirmed(home, ideal, proposals, error_type.name, position, teacher)
+            if row is not None:
+                rows.append(row)
                 break
-            if made.reason:
-                where = (q.benchmark, q.id, error_type.name, position)
-                refused.append(Refused(*where, made.reason, made.text))
+            if reason:
+                refused.append(Refused.of(injector.question, reason, text, error_type.name, position))
     return rows, refused
 
 
@@ -163,44 +199,30 @@ def well_formed(proposal: Proposal, position: int) -> Step | None:
     return step
 
 
-@dataclass(frozen=True, slots=True)
-class _Confirmed:
-    """A step with the error that was meant, and where it has it."""
-
-    context: Context
-    step: Step
-    feedback: Feedback
-
-    def row(self, previous: tuple[Step, ...], teacher: str) -> StepRow:
-        here = self.context
-        made = (here.question, previous, self.step, self.feedback, INJECTED, teacher)
-        return StepRow(*made, here.kind, here.borrowed)
-
-
-@dataclass(frozen=True, slots=True)
-class _NotTaken:
-    """Why no proposal was taken, "" where there was none, and the last one's text."""
-
-    reason: str
-    text: str
-
-
 def _confirmed(
-    home: Context, ideal: Sequence[Step], proposals: Iterator[Proposal], error_type: str, position: int
-) -> _Confirmed | _NotTaken:
+    home: Context, ideal: Sequence[Step], proposals: Iterator[Proposal], error_type: str, position: int, teacher: str
+) -> tuple[StepRow | None, str, str]:
+    """The first proposal that has the error; else why the first was not taken, and the text of the last."""
     reason, text = "", ""
-    for proposal in islice(proposals, TRIES):
+    for proposal in proposals:
         text = " ".join(proposal.text.split())
         step = well_formed(proposal, position)
-        context = proposal.context or home
         if proposal.context is None and text == ideal[position - 1].text:
             reason = reason or "the step is the ideal one"
         elif step is None:
             reason = reason or "the step breaks the grammar"
         else:
-            feedback = context.checker.check(ideal[: position - 1], step)
-            if feedback is not None and feedback.error_type == error_type:
-                return _Confirmed(context, step, feedback)
-            found = "abstains" if feedback is None else f"finds {feedback.error_type}"
-            reason = reason or f"the checker {found}"
-    return _NotTaken(reason, text)
+            row = _row(proposal.context or home, ideal[: position - 1], step, INJECTED, teacher)
+            if row is not None and row.feedback.error_type == error_type:
+                return row, "", text
+            reason = reason or f"the checker {'abstains' if row is None else f'finds {row.feedback.error_type}'}"
+    return None, reason, text
+
+
+def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin, teacher: str) -> StepRow | None:
+    """The row of a step in a context, with the checker's verdict; None where it abstains."""
+    verdict = context.checker.check(previous, step)
+    if verdict is None:
+        return None
+    where = (context.question, tuple(previous), step, verdict, origin, teacher)
+    return StepRow(*where, context.kind, context.borrowed)

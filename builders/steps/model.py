@@ -13,40 +13,25 @@ what verification is worth (SAFE v2, Table 5), which no other difference may con
 """
 
 import asyncio
-import threading
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from builders.steps.making import AnnotationsMaker
+from builders.steps import replies
+from builders.steps.making import AnnotationsMaker, checked, trusted
 from builders.steps.missing_evidence import without_evidence
 from builders.steps.planners import PLANNERS, planner_of
-from builders.steps.remarks import GIVES_AWAY, check_sound
-from builders.steps.replies import (
-    UNREADABLE,
-    StepRefused,
-    Written,
-    as_step,
-    as_trajectory,
-    check_injection,
-    check_remarks,
-    one_line,
-    read_injection,
-    read_trajectory,
-)
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
-from builders.steps.targets import Target, applicable, follows_plan, gives_away, gives_away_next, imaginable, targets
-from builders.steps.trajectories import checked, trusted
+from builders.steps.targets import Target, applicable, follows_plan, gives_away, imaginable, targets
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request
-from safe_stepwise.engines.client import Client, requests_and_tokens
+from safe_stepwise.engines.base import EngineError, Message, Request
+from safe_stepwise.engines.client import requests_and_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
@@ -64,18 +49,18 @@ ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
 
 _LONGEST_TEXT = 1000
+R = TypeVar("R")
 _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 
 @dataclass(frozen=True)
-class ModelMaker:
+class ModelMaker(replies.Asking):
     """Makes steps with a model; all of a process share one client.
 
     Its client is that of ``teachers``, should questions be verified in this process, too;
     ``errors`` bounds the erroneous steps of a question. Picklable.
     """
 
-    teachers: LLMTeachers
     seed: int = 0
     errors: int = ERRORS
     unverifiable: bool = False
@@ -98,29 +83,6 @@ class ModelMaker:
         made = [about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
         return identity(made)
 
-    @property
-    def simulated(self) -> bool:
-        """Whether no model answers, only a script."""
-        return self.teachers.about.simulated
-
-    @property
-    def client(self) -> Client:
-        """This process's client."""
-        return self.teachers.client
-
-    @property
-    def replies(self) -> Mapping[str, int]:
-        """Replies so far by class: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply).
-
-        Each counts once, and besides as ``cut`` where it broke off at the token limit.
-        """
-        with _COUNTING:
-            return +_REPLIES[self]
-
-    def check(self) -> None:
-        """Raise ``UserError`` if the engine can't work, before any work is spent."""
-        self.teachers.check()
-
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
         accounts = self.client.accounts
@@ -130,23 +92,14 @@ class ModelMaker:
             f"{requests_and_tokens(self.client.total())}"
         )
 
-    def close(self) -> None:
-        """Close connections and the cache; the next use opens them again."""
-        self.teachers.close()
-
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
         return wait_for(self._make_all(questions))
 
     async def _make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
-        replies: Counter[str] = Counter()
-        try:
-            return await asyncio.gather(*(self._make(*p, replies) for p in questions))
-        finally:
-            with _COUNTING:
-                _REPLIES[self].update(replies)
+        return await asyncio.gather(*(self._make(*pair) for pair in questions))
 
-    async def _make(self, question: Question, label: Label, replies: Counter[str]) -> Made:
+    async def _make(self, question: Question, label: Label) -> Made:
         checker = None
         if not self.unverifiable:
             try:
@@ -154,7 +107,7 @@ class ModelMaker:
             except PlanError as error:
                 return Made((), (Refused.of(question, f"no plan: {error}"),))
         try:
-            return await _Asking(self, question, checker, replies).make(label)
+            return await _Asking(self, question, checker).make(label)
         except Exception as error:
             error.add_note(f"while making steps of question {question.id!r}")
             raise
@@ -188,16 +141,16 @@ def known_maker(
     return ModelMaker(model, seed, unverifiable=unverifiable)
 
 
-_COUNTING = threading.Lock()
-_REPLIES: defaultdict[ModelMaker, Counter[str]] = defaultdict(Counter)
-
-
 class _NotKept(Exception):
     """Why a reply gives no row, and what it said."""
 
     def __init__(self, reason: str, text: str = "") -> None:
         super().__init__(reason)
-        self.text = one_line(text)[:_LONGEST_TEXT]
+        self.text = _shown(text)
+
+
+def _shown(text: str) -> str:
+    return replies.one_line(text)[:_LONGEST_TEXT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +160,6 @@ class _Asking:
     maker: ModelMaker
     question: Question
     checker: Checker | None
-    replies: Counter[str]
 
     async def make(self, label: Label) -> Made:
         try:
@@ -225,38 +177,32 @@ class _Asking:
         rows = tuple(one for one in found if isinstance(one, StepRow))
         return Made(rows, tuple(one for one in found if isinstance(one, Refused)))
 
-    def _ideal(self, steps: Sequence[Step], position: int, said: Written, data: str) -> StepRow | Refused:
+    def _ideal(self, steps: Sequence[Step], position: int, said: replies.Written, data: str) -> StepRow | Refused:
         """The row of a sound step, with the model's remarks, for which no other's stand in."""
-        q, step, taken = self.question, steps[position - 1], steps[:position]
+        q, taken = self.question, steps[:position]
         try:
-            check_sound(q, steps, position, said, data)
-            if self.checker and gives_away_next(self.checker, taken, said.guidance):
-                raise StepRefused(GIVES_AWAY)
-        except StepRefused as error:
-            text = one_line(f"{said.diagnosis} {said.guidance}")[:_LONGEST_TEXT]
-            return Refused(q.benchmark, q.id, "", position, str(error), text)
+            replies.check_sound(q, steps, position, said, data)
+            if self.checker and gives_away(self.checker, taken, said.guidance, is_sound=True):
+                raise replies.StepRefused(replies.GIVES_AWAY)
+        except replies.StepRefused as error:
+            return Refused.of(q, str(error), _shown(f"{said.diagnosis} {said.guidance}"), position=position)
         feedback = Feedback(CORRECT, said.diagnosis, said.guidance)
-        return StepRow(q, tuple(taken[:-1]), step, feedback, IDEAL, self.maker.name)
+        return StepRow(q, tuple(taken[:-1]), taken[-1], feedback, IDEAL, self.maker.name)
 
     def _without_evidence(self, checker: Checker, steps: Sequence[Step]) -> Sequence[StepRow | Refused]:
         if follows_plan(checker, steps):
             return without_evidence(checker, steps, self.maker.seed, self.maker.name)
-        q, reason = self.question, "the trajectory has another order than the plan"
-        return [Refused(q.benchmark, q.id, MISSING_EVIDENCE, None, reason)]
+        reason = "the trajectory has another order than the plan"
+        return [Refused.of(self.question, reason, error_type=MISSING_EVIDENCE)]
 
-    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[Written, ...], str]:
+    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[replies.Written, ...], str]:
         """The steps, what was said of each, and what the request had quoted."""
         plan = self.checker.plan if self.checker else None
         request = trajectory_request(self.question, label, plan)
-        reply = await self._ask(request)
         data = prompts.data_of(request)
+        written = await self._read(request, replies.read_trajectory)
         try:
-            written, kind = read_trajectory(reply.text, data)
-        except UnreadableReply as error:
-            raise self._unreadable(error, reply) from None
-        self.replies[kind] += 1
-        try:
-            steps = as_trajectory(written)
+            steps = replies.as_trajectory(written)
             if self.checker is None:
                 trusted(self.question, steps)
             else:
@@ -266,53 +212,38 @@ class _Asking:
         return steps, written, data
 
     async def _injected(self, steps: Sequence[Step], target: Target) -> StepRow | Refused:
-        q = self.question
+        q, checker, error_type, position = self.question, self.checker, target.error_type, target.position
+        ideal, previous = steps[position - 1], tuple(steps[: position - 1])
         try:
-            step, feedback = await self._erroneous(steps, target)
+            said = await self._read(injection_request(q, steps, target), replies.read_injection)
+            step = replies.as_step(said.step, position)
+            if (step.text, step.kind) == (ideal.text, ideal.kind):
+                raise replies.StepRefused("the step is the ideal one")
+            if checker is not None:
+                vet(checker, previous, step, error_type)
+            replies.check_remarks(said, error_type, len(q.passages), position)
+            if checker and gives_away(checker, (*previous, step), said.guidance, is_sound=False):
+                raise replies.StepRefused(replies.GIVES_AWAY)
         except _NotKept as error:
-            where = (q.benchmark, q.id, target.error_type, target.position)
-            return Refused(*where, str(error), error.text)
-        previous = tuple(steps[: target.position - 1])
-        return StepRow(q, previous, step, feedback, INJECTED, self.maker.name)
+            return Refused.of(q, str(error), error.text, error_type, position)
+        except replies.StepRefused as error:
+            return Refused.of(q, str(error), _shown(said.step), error_type, position)
+        return StepRow(
+            q, previous, step, Feedback(error_type, said.diagnosis, said.guidance), INJECTED, self.maker.name
+        )
 
-    async def _erroneous(self, steps: Sequence[Step], target: Target) -> tuple[Step, Feedback]:
-        request = injection_request(self.question, steps, target)
-        reply = await self._ask(request)
-        try:
-            said, kind = read_injection(reply.text, prompts.data_of(request))
-        except UnreadableReply as error:
-            raise self._unreadable(error, reply) from None
-        except StepRefused as error:
-            self.replies["salvaged"] += 1
-            raise _NotKept(str(error), reply.text) from None
-        self.replies[kind] += 1
-        error_type, position = target.error_type, target.position
-        previous = steps[: position - 1]
-        try:
-            step = as_step(said.step, position)
-            if (step.text, step.kind) == (steps[position - 1].text, steps[position - 1].kind):
-                raise StepRefused("the step is the ideal one")
-            if self.checker is not None:
-                vet(self.checker, previous, step, error_type)
-            check_remarks(said, error_type, len(self.question.passages), position)
-            if self.checker and gives_away(self.checker, previous, step, said.guidance):
-                raise StepRefused(GIVES_AWAY)
-        except StepRefused as error:
-            raise _NotKept(str(error), said.step) from None
-        return step, Feedback(error_type, said.diagnosis, said.guidance)
-
-    async def _ask(self, request: Request) -> Completion:
+    async def _read(self, request: Request, read: Callable[[str, str], R]) -> R:
+        """The reply to a request, read; raises `_NotKept` where none came, or none that can be kept."""
         try:
             reply = await self.maker.client.ask(request)
         except EngineError as error:
-            self.replies["failed"] += 1
-            raise _NotKept(f"{REQUEST_FAILED}: {one_line(str(error))}") from None
-        self.replies["cut"] += reply.finish == "length"
-        return reply
-
-    def _unreadable(self, error: UnreadableReply, reply: Completion) -> _NotKept:
-        self.replies["unreadable"] += 1
-        return _NotKept(f"{UNREADABLE}: {error}", reply.text)
+            raise _NotKept(f"{REQUEST_FAILED}: {replies.one_line(str(error))}") from None
+        try:
+            return read(reply.text, prompts.data_of(request))
+        except UnreadableReply as error:
+            raise _NotKept(f"{replies.UNREADABLE}: {error}", reply.text) from None
+        except replies.StepRefused as error:
+            raise _NotKept(str(error), reply.text) from None
 
 
 def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:
@@ -331,7 +262,7 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
     told = Message("system", f"{system.content}\n\n{planner.system}")
     how = (TRAJECTORY.sampling, TRAJECTORY.schema, TRAJECTORY.role)
     made = Request((told, asked), *how, Scene(question))
-    return replace(made, reads=partial(read_trajectory, data=prompts.data_of(made)))
+    return replace(made, reads=partial(replies.read_trajectory, data=prompts.data_of(made)))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
@@ -349,13 +280,13 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         kind=target.kind,
     )
     asked = Request(messages, INJECT.sampling, INJECT.schema, INJECT.role, Scene(question))
-    return replace(asked, reads=partial(check_injection, data=prompts.data_of(asked)))
+    return replace(asked, reads=partial(replies.check_injection, data=prompts.data_of(asked)))
 
 
 def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:
     """Raise StepRefused unless the checker finds exactly this error in a step."""
     verdict = checker.check(previous, step)
     if verdict is None:
-        raise StepRefused("the checker abstains")
+        raise replies.StepRefused("the checker abstains")
     if verdict.error_type != error_type:
-        raise StepRefused(f"the checker finds {verdict.error_type}")
+        raise replies.StepRefused(f"the checker finds {verdict.error_type}")

@@ -54,7 +54,8 @@ KINDS = (
 )
 """Aims are those of DESIGN, section 6."""
 MISSED = Kind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
-"""Whether what a step denies is there, told by its words and those before it; the aim is ours."""
+"""Of the rows of incomplete evidence: whether what a step denies is there, told by its words and those before it;
+the aim is ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +81,35 @@ class Probe:
         """Whether it reaches more than it should."""
         return self.score is not None and self.score > self.aim
 
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """Its row of a table: name, rows, what was reached, by the majority, aim."""
+        reached = "too few rows" if self.score is None else f"{self.score:.3f}"
+        return f"{self.name} ({self.measure})", self.rows, reached, f"{self.majority or 0:.3f}", f"{self.aim:.2f}"
 
-def probed(rows: Sequence[StepRow]) -> tuple[Probe, ...]:
-    """What each of `KINDS` reaches on the rows of all splits together.
+
+def probed(rows: Sequence[StepRow], kinds: Sequence[Kind] = KINDS) -> tuple[Probe, ...]:
+    """What each of some kinds reaches on the rows of all splits together.
 
     Equal rows give equal figures, whatever their order and the number of threads. Raises
     ``UserError`` where scikit-learn is not installed.
     """
     rows = sorted(rows, key=lambda row: row.id)
-    return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in KINDS)
-
-
-def probed_for_twins(rows: Sequence[StepRow]) -> Probe:
-    """What `MISSED` reaches on the rows of incomplete evidence; raises as `probed`."""
-    rows = sorted(rows, key=lambda row: row.id)
-    return _probe(MISSED, [row for row in rows if MISSED.takes(row)])
+    return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in kinds)
 
 
 def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
-    gold = [row.feedback.error_type for row in rows]
-    groups = [f"{row.question.benchmark}\0{row.question.id}" for row in rows]
+    gold, groups = [row.feedback.error_type for row in rows], [row.question_key for row in rows]
     counts, measure = Counter(gold), "balanced accuracy" if kind.balanced else "accuracy"
-    majority = _rounded(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows)) if rows else None
+    majority = round(1 / len(counts) if kind.balanced else max(counts.values()) / len(rows), 4) if rows else None
     if len(counts) < 2 or len(set(groups)) < 2:
         return Probe(kind.name, measure, kind.aim, len(rows), None, majority, {})
-    said = predicted([kind.sees(row) for row in rows], gold, groups, kind.balanced)
-    right = Counter(a for a, b in zip(gold, said, strict=True) if a == b)
+    labelled = predicted([kind.sees(row) for row in rows], gold, groups, kind.balanced)
+    right = Counter(a for a, b in zip(gold, labelled, strict=True) if a == b)
     recall = {name: right[name] / counts[name] for name in labels(True) if name in counts}
     score = sum(recall.values()) / len(recall) if kind.balanced else right.total() / len(rows)
-    recalls = {name: _rounded(share) for name, share in recall.items()}
-    return Probe(kind.name, measure, kind.aim, len(rows), _rounded(score), majority, recalls)
+    recalls = {name: round(share, 4) for name, share in recall.items()}
+    return Probe(kind.name, measure, kind.aim, len(rows), round(score, 4), majority, recalls)
 
 
 def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
@@ -124,14 +124,11 @@ def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], 
 
     # Counted once for all folds: which n-grams there are tells no label.
     counts = _counted(texts)
-    truth, said = np.array(gold), np.array(gold)
+    truth, labelled = np.array(gold), np.array(gold)
     folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=0)
     for train, held in folds.split(counts, groups=groups):
-        said[held] = truth[train[0]]
-        if len(set(truth[train])) < 2:
-            continue
-        said[held] = _learnt(counts[train], truth[train], counts[held], balanced)
-    return [str(name) for name in said]
+        labelled[held] = _learnt(counts[train], truth[train], counts[held], balanced)
+    return [str(name) for name in labelled]
 
 
 def told_apart(texts: Sequence[str], gold: Sequence[str], others: Sequence[str], balanced: bool = False) -> list[str]:
@@ -143,10 +140,8 @@ def told_apart(texts: Sequence[str], gold: Sequence[str], others: Sequence[str],
     import numpy as np
 
     counts, number = _counted([*texts, *others]), len(texts)
-    if len(set(gold)) < 2:
-        return [gold[0]] * len(others)
-    said = _learnt(counts[:number], np.array(gold), counts[number:], balanced)
-    return [str(name) for name in said]
+    labelled = _learnt(counts[:number], np.array(gold), counts[number:], balanced)
+    return [str(name) for name in labelled]
 
 
 def need_libraries() -> None:
@@ -164,10 +159,13 @@ def _counted(texts: Sequence[str]) -> Any:
 
 def _learnt(counts: Any, truth: Any, held: Any, balanced: bool) -> Any:
     """The labels of what is held out, by a model of the rest."""
+    import numpy as np
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import SGDClassifier
 
     rows = counts.shape[0]
+    if len(set(truth)) < 2:
+        return np.repeat(truth[:1], held.shape[0])
     weights = TfidfTransformer(sublinear_tf=True).fit(counts)
     least, most = EPOCHS
     model = SGDClassifier(
@@ -181,7 +179,3 @@ def _learnt(counts: Any, truth: Any, held: Any, balanced: bool) -> Any:
     )
     model.fit(weights.transform(counts), truth)
     return model.predict(weights.transform(held))
-
-
-def _rounded(share: float) -> float:
-    return round(share, 4)

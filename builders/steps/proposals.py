@@ -6,12 +6,13 @@ Whether a step has the error that was meant is for `injection` to find out (SAFE
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from builders.steps import contexts
 from builders.steps.contexts import Context, Source, put
+from builders.steps.words import WORDS
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import count_of, lifespan
 from safe_stepwise.checking.plans import DESCRIBED, Item
@@ -48,6 +49,19 @@ class _Draft:
     context: Context | None = None
     item: Item | None = None
     """The fact that it tells, where that is not the one whose turn it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A position, the plan's item there, and whether the answer is reached, so that no more need be read."""
+
+    position: int
+    item: Item | None
+    reached: bool
+
+    @property
+    def fact(self) -> Item | None:
+        return self.item if self.item and self.item.triples else None
 
 
 class Injector:
@@ -107,7 +121,7 @@ class Injector:
             pages = self.passages if draft.context is None else draft.context.question.passages
             page = values.get("page", pages[values["n"] - 1])
             return self.writer.quotation(values["sentence"], page, values["n"], item, position, seed)
-        kind = _PHRASES.get(draft.way, draft.way)
+        kind = WORDS["phrases"].get(draft.way, draft.way)
         around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
         return self.writer.put(kind, seed, **{**around, **values})
 
@@ -122,21 +136,8 @@ class Injector:
         """Ways of making an error, none where it can't stand at a position."""
         items = self.plan.items
         item = items[position - 1] if position <= len(items) else None
-        # Once the answer is reached no more need be read.
         reached = item is None or (position == len(items) and self.plan.kind == "sequential")
-        fact, derived = (item, None) if item and item.triples else (None, item)
-        drafts: dict[str, Iterable[_Draft]] = {
-            "Overthinking": self._overthinking(position) if reached else (),
-            "Off-topic": () if reached else self._off_topic(position),
-            "Redundancy": () if reached else self._redundancy(position),
-            "Inefficiency": self._inefficiency(item, position) if item else (),
-            "Contradictory": self._contradictory(fact, position) if fact else (),
-            "Unsupported": self._unsupported(fact, position) if fact else (),
-            "Information Miss": self._information_miss(fact, position) if fact else (),
-            "Premature Attribution": self._premature_attribution(fact, position) if fact else (),
-            "Logical Fallacy": self._logical_fallacy(item, derived, position) if item else (),
-        }
-        return drafts[error_type]
+        return PROPOSALS[error_type](self, _Place(position, item, reached))
 
     # ------------------------------------------------------------------------------- procedural
 
@@ -284,7 +285,7 @@ class Injector:
         triple = item.triples[0]
         if item.sentence is not None or triple.relation not in RELATIONS:
             return
-        for name in self._shuffled(_SWAPS.get(triple.relation, ()), position, "relation"):
+        for name in self._shuffled(WORDS["swaps"].get(triple.relation, ()), position, "relation"):
             claim = state([Triple(triple.head, name, triple.tail)], position)
             yield _Draft("other_relation", "Attribution", {"n": item.passage, "claim": claim})
 
@@ -324,9 +325,9 @@ class Injector:
 
     # ------------------------------------------------------------------------------------- logic
 
-    def _logical_fallacy(self, item: Item, derived: Item | None, position: int) -> Iterator[_Draft]:
+    def _logical_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
         """A deduction that the earlier steps do not give, be it the right one too early."""
-        if derived is None:
+        if item.triples:
             if position > 1 and self.words is None:
                 steps = steps_named(list(range(1, position)))
                 way = "wrong_end" if self.plan.kind == "sequential" or position == 2 else "wrong_result"
@@ -367,7 +368,7 @@ class Injector:
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
         """Both values rightly named, their order turned, and the wrong side for an answer."""
-        order, sides = _ORDERS.get(self.plan.operation or ""), self.plan.sides
+        order, sides = WORDS["orders"].get(self.plan.operation or ""), self.plan.sides
         if order is None or len(sides) != 2 or self.plan.kind in _CALCULATED:
             return
         for ours, other in (sides, sides[::-1]):
@@ -465,39 +466,26 @@ _LONGEST_ASIDE = 240
 """Characters of a sentence that is quoted beside the point."""
 _SHORTEST_ASIDE = 6
 """Words of it, so that it says something."""
-_PHRASES = {
-    "deriving_on": "conclusion",
-    "announced": "announcement",
-    "asked": "announcement",
-    "not_there": "denial",
-    "no_answer": "denial",
-    "nothing_about": "denial",
-    "wrong_end": "conclusion",
-    "wrong_result": "comparison",
-    "false_count": "lifespan",
-    "miscount": "count",
-}
-"""The kind of phrase that words a way of going wrong, if it has another name."""
 _CALCULATED = ("calculated comparison", "set comparison")
 """Plans whose sides' values are not what is compared."""
-_ORDERS = {"earliest": "earlier", "latest": "later", "longest": "longer", "most": "more", "fewest": "fewer"}
-_SWAPS = {
-    "director": ("producer", "editor", "composer"),
-    "producer": ("director", "editor"),
-    "composer": ("director", "producer"),
-    "performer": ("producer", "publisher"),
-    "author": ("editor", "publisher"),
-    "spouse": ("sibling",),
-    "father": ("sibling", "spouse"),
-    "mother": ("sibling", "spouse"),
-    "child": ("sibling", "spouse"),
-    "sibling": ("spouse",),
-    "place of birth": ("place of burial", "place of death"),
-    "place of death": ("place of birth",),
-    "date of birth": ("date of death",),
-    "date of death": ("date of birth",),
-    "founded by": ("owned by", "editor"),
-    "owned by": ("founded by",),
-    "cast member": ("director", "producer"),
-    "educated at": ("employer",),
+
+
+Propose = Callable[[Injector, _Place], Iterable[_Draft]]
+
+
+def _at_fact(draft: Callable[[Injector, Item, int], Iterable[_Draft]]) -> Propose:
+    return lambda injector, at: draft(injector, at.fact, at.position) if at.fact else ()
+
+
+PROPOSALS: dict[str, Propose] = {
+    "Overthinking": lambda injector, at: injector._overthinking(at.position) if at.reached else (),
+    "Off-topic": lambda injector, at: () if at.reached else injector._off_topic(at.position),
+    "Redundancy": lambda injector, at: () if at.reached else injector._redundancy(at.position),
+    "Inefficiency": lambda injector, at: injector._inefficiency(at.item, at.position) if at.item else (),
+    "Contradictory": _at_fact(Injector._contradictory),
+    "Unsupported": _at_fact(Injector._unsupported),
+    "Information Miss": _at_fact(Injector._information_miss),
+    "Premature Attribution": _at_fact(Injector._premature_attribution),
+    "Logical Fallacy": lambda injector, at: injector._logical_fallacy(at.item, at.position) if at.item else (),
 }
+"""How each error type is made. A new one is an entry here, one in the taxonomy, its check and its wordings."""

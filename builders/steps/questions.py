@@ -29,13 +29,11 @@ from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import Question
-from safe_stepwise.store import boundary
-from safe_stepwise.store.names import EVAL, LABELED, STATISTICS, VALIDATION, VERIFIED
+from safe_stepwise.store import boundary, names
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
-OF_A_BUILD = (
-    *"benchmark split version source teacher simulated verified digest".split(),
-    *"license homepage citation code_sha256".split(),
+OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
+    "license homepage citation code_sha256".split()
 )
 """What a record of verified questions has to have, as it is carried over."""
 
@@ -58,88 +56,77 @@ class VerifiedSet:
                 raise UserError(f"{self.folder}: holds no {name}, only {', '.join(there)}")
         return tuple(b for b in self.builds if not benchmarks or b["benchmark"] in benchmarks)
 
+    def splits(self, benchmarks: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """The benchmarks with each of their splits that are there; of all benchmarks if none is named."""
+        there = {(build["benchmark"], build["split"]) for build in self.builds}
+        named = dict.fromkeys(build["benchmark"] for build in self.of(benchmarks))
+        return [(name, split) for name in named for split in SPLITS if (name, split) in there]
+
+    def questions(
+        self,
+        benchmark: str,
+        split: str,
+        pool: int | None = None,
+        seed: int = 0,
+        unverifiable: bool = False,
+        among: Sequence[str] | None = None,
+    ) -> Iterator[VerifiedQuestion]:
+        """The verified questions of a split with their labels, or the unverifiable ones instead.
+
+        Of ``pool``, the first by a draw; or those ``among`` some ids.
+        """
+        files = parquet_files(self.folder, benchmark + names.LABELED, split)
+        wanted: Rows = is_unverifiable if unverifiable else is_sound
+        if pool is not None:
+            wanted = having_ids(_drawn(files, pool, seed, wanted))
+        elif among is not None:
+            wanted = having_ids(among, wanted)
+        return verified_questions(files, benchmark, split, wanted)
+
+    def evaluation_questions(self) -> Iterator[Question]:
+        """The questions of every benchmark's evaluation sample."""
+        for benchmark in dict.fromkeys(build["benchmark"] for build in self.builds):
+            files = parquet_files(self.folder, benchmark + names.EVAL)
+            yield from questions_in(files, benchmark, names.VALIDATION)
+
+    def near_evaluation(self) -> Callable[[Question], bool]:
+        """Whether a question is one of an evaluation sample, or nearly."""
+        evaluated = list(self.evaluation_questions())
+        ids = {(question.benchmark, question.id) for question in evaluated}
+        index = leakage.Index(map(leakage.document, evaluated))
+
+        def near(question: Question) -> bool:
+            if not evaluated or (question.benchmark, question.id) in ids:
+                return bool(evaluated)
+            return index.near(leakage.document(question))
+
+        return near
+
 
 def open_verified(folder: Path, version: str) -> VerifiedSet:
     """The verified set in a folder that `build_verified` or `regenerate` wrote.
 
     Raises ``UserError`` if it is not there, holds other columns, or is of another version.
     """
-    found = dataset_folder(folder, VERIFIED)
-    if found is None or not (found / STATISTICS).is_dir():
+    place = dataset_folder(folder, names.VERIFIED)
+    if place is None or not (place / names.STATISTICS).is_dir():
         raise UserError(
-            f"{folder}: no {VERIFIED} in it; build one with safe-stepwise build_verified --output {folder}"
+            f"{folder}: no {names.VERIFIED} in it; build one with safe-stepwise build_verified --output {folder}"
         )
+    files = sorted((place / names.STATISTICS).glob("*.json"))
     builds = [
         {**record, "digest": hashlib.sha256(file.read_bytes()).hexdigest()}
-        for file, record in zip(sorted((found / STATISTICS).glob("*.json")), read_statistics(found), strict=True)
+        for file, record in zip(files, read_statistics(place), strict=True)
     ]
     for build in builds:
-        if lacking := sorted(set(OF_A_BUILD) - set(build)):
-            raise UserError(
-                f"{found}: statistics of another version of this program (no {lacking[0]} in one); "
-                "build the questions anew with safe-stepwise build_verified"
-            )
-        _check_build(found, build)
+        _check_build(place, build)
         if build["version"] != version:
             raise UserError(
-                f"{found}: is version {build['version']}, but this build is {version}; add "
+                f"{place}: is version {build['version']}, but this build is {version}; add "
                 f"--version {build['version']}, or build the questions anew"
             )
-    _check_columns(found)
-    return VerifiedSet(found, tuple(builds))
-
-
-def question_key(benchmark: str, question: str) -> str:
-    """A question's key over all benchmarks."""
-    return f"{benchmark}\0{question}"
-
-
-def rows(
-    verified: VerifiedSet,
-    benchmark: str,
-    split: str,
-    pool: int | None,
-    seed: int,
-    unverifiable: bool = False,
-    among: Sequence[str] | None = None,
-) -> Iterator[VerifiedQuestion]:
-    """The verified questions of a split with their labels, or the unverifiable ones instead.
-
-    Of ``pool``, the first by a draw; or those ``among`` some ids.
-    """
-    files = parquet_files(verified.folder, benchmark + LABELED, split)
-    wanted: Rows = is_unverifiable if unverifiable else is_sound
-    if pool is not None:
-        wanted = having_ids(_drawn(files, pool, seed, wanted))
-    elif among is not None:
-        wanted = having_ids(among, wanted)
-    return verified_questions(files, benchmark, split, wanted)
-
-
-def splits_of(verified: VerifiedSet, benchmark: str) -> list[str]:
-    """The splits of a benchmark that are there."""
-    there = {build["split"] for build in verified.builds if build["benchmark"] == benchmark}
-    return [split for split in SPLITS if split in there]
-
-
-def evaluation_questions(verified: VerifiedSet) -> Iterator[Question]:
-    """The questions of every benchmark's evaluation sample."""
-    for benchmark in dict.fromkeys(build["benchmark"] for build in verified.builds):
-        yield from questions_in(parquet_files(verified.folder, benchmark + EVAL), benchmark, VALIDATION)
-
-
-def near_evaluation(verified: VerifiedSet) -> Callable[[Question], bool]:
-    """Whether a question is one of an evaluation sample, or nearly."""
-    evaluated = list(evaluation_questions(verified))
-    ids = {(question.benchmark, question.id) for question in evaluated}
-    index = leakage.Index(map(leakage.document, evaluated))
-
-    def near(question: Question) -> bool:
-        if not evaluated or (question.benchmark, question.id) in ids:
-            return bool(evaluated)
-        return index.near(leakage.document(question))
-
-    return near
+    _check_columns(place)
+    return VerifiedSet(place, tuple(builds))
 
 
 def _drawn(files: Sequence[Path], pool: int, seed: int, wanted: Rows) -> list[str]:
@@ -152,6 +139,11 @@ def _drawn(files: Sequence[Path], pool: int, seed: int, wanted: Rows) -> list[st
 
 def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for a record that says something else than it should of itself."""
+    if lacking := sorted(set(OF_A_BUILD) - set(build)):
+        raise UserError(
+            f"{folder}: statistics of another version of this program (no {lacking[0]} in one); "
+            "build the questions anew with safe-stepwise build_verified"
+        )
     kinds = get_type_hints(Statistics)
     try:
         for name in kinds.keys() & {*OF_A_BUILD, "unverifiable"}:
@@ -166,15 +158,15 @@ def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
 
 def _check_columns(folder: Path) -> None:
     expected: pa.Schema = features.labeled_features().arrow_schema
-    for file in parquet_files(folder, f"*{LABELED}"):
+    for file in parquet_files(folder, f"*{names.LABELED}"):
         try:
             schema = pq.read_schema(file)
         except (OSError, ValueError, pa.ArrowException) as error:
             reason = json.dumps(str(error).splitlines()[0])
             raise UserError(f"{file}: cannot be read ({reason}); build it anew") from None
         # Folders of before say no confidence of their labels.
-        wanted = [f for f in expected if f.name != "confidence" or f.name in schema.names]
-        if not schema.remove_metadata().equals(pa.schema(wanted)):
+        columns = [f for f in expected if f.name != "confidence" or f.name in schema.names]
+        if not schema.remove_metadata().equals(pa.schema(columns)):
             raise UserError(
                 f"{file}: has other columns than this code writes; build it anew with safe-stepwise build_verified"
             )

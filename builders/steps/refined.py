@@ -4,19 +4,18 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from builders.steps.features import check_row
-from builders.steps.rows import StepRow, row_of
+from builders.steps.rows import StepRow, check_row
 from builders.steps.weaknesses import FAMILIES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import read_object
-from safe_stepwise.store.codec import question_of, question_row
+from safe_stepwise.store.codec import question_row
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.names import REFINED as ORIGIN
 from safe_stepwise.store.parsing import parse_json, read_json
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -24,13 +23,8 @@ REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 
 def line_of(row: StepRow) -> str:
     """A row as a line of ``refined.jsonl``: one JSON object, its keys as in `read_refined`."""
-    content = {
-        "benchmark": row.question.benchmark,
-        "split": row.question.split,
-        "question": question_row(row.question),
-        **row.content,
-    }
-    return canonical_json(content) + "\n"
+    place = {"benchmark": row.question.benchmark, "split": row.question.split}
+    return canonical_json({**place, "question": question_row(row.question), **row.content}) + "\n"
 
 
 def read_refined(path: Path) -> list[StepRow]:
@@ -49,21 +43,35 @@ def read_refined(path: Path) -> list[StepRow]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    found = []
+    if not lines[-1]:
+        lines.pop()
+    rows = []
     for number, line in enumerate(lines, 1):
-        if not line and number == len(lines):
-            break
         try:
-            row = boundary.read(StepRow, _row_of(parse_json(line)), "the row")
-            check_row(row)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            rows.append(_row_of(parse_json(line)))
+        except (ValueError, TypeError, KeyError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise UserError(
                 f"{path}, line {number}: is no refined row ({reason}); make the file anew with "
                 "safe-stepwise refine_verifier_steps"
             ) from None
-        found.append(row)
-    return found
+    return rows
+
+
+def _row_of(content: Mapping[str, Any]) -> StepRow:
+    place = {"benchmark": content["benchmark"], "split": content["split"]}
+    row = boundary.read(StepRow, {**content, "question": {**content["question"], **place}}, "the row")
+    if row.origin != ORIGIN:
+        raise ValueError(f"origin {row.origin!r}")
+    check_row(row)
+    return row
+
+
+def write_refined(folder: Path, rows: Sequence[StepRow], record: Mapping[str, Any]) -> None:
+    """Write rows and the record of what they come from, each whole."""
+    write_atomically(folder / REFINED, "".join(map(line_of, rows)).encode())
+    content = json.dumps(boundary.plain(record), indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomically(folder / STATISTICS, f"{content}\n".encode())
 
 
 def join_refined(mined: Sequence[Path], folder: Path) -> int:
@@ -76,21 +84,28 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
         for row in read_refined(place / REFINED):
             rows.setdefault(row.id, row)
     records = [read_object(place / STATISTICS) for place in mined]
-    differ: Counter[str] = Counter()
+    disagreements: Counter[str] = Counter()
     for record in records:
-        differ.update({one["name"]: one["disagreements"] for one in record["families"]})
-    shown = Counter(row.family for row in rows.values())
-    record = {
-        "rounds": records,
-        "rows": len(rows),
-        "simulated": any(record["simulated"] for record in records),
-        "families": [{**asdict(f), "disagreements": differ[f.name], "rows": shown[f.name]} for f in FAMILIES],
-    }
+        disagreements.update(_disagreements(record))
+    numbers = {"disagreements": disagreements, "rows": Counter(row.family for row in rows.values())}
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / REFINED, "".join(map(line_of, rows.values())).encode())
-    content = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(folder / STATISTICS, f"{content}\n".encode())
+    simulated = any(record["simulated"] for record in records)
+    together = {"rounds": records, "rows": len(rows), "simulated": simulated, "families": by_family(numbers)}
+    write_refined(folder, list(rows.values()), together)
     return len(rows)
+
+
+def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str, Any]]:
+    """Every weakness with its name, its meaning, and some numbers of it, each by the names of weaknesses."""
+    return [
+        {"name": name, "meaning": meaning, **{what: counts.get(name, 0) for what, counts in numbers.items()}}
+        for name, meaning in FAMILIES.items()
+    ]
+
+
+def _disagreements(record: Mapping[str, Any]) -> dict[str, int]:
+    """On how many steps the verifier showed each weakness."""
+    return {family["name"]: int(family["disagreements"]) for family in record.get("families", ())}
 
 
 def origin_of(file: Path | None, given: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
@@ -102,28 +117,18 @@ def origin_of(file: Path | None, given: Counter[str], chosen: Mapping[str, int])
     """
     if file is None:
         return None
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    simulated: bool | None = None
+    disagreements: dict[str, int | None] = dict.fromkeys(FAMILIES)
     try:
         record = read_json(file.parent / STATISTICS)
+        disagreements.update(_disagreements(record))
         simulated = bool(record["simulated"])
-        differ = {one["name"]: int(one["disagreements"]) for one in record.get("families", ())}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        simulated, differ = None, {}
-    families = [
-        {
-            **asdict(family),
-            "disagreements": differ.get(family.name),
-            "given": given[family.name],
-            "rows": chosen.get(family.name, 0),
-        }
-        for family in FAMILIES
-    ]
-    made = {"file": file.name, "sha256": digest, "rows": given.total(), "simulated": simulated}
-    return {**made, "families": families}
-
-
-def _row_of(content: Mapping[str, Any]) -> StepRow:
-    if content["origin"] != "refined":
-        raise ValueError(f"origin {content['origin']!r}")
-    where = {"benchmark": content["benchmark"], "split": content["split"]}
-    return row_of(question_of(content["question"], **where), content)
+        disagreements = dict.fromkeys(disagreements)
+    return {
+        "file": file.name,
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "rows": given.total(),
+        "simulated": simulated,
+        "families": by_family({"disagreements": disagreements, "given": given, "rows": chosen}),
+    }

@@ -11,15 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from builders.steps.rows import TrajectoryError
-from builders.verified.teachers.replies import ReplyClass, UnreadableReply, why_unreadable
+from builders.steps.values import stands, values_in
+from builders.steps.words import words
+from builders.verified.teachers.llm import LLMTeachers
+from builders.verified.teachers.replies import UnreadableReply, why_unreadable
 from builders.verified.teachers.replies import one_line as plain_line
 from safe_stepwise import prompts
 from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.engines.client import Client
+from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.language.vocabulary import word_list
-from safe_stepwise.records import Step
+from safe_stepwise.records import Passage, Question, Step
 from safe_stepwise.steps import StepError, format_step, parse_step
 from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, is_planted, is_quoted, plain_key, read_reply
-from safe_stepwise.taxonomy import ERROR_TYPES
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 MOST_STEPS = 20
 LONGEST_STEP = 1000
@@ -36,11 +41,7 @@ _SECOND_STEP_ERRORS = ("not atomic", "the step ends with two kinds")
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|‘[^’]*’")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CITED = re.compile(r"\b(passage|step)s? (\d+)", re.IGNORECASE)
-_ENGLISH: frozenset[str] = frozenset(word_list("stop_words")) | frozenset(
-    ("not", "but", "this", "step", "says", "states", "there", "then", "before", "already",
-     "instead", "answer", "so", "than", "no", "none", "any", "about", "find", "read", "because",
-     "here", "me", "what", "word")
-)  # fmt: skip
+_ENGLISH = words("english") | word_list("stop_words")
 _ENGLISH_OF_A_STEP = 0.1
 """Less than of a remark: a step quotes passages, in which foreign titles stand."""
 
@@ -59,25 +60,50 @@ class Written:
         return {key: getattr(self, key) for key in KEYS}
 
 
+@dataclass(frozen=True)
+class Asking:
+    """Asks a model; its client is that of ``teachers``, should questions be verified in this process, too."""
+
+    teachers: LLMTeachers
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no model answers, only a script."""
+        return self.teachers.about.simulated
+
+    @property
+    def client(self) -> Client:
+        """This process's client."""
+        return self.teachers.client
+
+    def check(self) -> None:
+        """Raise ``UserError`` if the engine can't work, before any work is spent."""
+        self.teachers.check()
+
+    def close(self) -> None:
+        """Close connections and the cache; the next use opens them again."""
+        self.teachers.close()
+
+
 class StepRefused(Exception):
     """A step or its remarks that are not kept; the message is the reason."""
 
 
-def read_trajectory(text: str, data: str = "") -> tuple[tuple[Written, ...], ReplyClass]:
+def read_trajectory(text: str, data: str = "") -> tuple[Written, ...]:
     """The steps of a reply as written; raises `UnreadableReply`.
 
     ``data`` is what the request quoted: steps that stand in it together are none. A step that comes
     as text alone is read, too: nothing is said of it.
 
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
-    ((Written(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),), 'salvaged')
+    (Written(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),)
     """
     reply = read_reply(text)
     if reply.is_too_long:
         raise UnreadableReply(TOO_LONG)
     broke_off = any(plain_key(key) == "steps" for broken in reply.broken for key in broken.keys)
-    found = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
-    written = [steps for value in found if (steps := _steps(value)) is not None]
+    values = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
+    written = [steps for value in values if (steps := _steps(value)) is not None]
     lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
     quoted = not written and is_quoted("".join(lines), data)
     if quoted or any(
@@ -86,11 +112,11 @@ def read_trajectory(text: str, data: str = "") -> tuple[tuple[Written, ...], Rep
         raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
         if lines:
-            return tuple(map(Written, lines)), "salvaged"
+            return tuple(map(Written, lines))
         raise UnreadableReply(_why_unreadable(reply, text, "steps"))
     if any(steps != written[0] for steps in written):
         raise UnreadableReply("two different trajectories")
-    return written[0], _class(reply, found[0])
+    return written[0]
 
 
 def as_trajectory(written: Sequence[Written]) -> tuple[Step, ...]:
@@ -114,7 +140,7 @@ def as_trajectory(written: Sequence[Written]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def read_injection(text: str, data: str = "") -> tuple[Written, ReplyClass]:
+def read_injection(text: str, data: str = "") -> Written:
     """The step, diagnosis and guidance of a reply.
 
     ``data`` is what the request quoted: remarks that stand in it are none.
@@ -122,7 +148,7 @@ def read_injection(text: str, data: str = "") -> tuple[Written, ReplyClass]:
     Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
 
     >>> read_injection('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
-    (Written(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.'), 'clean')
+    Written(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.')
     """
     reply = read_reply(text)
     try:
@@ -141,7 +167,7 @@ def read_injection(text: str, data: str = "") -> tuple[Written, ReplyClass]:
         raise StepRefused(f"{TWO_STEPS}: the reply gives several")
     if not isinstance(step, str):
         raise UnreadableReply("its step is no text")
-    return _written(step, value), _class(reply, value)
+    return _written(step, value)
 
 
 def check_injection(text: str, data: str = "") -> None:
@@ -236,10 +262,6 @@ def one_line(value: Any) -> str:
     return safe.replace("< answer>", "<answer>")  # our own way to ask for it, and no mark
 
 
-def _class(reply: Reply, value: Any) -> ReplyClass:
-    return "clean" if reply.is_clean and value == reply.values[0] else "salvaged"
-
-
 def _written(step: str, value: Mapping[str, Any]) -> Written:
     return Written(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")))
 
@@ -263,3 +285,110 @@ def _steps(value: Any) -> tuple[Written, ...] | None:
 def _why_unreadable(reply: Reply, text: str, what: str) -> str:
     has_objects = reply.outermost(lambda value: isinstance(value, dict))
     return f"it has no {what}" if has_objects else why_unreadable(text)
+
+
+GIVES_AWAY = "the guidance gives away a later result"
+
+_PASSAGE = re.compile(r"\bpassages? (\d{1,9})", re.IGNORECASE)
+_STEP = re.compile(r"\bsteps? \d", re.IGNORECASE)
+_STEPS = re.compile(r"\bsteps?\b|\bpassage \d", re.IGNORECASE)
+_MARK = re.compile(r"####ANSWER:(?: <answer>)?")
+_ANSWERED = re.compile(r"\banswer(?: is| must be| has to be| will be)?\W{1,4}", re.IGNORECASE)
+
+
+def check_sound(question: Question, steps: Sequence[Step], position: int, said: Written, data: str = "") -> None:
+    """Raise `StepRefused` for remarks that no verifier should learn to make of a sound step.
+
+    ``steps`` is the whole trajectory, ``position`` (from 1) that of the step; ``data`` is what the
+    request quoted: remarks that stand in it are none.
+    """
+    check_remarks(said, CORRECT, len(question.passages), position)
+    if data and is_planted(said.content, KEYS, data):
+        raise StepRefused("the remarks are some that the data brought along, quoted")
+    step, taken = steps[position - 1], steps[:position]
+    check_evidence(step, said.diagnosis)
+    check_grounded(question, taken, said)
+    if foretells(question, taken, steps[position:], said.guidance):
+        raise StepRefused(GIVES_AWAY)
+
+
+def check_evidence(step: Step, diagnosis: str) -> None:
+    """Raise `StepRefused` for a diagnosis of a sound step that does not say what carries it."""
+    cited = set(_PASSAGE.findall(step.text))
+    if step.kind == "Attribution":
+        if cited and cited.isdisjoint(_PASSAGE.findall(diagnosis)):
+            raise StepRefused("the diagnosis does not name the passage that the step reads")
+    elif step.number > 1 and not (_STEP if step.kind == "Logical" else _STEPS).search(diagnosis):
+        raise StepRefused("the diagnosis names no step that this one rests on")
+
+
+def check_grounded(question: Question, taken: Sequence[Step], said: Written) -> None:
+    """Raise `StepRefused` for a remark with a name or number that stands nowhere.
+
+    It may stand in a passage, the question or the steps, of which the last is the one in question.
+    """
+    pages = (*question.passages, _known(question, taken))
+    for what in ("diagnosis", "guidance"):
+        for value in values_in(_MARK.sub("", getattr(said, what))):
+            if not stands(value, pages) and not _akin(value, pages):
+                raise StepRefused(f"the {what} names what stands nowhere: {value[:80]}")
+
+
+def foretells(question: Question, taken: Sequence[Step], coming: Sequence[Step], guidance: str) -> bool:
+    """Whether a guidance names what only a coming step finds: the answer, or a value read there.
+
+    The subject of the passage that the very next step cites may be named: it is what to read about.
+    """
+    known = _known(question, taken)
+    if names_answer(question, taken, guidance):
+        return True
+    told = [value for value in values_in(_MARK.sub("", guidance)) if not stands(value, [known])]
+    asked = _subjects(question, coming[:1])
+    later = [Passage("", (step.text,)) for step in coming]
+    return any(stands(value, later) and not stands(value, asked) for value in told)
+
+
+def names_answer(question: Question, taken: Sequence[Step], guidance: str) -> bool:
+    """Whether a guidance names the answer where no step has come to it yet.
+
+    ``taken`` are the steps so far, the one in question included.
+    """
+    said, asked = words_of(guidance), words_of(question.question)
+    before = words_of(_known(question, taken).text)
+    for answer in map(words_of, question.accepted):
+        # "Yes" and "no" are words like others, and a question may name the things to choose from:
+        # there it counts whether the guidance calls one of them the answer.
+        if answer in ("yes", "no") or has_words(asked, answer):
+            if _calls_answer(guidance, answer) and not _concluded(taken, answer):
+                return True
+        elif has_words(said, answer) and not has_words(before, answer):
+            return True
+    return False
+
+
+def _calls_answer(guidance: str, answer: str) -> bool:
+    rest = (words_of(guidance[found.end() :]) for found in _ANSWERED.finditer(guidance))
+    return any(f"{part} ".startswith(f"{answer} ") for part in rest)
+
+
+def _concluded(taken: Sequence[Step], answer: str) -> bool:
+    return any(s.kind != "Attribution" and has_words(words_of(s.text), answer) for s in taken)
+
+
+def _akin(value: str, pages: Sequence[Passage]) -> bool:
+    """Whether each word of a name is one that some text has with another ending, as of a nation."""
+    told = set(words_of(" ".join(f"{page.title} {page.text}" for page in pages)).split())
+    stems = [word[: max(4, len(word) - 3)] for word in words_of(value).split()]
+    return not value[:1].isdigit() and all(any(word.startswith(stem) for word in told) for stem in stems)
+
+
+def _subjects(question: Question, steps: Sequence[Step]) -> list[Passage]:
+    """The titles of the passages that some steps cite, as texts to search."""
+    numbers = [int(number) for step in steps for number in _PASSAGE.findall(step.text)]
+    pages = [question.passages[n - 1] for n in numbers if 0 < n <= len(question.passages)]
+    return [Passage("", (page.title,)) for page in pages]
+
+
+def _known(question: Question, taken: Sequence[Step]) -> Passage:
+    """The question and the steps so far, as a text to search."""
+    return Passage("", (question.question, *(step.text for step in taken)))

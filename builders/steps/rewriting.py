@@ -9,26 +9,15 @@ nothing twice and ends in the same bytes.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from builders.steps.features import check_row
-from builders.steps.questions import VerifiedSet, rows, splits_of
-from builders.steps.remarks import GIVES_AWAY, names_answer
-from builders.steps.replies import (
-    UNREADABLE,
-    StepRefused,
-    Written,
-    as_step,
-    check_injection,
-    check_remarks,
-    one_line,
-    read_injection,
-)
-from builders.steps.rows import StepRow
-from builders.steps.statistics import Rewording
-from builders.steps.targets import gives_away, gives_away_next
+from builders.steps import replies
+from builders.steps.contexts import Source
+from builders.steps.rows import StepRow, check_row, question_key
+from builders.steps.targets import gives_away
 from builders.steps.values import numbers_in, stands, values_in
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.llm import LLMTeachers
@@ -37,7 +26,7 @@ from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.engines.client import requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Passage
@@ -59,34 +48,25 @@ _MUCH_LONGER, _FEW = 2, 120
 """A rewording may have so many times the characters of what it rewords, and so many more."""
 
 
-@dataclass(frozen=True)
-class Rewriter:
-    """Rewords rows with a model; its client is that of ``teachers``."""
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """What became of the rows: how many there were, were reworded, and why others were not."""
 
-    teachers: LLMTeachers
+    teacher: str
+    simulated: bool
+    rows: int
+    reworded: int
+    kept: Mapping[str, int]
+    """Rows that stay as they were, by reason up to its first colon."""
+
+
+class Rewriter(replies.Asking):
+    """Rewords rows with a model."""
 
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column of what is reworded: the model and the prompt."""
         return f"annotations, reworded by {self.teachers.about.name} prompts {REWRITE.digest[:12]}"
-
-    @property
-    def simulated(self) -> bool:
-        """Whether no model answers, only a script."""
-        return self.teachers.about.simulated
-
-    @property
-    def client(self) -> Client:
-        """This process's client."""
-        return self.teachers.client
-
-    def check(self) -> None:
-        """Raise ``UserError`` if the engine can't work, before any work is spent."""
-        self.teachers.check()
-
-    def close(self) -> None:
-        """Close connections and the cache; the next use opens them again."""
-        self.teachers.close()
 
     def reword(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> tuple[list[StepRow], Rewording]:
         """The rows, reworded or as they were, in their order, and what became of them.
@@ -133,13 +113,13 @@ class Rewriter:
         try:
             reply = await self.client.ask(request)
             # What is to be reworded stands in the request, and may come back: it is no quotation.
-            said, _ = read_injection(reply.text, row.question.question)
+            said = replies.read_injection(reply.text, row.question.question)
             return kept(row, checker, said, self.name)
         except EngineError as error:
-            return f"{REQUEST_FAILED}: {one_line(str(error))}"
+            return f"{REQUEST_FAILED}: {replies.one_line(str(error))}"
         except UnreadableReply as error:
-            return f"{UNREADABLE}: {error}"
-        except StepRefused as error:
+            return f"{replies.UNREADABLE}: {error}"
+        except replies.StepRefused as error:
             return str(error)
 
     def _check_outcome(self, said: Sequence[StepRow | str]) -> None:
@@ -160,32 +140,20 @@ def known_rewriter(teachers: object, spec: str) -> Rewriter:
     return Rewriter(teachers)
 
 
-def checkers_of(
-    verified: VerifiedSet, benchmarks: Sequence[str], pool: int | None, seed: int, chosen: Sequence[StepRow]
-) -> dict[str, Checker]:
+def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequence[StepRow]) -> dict[str, Checker]:
     """The checkers of the rows' questions by id, as they were when the rows were made.
 
     Of an id in several benchmarks there is the checker of one; `Rewriter` compares the questions.
     """
-    wanted = {(row.question.benchmark, row.question.id) for row in chosen}
-    found: dict[str, Checker] = {}
-    for row in _rows(verified, benchmarks, pool, seed):
-        key = (row.question.benchmark, row.question.id)
-        if key not in wanted:
-            continue
-        wanted.remove(key)  # a later split that repeats it made no rows
-        try:
-            question, label = row.shown(seed)
-            found[question.id] = Checker(question, label.reasoning_path, label.knowledge_graph)
-        except (PlanError, ValueError):
-            continue
-    return found
-
-
-def _rows(verified: VerifiedSet, benchmarks: Sequence[str], pool: int | None, seed: int) -> Iterator[VerifiedQuestion]:
-    for benchmark in dict.fromkeys(build["benchmark"] for build in verified.of(benchmarks)):
-        for split in splits_of(verified, benchmark):
-            yield from rows(verified, benchmark, split, pool, seed)
+    wanted = {row.question_key for row in chosen}
+    checkers: dict[str, Checker] = {}
+    for row in verified:
+        key = question_key(row.question.benchmark, row.question.id)
+        if key in wanted:
+            wanted.remove(key)  # a later split that repeats it made no rows
+            with suppress(PlanError, ValueError):
+                checkers[row.question.id] = Source.of(*row.shown(seed)).checker
+    return checkers
 
 
 def rewriting_request(row: StepRow) -> Request:
@@ -200,39 +168,36 @@ def rewriting_request(row: StepRow) -> Request:
         guidance=said.guidance,
     )
     scene = Scene(row.question, previous=row.previous, step=row.step)
-    reads = partial(check_injection, data=row.question.question)
+    reads = partial(replies.check_injection, data=row.question.question)
     return Request(messages, REWRITE.sampling, REWRITE.schema, REWRITE.role, scene, reads)
 
 
-def kept(row: StepRow, checker: Checker, said: Written, teacher: str) -> StepRow:
+def kept(row: StepRow, checker: Checker, said: replies.Written, teacher: str) -> StepRow:
     """The row as reworded; raises `StepRefused` where that says another thing, or nothing new."""
     old, label, question = row.feedback, row.feedback.error_type, row.question
-    step = as_step(said.step, row.step.number)
+    step = replies.as_step(said.step, row.step.number)
     if step.kind != row.step.kind:
-        raise StepRefused(f"the step is of another kind: {step.kind}")
+        raise replies.StepRefused(f"the step is of another kind: {step.kind}")
     if (step.text, said.diagnosis, said.guidance) == (row.step.text, old.diagnosis, old.guidance):
-        raise StepRefused(SAME)
+        raise replies.StepRefused(SAME)
     _check_step(row.step.text, step.text)
     _check_remark("diagnosis", old.diagnosis, said.diagnosis, row)
     _check_remark("guidance", old.guidance, said.guidance, row)
     verdict = checker.check(row.previous, step)
     if verdict is None or verdict.error_type != label:
         found = "abstains" if verdict is None else f"finds {verdict.error_type}"
-        raise StepRefused(f"the checker {found}")
-    check_remarks(said, label, len(question.passages), step.number)
+        raise replies.StepRefused(f"the checker {found}")
+    replies.check_remarks(said, label, len(question.passages), step.number)
     taken = (*row.previous, step)
-    if label == CORRECT:
-        away = gives_away_next(checker, taken, said.guidance)
-    else:
-        away = gives_away(checker, row.previous, step, said.guidance)
-    if away or names_answer(question, taken, said.guidance):
-        raise StepRefused(GIVES_AWAY)
+    away = gives_away(checker, taken, said.guidance, is_sound=label == CORRECT)
+    if away or replies.names_answer(question, taken, said.guidance):
+        raise replies.StepRefused(replies.GIVES_AWAY)
     feedback = Feedback(label, said.diagnosis, said.guidance)
     made = replace(row, step=step, feedback=feedback, teacher=teacher)
     try:
         check_row(made)
     except ValueError as error:
-        raise StepRefused(f"not a valid row: {one_line(str(error))}") from None
+        raise replies.StepRefused(f"not a valid row: {replies.one_line(str(error))}") from None
     return made
 
 
@@ -241,7 +206,7 @@ def _check_step(old: str, new: str) -> None:
     for here, there in ((old, new), (new, old)):
         for value in values_in(here):
             if not stands(value, [Passage("", (there,))]):
-                raise StepRefused(f"the step has other names: {value[:80]}")
+                raise replies.StepRefused(f"the step has other names: {value[:80]}")
 
 
 def _check_remark(what: str, old: str, new: str, row: StepRow) -> None:
@@ -249,17 +214,17 @@ def _check_remark(what: str, old: str, new: str, row: StepRow) -> None:
     known = Passage("", (old, row.step.text, row.question.question))
     for value in values_in(new):
         if not stands(value, [known]):
-            raise StepRefused(f"the {what} names what it did not: {value[:80]}")
+            raise replies.StepRefused(f"the {what} names what it did not: {value[:80]}")
 
 
 def _check_same(what: str, old: str, new: str) -> None:
     """Raise `StepRefused` unless both name the same passages, steps and numbers."""
     if places(old) != places(new):
-        raise StepRefused(f"the {what} names other passages or steps")
+        raise replies.StepRefused(f"the {what} names other passages or steps")
     if numbers_in(old) != numbers_in(new):
-        raise StepRefused(f"the {what} has other numbers")
+        raise replies.StepRefused(f"the {what} has other numbers")
     if len(new) > _MUCH_LONGER * len(old) + _FEW:
-        raise StepRefused(f"the {what} is much longer")
+        raise replies.StepRefused(f"the {what} is much longer")
 
 
 def places(text: str) -> frozenset[tuple[str, int]]:

@@ -1,15 +1,21 @@
 """What a step-level verifier set is made of: labelled steps, and candidates that were refused."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from safe_stepwise.feedback import format_feedback
 from safe_stepwise.records import Feedback, Question, Step, identity
-from safe_stepwise.store.names import ContextKind, Origin
-from safe_stepwise.taxonomy import MISSING_EVIDENCE
+from safe_stepwise.steps import format_step
+from safe_stepwise.store import boundary
+from safe_stepwise.store.names import IDEAL, REFINED, ContextKind, Origin
+from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
+
+
+def question_key(benchmark: str, question: str) -> str:
+    """A question's key over all benchmarks."""
+    return f"{benchmark}\0{question}"
 
 
 @dataclass(frozen=True)
@@ -39,43 +45,57 @@ class StepRow:
         """Whether it is of the incomplete-evidence setting: a passage was taken away."""
         return self.twin or self.feedback.error_type == MISSING_EVIDENCE
 
+    @property
+    def question_key(self) -> str:
+        """The key of its question over all benchmarks."""
+        return question_key(self.question.benchmark, self.question.id)
+
     @cached_property
     def id(self) -> str:
         """32 hex digits of what the row says, its teacher and origin aside."""
-        q = self.question
-        said = [q.benchmark, q.id, [s.text for s in self.previous], self.step.text]
-        return identity([*said, self.feedback.error_type])[:32]
+        q, previous = self.question, [step.text for step in self.previous]
+        return identity([q.benchmark, q.id, previous, self.step.text, self.feedback.error_type])[:32]
 
     @property
     def content(self) -> dict[str, Any]:
-        """All but the question, by the names under which `row_of` reads it from JSON."""
-        return {
-            "previous": self.previous,
-            "step": self.step,
-            "feedback": self.feedback,
-            "origin": self.origin,
-            "teacher": self.teacher,
-            "context": self.context,
-            "borrowed": self.borrowed,
-            "twin": self.twin,
-            "family": self.family,
-        }
+        """All but the question."""
+        return {name: getattr(self, name) for name in _CONTENT}
 
 
-def row_of(question: Question, content: Mapping[str, Any]) -> StepRow:
-    """The row of a question with this `StepRow.content`, which may have more keys."""
-    return StepRow(
-        question,
-        tuple(Step(**step) for step in content["previous"]),
-        Step(**content["step"]),
-        Feedback(**content["feedback"]),
-        content["origin"],
-        content["teacher"],
-        content.get("context", "original"),
-        content.get("borrowed"),
-        content.get("twin", False),
-        content.get("family", ""),
-    )
+_CONTENT = tuple(field.name for field in fields(StepRow) if field.name != "question")
+
+
+def packed(rows: Sequence[StepRow]) -> dict[str, Any]:
+    """Rows of few questions as an object for JSON that has each question once."""
+    questions = list(dict.fromkeys(row.question for row in rows))
+    return {
+        "questions": questions,
+        "rows": [{"question": questions.index(row.question), **row.content} for row in rows],
+    }
+
+
+def unpacked(content: Mapping[str, Any]) -> Iterator[StepRow]:
+    """The rows of what `packed` made, in their order."""
+    questions = boundary.read(tuple[Question, ...], content["questions"])
+    return (boundary.read(StepRow, {**row, "question": questions[row["question"]]}) for row in content["rows"])
+
+
+def check_row(row: StepRow) -> None:
+    """Raise ValueError, in one line, for a row that is in no published shape.
+
+    Steps have to be valid and count on from 1; the label has to be of the taxonomy, and ``Correct``
+    exactly when the row is ideal (a refined one may be either).
+    """
+    format_feedback(row.feedback)
+    steps = (*row.previous, row.step)
+    for step in steps:
+        format_step(step)
+    numbers = [step.number for step in steps]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise ValueError(f"steps are numbered {numbers}")
+    label = row.feedback.error_type
+    if row.origin != REFINED and (row.origin == IDEAL) != (label == CORRECT):
+        raise ValueError(f"origin {row.origin} with the label {label}")
 
 
 class TrajectoryError(Exception):
@@ -98,9 +118,17 @@ class Refused:
     text: str = ""
 
     @classmethod
-    def of(cls, question: Question, reason: str, text: str = "") -> Refused:
-        """A question without an ideal trajectory."""
-        return cls(question.benchmark, question.id, "", None, reason, text)
+    def of(
+        cls, question: Question, reason: str, text: str = "", error_type: str = "", position: int | None = None
+    ) -> "Refused":
+        """A question without an ideal trajectory, or one step of it."""
+        return cls(question.benchmark, question.id, error_type, position, reason, text)
+
+    @classmethod
+    def of_row(cls, row: StepRow, reason: str) -> "Refused":
+        """A whole row."""
+        meant = row.feedback.error_type if row.origin != IDEAL else ""
+        return cls.of(row.question, " ".join(reason.split()), row.step.text, meant, row.step.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from builders.steps.rows import StepRow
+from builders.steps.words import words
 from safe_stepwise.records import Step
 from safe_stepwise.taxonomy import TAXONOMY
 
@@ -34,24 +35,8 @@ _QUOTED = re.compile(r"“[^“”]*+”|«[^«»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!
 _SPOKEN = re.compile(r":\s++(?!(?:Passage|Step)s? \d)(?=[^\Wa-z]).*", re.DOTALL)
 _WORD = re.compile(r"\w++(?:['’.&-]\w++)*+")
 _SENTENCE = re.compile(r"[.?!]\s|\A")
-_NO_NAMES = frozenset(
-    "a about above accepted according after again all already also although an and another "
-    "answer any as at based because before behind besides both but by clearly each earlier "
-    "either even every finally first following for from given go hence here how however if in "
-    "indeed it its just last later let likewise look neither next no nobody none nor not "
-    "nothing now of on once one only or other our out over passage passages put read reread "
-    "same search second since so some step steps still such taken that the their then there "
-    "therefore these they third this those though through thus to together too turn under "
-    "until up we what when where whereas whether which while who whom whose why with within "
-    "without write yes yet you".split()
-)
-_NUMBERS = frozenset(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
-    "thousand million billion dozen".split()
-)
+_NO_NAMES, _NUMBERS, _INNER = words("no_names"), words("numbers"), words("inner")
 _ARTICLES = frozenset("the a an".split())
-_INNER = _ARTICLES | set("of and or de del della la le du van von der den da di y el al".split())
 _CITED = frozenset("passage passages step steps".split())
 
 

@@ -1,7 +1,6 @@
 """Which errors to ask a model for: those that can stand in a sound trajectory, drawn by seed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from safe_stepwise.checking.checker import Checker
@@ -81,25 +80,16 @@ def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
     return all(done.get(fact) == fact + 1 for fact in checker.plan.facts)
 
 
-def gives_away(checker: Checker, previous: Sequence[Step], step: Step, guidance: str) -> bool:
-    """Whether a guidance names what only a later step is to find.
+def gives_away(checker: Checker, taken: Sequence[Step], guidance: str, *, is_sound: bool) -> bool:
+    """Whether a guidance about the last step taken names what only a later step is to find.
 
-    What the question, the accepted steps or the step itself name is known. The fact that the next
-    step has to read may be named, as a correction names it.
+    What the question, the accepted steps or the step itself name is known. After a step that is not sound, the fact
+    that the next one has to read may be named, as a correction names it.
     """
-    done = checker.established(previous)
-    spared = {*done, checker.next_item(done)}
-    return _tells(checker, spared, (*previous, step), guidance)
-
-
-def gives_away_next(checker: Checker, taken: Sequence[Step], guidance: str) -> bool:
-    """The same after a sound step, the last one of ``taken``: what comes next is yet to be read."""
-    return _tells(checker, set(checker.established(taken)), taken, guidance)
-
-
-def _tells(checker: Checker, spared: AbstractSet[int | None], told: Sequence[Step], guidance: str) -> bool:
-    said = [checker.question.question, *(step.text for step in told)]
-    known, guide = read(Passage("", (" ".join(said),))), read(Passage("", (guidance,)))
+    done = checker.established(taken if is_sound else taken[:-1])
+    spared: set[int | None] = {*done} if is_sound else {*done, checker.next_item(done)}
+    texts = [checker.question.question, *(step.text for step in taken)]
+    known, guide = read(Passage("", (" ".join(texts),))), read(Passage("", (guidance,)))
     for place in checker.plan.facts:
         item = checker.plan.items[place]
         # A fact told in a passage's own words is asked for by that passage's title.

@@ -7,6 +7,7 @@ something only if it reads for itself.
 import re
 from collections.abc import Iterable, Iterator
 
+from builders.steps.words import words
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.vocabulary import word_list
@@ -17,11 +18,7 @@ _TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\w)[^\W\d_][\w\u0300-\u036f&’'.-]*")
 _NEW_SENTENCE = re.compile(r"(?:^|[.!?]\s+|[“\"‘])[\s“\"‘'(]*$")
 _JOINERS = frozenset("of the de la von van del al bin da di".split())
 _JOINED = re.compile(rf"\s+(?:(?:{'|'.join(sorted(_JOINERS))})\s+){{0,2}}")
-_NO_NAMES = frozenset(word_list("stop_words")) | frozenset(word_list("step_openers"))
-_OF_THE_WORK = frozenset(
-    ("passage", "passages", "step", "steps", "answer", "final", "attribution", "logical", "correct")
-)
-"""Words that steps and verdicts capitalise, and that name nothing of the matter."""
+_NO_NAMES = word_list("stop_words") | word_list("step_openers") | words("of_the_work")
 _LONGEST = 8000
 """Characters that are looked into: a step has 1,000 at most."""
 
@@ -90,7 +87,7 @@ def _runs(text: str) -> Iterator[str]:
 def _named(run: list[str], opens: bool) -> Iterator[str]:
     """The name of a run, if there is one."""
     bare = [*run]
-    while bare and bare[0].casefold() in _NO_NAMES | _OF_THE_WORK:
+    while bare and bare[0].casefold() in _NO_NAMES:
         bare, opens = bare[1:], False
     if bare and not (opens and len(bare) == 1):
         yield " ".join(bare)

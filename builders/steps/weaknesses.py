@@ -7,8 +7,8 @@ said, and what it should have. Every disagreement is of exactly one family, the 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from builders.steps.words import WORDS
 from safe_stepwise.checking.plans import Plan
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.graphs.knowledge_graph import entity_key
@@ -24,48 +24,22 @@ _OF_WHOM = {*(CORRECT, "Contradictory", "Unsupported"), *("Information Miss", "P
 _PLAIN = word_list("stop_words") | word_list("function_words")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A weakness by its name, and what a verifier with it does."""
-
-    name: str
-    meaning: str
-
-
-NO_VERDICT = Family("no verdict", "gives a step no verdict that can be read")
-LOOK_ALIKES = Family(
-    "look-alike names", "misjudges a fact about something whose name is much like another one's of the row"
-)
-AMOUNTS = Family(
-    "numbers and dates compared", "misjudges a deduction from dates, numbers or counts: which is earlier, longer, more"
-)
+FAMILIES: dict[str, str] = WORDS["families"]
+"""Every weakness by its name, and what a verifier with it does."""
 _DOUBTED = {
-    "Attribution": Family("sound facts doubted", "finds an error in a fact rightly read"),
-    "Logical": Family("sound deductions doubted", "finds an error in what does follow"),
-    "Final Answer": Family("right answers doubted", "finds an error in the right answer"),
+    "Attribution": "sound facts doubted",
+    "Logical": "sound deductions doubted",
+    "Final Answer": "right answers doubted",
 }
-_DETOURS = Family("detours passed", "passes a step that leads nowhere or says nothing new")
-_LACKING = Family("denials passed", "passes the claim that a fact stands nowhere, though it does")
-_SKIPPED = Family("skipped links passed", "passes a fact before the one that leads to it")
-_FALSE = Family("false facts passed", "passes a fact that its passage denies, or does not state")
-_FALLACIES = Family("fallacies passed", "passes a deduction that does not follow")
-_ANSWERS = Family("wrong answers passed", "passes a wrong answer, or one that was not earned")
-_DISORDER = Family(
-    "order of checks lost", "sees an error, but procedural for another, or another for procedural, which come first"
-)
-_MIXED = Family("kinds of error mixed up", "sees an error, and names another of its sort")
 _PASSED = {
-    "Procedural": _DETOURS,
-    "Attribution": _FALSE,
-    "Logical": _FALLACIES,
-    "Final Answer": _ANSWERS,
-    "Information Miss": _LACKING,
-    "Premature Attribution": _SKIPPED,
+    "Procedural": "detours passed",
+    "Attribution": "false facts passed",
+    "Logical": "fallacies passed",
+    "Final Answer": "wrong answers passed",
+    "Information Miss": "denials passed",
+    "Premature Attribution": "skipped links passed",
 }
 """What passes as `Correct`, by the label that it should have, else by that one's category."""
-FAMILIES = tuple(
-    dict.fromkeys((NO_VERDICT, LOOK_ALIKES, AMOUNTS, *_DOUBTED.values(), *_PASSED.values(), _DISORDER, _MIXED))
-)
 
 
 def family_of(said: str, label: str, step: Step, plan: Plan, question: Question) -> str:
@@ -79,23 +53,17 @@ def family_of(said: str, label: str, step: Step, plan: Plan, question: Question)
     'false facts passed'
     """
     if said == UNREAD:
-        return NO_VERDICT.name
-    on_whom = step.kind == "Attribution" and {said, label} <= _OF_WHOM
-    if on_whom and _has_look_alikes(step, plan, question):
-        return LOOK_ALIKES.name
-    counts = plan.operation in _AMOUNTS or plan.kind == "calculated comparison"
-    if step.kind == "Logical" and counts:
-        return AMOUNTS.name
-    return _by_labels(said, label, step).name
-
-
-def _by_labels(said: str, label: str, step: Step) -> Family:
+        return "no verdict"
+    if step.kind == "Attribution" and {said, label} <= _OF_WHOM and _has_look_alikes(step, plan, question):
+        return "look-alike names"
+    if step.kind == "Logical" and (plan.operation in _AMOUNTS or plan.kind == "calculated comparison"):
+        return "numbers and dates compared"
     if label == CORRECT:
         return _DOUBTED[step.kind]
     if said == CORRECT:
         return _PASSED.get(label) or _PASSED[category(label)]
     procedural = {category(name) == "Procedural" for name in (said, label)}
-    return _DISORDER if len(procedural) == 2 else _MIXED
+    return "order of checks lost" if len(procedural) == 2 else "kinds of error mixed up"
 
 
 def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:

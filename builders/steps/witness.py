@@ -8,10 +8,11 @@ They are meant to miss: a label that no rule bears out is left out, which costs 
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from builders.steps.values import stands_in, values_in
+from builders.steps.values import stands, stands_in, values_in
+from builders.steps.words import words
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Plan
 from safe_stepwise.language.text import as_date, dates_in, has_words, normal_name, words_of
 from safe_stepwise.language.vocabulary import word_list
@@ -51,12 +52,7 @@ _CONCLUDES = re.compile(
 _GIVES_ANSWER = re.compile(
     r"\banswer\b[^.:]{0,200}?(?: is | was | must be |: )|\b(?:asks|asked) for is\b", re.IGNORECASE
 )
-_FRAME = frozenset(
-    "according states state stated says said passage passages step steps text reads read tells"
-    " again already known fact next need find it notes mentions based per reports written then"
-    " first here now also so far good start begin begins look looking going coming done settled"
-    " establish clear point know see we i this there after once".split()
-) | frozenset(word_list("stop_words"))
+_FRAME = words("frame") | word_list("stop_words")
 
 
 def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Step], step: Step) -> bool:
@@ -69,8 +65,8 @@ def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Ste
         return False
     seen = _Seen(question, plan, tuple(previous), step)
     if label != CORRECT:
-        return label in check_order(step.kind) and _RULES[label](seen)
-    return _correct(seen) and not any(_RULES[name](seen) for name in check_order(step.kind))
+        return label in check_order(step.kind) and label in _RULES and _RULES[label](seen)
+    return _correct(seen) and not any(rule(seen) for name in check_order(step.kind) if (rule := _RULES.get(name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +233,7 @@ def _misquotes(seen: _Seen) -> bool:
     """Whether a quotation is a sentence of a cited passage but for a name or number in it."""
     pages = seen.cited or seen.question.passages
     return any(
-        any(not _stands(v, pages) for v in values_in(f": {said}"))
+        any(not stands(v, pages) for v in values_in(f": {said}"))
         and any(_alike(said, one) >= SAME_QUOTE for page in pages for one in page.sentences)
         for said in seen.quotations
     )
@@ -250,7 +246,7 @@ def _unsupported(seen: _Seen) -> bool:
     if any(_quoted_from_elsewhere(seen, said) for said in seen.quotations):
         return True
     own = values_in(_PLACE.sub("it", seen.own))
-    return any(value != "X" and not _stands(value, [*seen.cited, seen.known]) for value in own)
+    return any(value != "X" and not stands(value, [*seen.cited, seen.known]) for value in own)
 
 
 def _quoted_from_elsewhere(seen: _Seen, said: str) -> bool:
@@ -341,10 +337,10 @@ def _strange(seen: _Seen, pages: Sequence[Passage]) -> bool:
 
     What is quoted has to stand in a passage that is cited, whatever else is known.
     """
-    if any(not _stands(value, pages) for value in values_in(seen.text.text)):
+    if any(not stands(value, pages) for value in values_in(seen.text.text)):
         return True
     quoted = (value for said in seen.quotations for value in values_in(f": {said}"))
-    if seen.cited and any(not _stands(v, [*seen.cited, _asked(seen)]) for v in quoted):
+    if seen.cited and any(not stands(v, [*seen.cited, _asked(seen)]) for v in quoted):
         return True
     dates = [date for date in dates_in(seen.text.text) if date.year]
     there = [date for page in pages for date in dates_in(f"{page.title} {page.text}")]
@@ -355,10 +351,6 @@ def _asked(seen: _Seen) -> Passage:
     """The question, and what its hops ask: a step may quote either."""
     asked = [triple.relation for triple in seen.facts] + [triple.head for triple in seen.facts]
     return Passage("", (seen.question.question, *asked))
-
-
-def _stands(value: str, pages: Iterable[Passage]) -> bool:
-    return any(stands_in(value, page) for page in pages)
 
 
 def _holds(page: Passage, value: str) -> bool:

@@ -5,40 +5,23 @@ and places come from the passages, those that share words with the right one for
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, get_args
 
-from builders.steps.sorts import of_sort, sort_asked_for, sort_of_name, sort_of_tail
+from builders.steps.words import WORDS
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
+from safe_stepwise.language.reading import CAPITAL
 from safe_stepwise.language.relations import RELATIONS, same_nation
-from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name
+from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, normal_name, without_qualifier
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question
 
 _MOST = 6
 _YEARS = 60
 """Between two dates of which one could be mistaken for the other, at most."""
-_DEMONYMS = dict(
-    pair.strip().split(" of ")
-    for pair in """
-    American of United States, Argentine of Argentina, Australian of Australia, Austrian of Austria,
-    Belgian of Belgium, Brazilian of Brazil, British of United Kingdom, Bulgarian of Bulgaria,
-    Canadian of Canada, Chilean of Chile, Chinese of China, Colombian of Colombia,
-    Croatian of Croatia, Cuban of Cuba, Czech of Czech Republic, Danish of Denmark,
-    Dutch of Netherlands, Egyptian of Egypt,
-    English of England, Estonian of Estonia, Ethiopian of Ethiopia, Finnish of Finland,
-    French of France, German of Germany, Greek of Greece, Hungarian of Hungary,
-    Icelandic of Iceland,
-    Indian of India, Indonesian of Indonesia, Iranian of Iran, Irish of Ireland, Israeli of Israel,
-    Italian of Italy, Japanese of Japan, Kenyan of Kenya, Korean of South Korea, Latvian of Latvia,
-    Mexican of Mexico, Moroccan of Morocco, Nigerian of Nigeria, Norwegian of Norway,
-    Pakistani of Pakistan, Peruvian of Peru, Polish of Poland, Portuguese of Portugal,
-    Romanian of Romania, Russian of Russia, Scottish of Scotland, Serbian of Serbia,
-    Slovak of Slovakia, Slovenian of Slovenia, Spanish of Spain, Swedish of Sweden,
-    Swiss of Switzerland, Thai of Thailand, Turkish of Turkey, Ukrainian of Ukraine,
-    Ugandan of Uganda, Uruguayan of Uruguay, Vietnamese of Vietnam, Welsh of Wales
-    """.split(",")
-)
-"""What people of a nation are called, and the nation; enough to confuse one with another."""
+_DEMONYMS: dict[str, str] = WORDS["demonyms"]
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
@@ -146,3 +129,101 @@ def _names(question: Question, item: Item, value: str, others: Sequence[Passage]
     for pages in (question.passages, others):
         found = dict.fromkeys(of_sort(sort, pages))
         yield from sorted(found, key=lambda name: -len(words & set(normal_name(name).split())))
+
+
+Sort = Literal["person", "place", "group", "work"]
+
+_SORTS: tuple[Sort, ...] = get_args(Sort)
+# "is one of the first films of": the noun before what tells of it more, its head.
+_IS_A = re.compile(
+    r"(?P<who>.{1,400}?)\b(?:is|was|are|were) (?:one of |part of |(?:a|an|the) (?:kind|type) of )?"
+    r"(?P<what>[^.;,()\"“]{0,120}?) *(?=[.;,()\"“]|$|\b(?:of|in|on|at|by|from|for|with|to|about"
+    r"|that|which|who|whose|where|when|between|during|based|located|situated|directed|written"
+    r"|recorded|performed|sung|produced|released|published|founded|made|formed|played|held|featuring|starring|known|best"
+    r"|currently|appearing|headquartered|near|and is|and was)\b)"
+)
+_NOUN = "|".join(rf"(?P<{s}>\b(?:{'|'.join(sorted(word_list(f'sort_{s}')))})s?)" for s in _SORTS)
+_HEAD = re.compile(rf"(?:{_NOUN})$")
+_ASKS_FOR = re.compile(
+    rf"(?:in |at |from |on )?(?:what|which|who (?:is|was|are|were)) (?:\w+ ){{0,3}}?(?:{_NOUN})\b", re.IGNORECASE
+)
+_BORN = re.compile(
+    r"\((?:[^()]{0,60}?\b)?(?:born|\d{4} ?[-–—]"
+    r"|\d{4}[^()]{0,60}? [-–—] [^()]{0,60}?\d{4})",
+    re.IGNORECASE,
+)
+_IN_A_PLACE = re.compile(
+    r"\b(?:born (?:and raised )?in|died in|located in|lies in|based in"
+    r"|(?:city|town|village|capital) of|(?:city|town|village|municipality|county|district) in)"
+    rf" ({CAPITAL}[\w'’-]+(?: {CAPITAL}[\w'’-]+)*)"
+)
+_MONTHS = frozenset(month.title() for month in MONTHS)
+
+
+@lru_cache(maxsize=8192)
+def sort_of(page: Passage) -> Sort | None:
+    """What sort of thing a passage is about, by how its first sentence calls it.
+
+    >>> sort_of(Passage("Dune Rain", ("Dune Rain is a 1954 film by Ors Velt, a poet.",)))
+    'work'
+    """
+    first = page.sentences[0] if page.sentences else ""
+    title = normal_name(page.title).split()
+    called = _IS_A.match(first)
+    who = normal_name(called["who"] if called else first).split()
+    if 2 * sum(word in who for word in title) < len(title) or title[:1] == ["list"]:
+        return None
+    noun = _HEAD.search(called["what"].lower()) if called else None
+    if noun is not None:
+        return _named(noun)
+    born = _BORN.search(first) and not any(char.isdigit() for char in page.title)
+    return "person" if born else None
+
+
+def _named(noun: re.Match[str]) -> Sort:
+    return next(sort for sort in _SORTS if noun[sort])
+
+
+def sort_of_tail(relation: str) -> Sort | None:
+    """What sort of thing a relation leads to, where it leads to one alone.
+
+    >>> sort_of_tail("director"), sort_of_tail("place of birth"), sort_of_tail("part of")
+    ('person', 'place', None)
+    """
+    if relation in RELATIONS and RELATIONS[relation].kind == "place":
+        return "place"
+    return "person" if relation in WORDS["persons"] else "group" if relation in WORDS["groups"] else None
+
+
+def sort_asked_for(question: str) -> Sort | None:
+    """What sort of thing a question asks for, where it says so.
+
+    >>> sort_asked_for("Which city was Ana Vorr born in?"), sort_asked_for("Who won?")
+    ('place', None)
+    """
+    asked = _ASKS_FOR.match(question)
+    return _named(asked) if asked else None
+
+
+def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:
+    """What sort of thing a name means: that of the passage about it, or where someone was born."""
+    wanted = normal_name(name)
+    for page in pages:
+        if normal_name(page.title) == wanted:
+            return sort_of(page)
+        if any(normal_name(found[1]) == wanted for found in _IN_A_PLACE.finditer(page.text)):
+            return "place"
+    return None
+
+
+def of_sort(sort: Sort, pages: Iterable[Passage]) -> Iterator[str]:
+    """Names of a sort: subjects of passages, and places that they name as such."""
+    pages = list(pages)
+    for page in pages:
+        if sort_of(page) == sort:
+            yield without_qualifier(page.title)
+    if sort == "place":
+        for page in pages:
+            for found in _IN_A_PLACE.finditer(page.text):
+                if found[1].split()[0] not in _MONTHS:
+                    yield found[1]

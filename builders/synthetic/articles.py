@@ -6,8 +6,8 @@ Text is made from facts alone, so noise is made by writing an article from chang
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from builders.synthetic.world import Article, Day, Entity, Value, one, order_of, start_year, text_of
-from builders.synthetic.writers import LEAST, PLACE, RARE, REST, Wording, Writer
+from builders.synthetic.world import PLACE, Article, Day, Entity, Value, one, order_of, start_year, text_of
+from builders.synthetic.writers import LEAST, RARE, REST, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip

@@ -4,22 +4,31 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from builders.synthetic.people import CREATORS, add_people, add_person
-from builders.synthetic.places import add_organisations, add_places, add_town
-from builders.synthetic.works import add_work, add_works
-from builders.synthetic.world import Article, Entity, Namer, Value, World, one, start_year, text_of
+from builders.synthetic.world import (
+    PLACE,
+    WORDS,
+    Article,
+    Entity,
+    Namer,
+    Value,
+    World,
+    one,
+    order_of,
+    start_year,
+    text_of,
+)
 
-_SPORTS = ("footballer", "politician", "chemist", "cyclist", "bishop", "rower", "economist")
-_EARLY = ("painter", "engraver", "clergyman", "organist", "naval officer", "astronomer")
+CREATORS: dict[str, str] = WORDS["creators"]
+"""Who makes works, by the relation of a work to them."""
 
 
 def make_world(rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None) -> World:
     """A world drawn from ``rng``, every article written by ``write``, ``names`` given by one."""
     world = World(rng, write, names)
-    add_places(world)
-    add_organisations(world)
-    add_people(world)
-    add_works(world)
+    _add_places(world)
+    _add_organisations(world)
+    _add_people(world)
+    _add_works(world)
     _add_namesakes(world)
     _add_near_misses(world)
     # A town's namesake is never drawn, but may have to be read.
@@ -29,18 +38,230 @@ def make_world(rng: Random, write: Callable[[Entity, Random], Article], names: N
     return world
 
 
+# ------------------------------------------------------------------------------------------- places
+
+
+def _add_places(world: World) -> None:
+    """Six countries in a ring of borders, their regions and towns, and cemeteries."""
+    rng, names = world.rng, world.names
+    countries = []
+    for _ in range(6):
+        ending, adjective = one(rng, WORDS["countries"])
+        stem = names.word(("",), long=True)
+        country = world.new("country", stem + ending)
+        country.demonym = stem + adjective
+        countries.append(country)
+    for n, country in enumerate(countries):
+        capital = world.new("town", names.word(WORDS["towns"]), listed=False)
+        country.facts = {
+            "inception": [str(1200 + int(rng.random() * 600))],
+            "capital": [capital],
+            "shares border with": [countries[(n + 1) % 6]],
+        }
+        for _ in range(2):
+            stem, ending = names.word(("", "a", "el"), long=True), one(rng, WORDS["regions"])
+            region = world.new("region", f"{stem} {ending}")
+            region.facts = {"country": [country]}
+            for _ in range(2):
+                _add_town(world, names.word(WORDS["towns"]), region)
+    world.cemeteries = [
+        world.new("cemetery", f"{names.word(('',), long=True)} Cemetery", listed=False) for _ in range(8)
+    ]
+
+
+def _add_town(world: World, name: str, region: Entity, listed: bool = True) -> Entity:
+    town = world.new("town", name, listed=listed)
+    town.facts = {PLACE: [region], "country": region.facts["country"]}
+    return town
+
+
+def _add_organisations(world: World) -> None:
+    """Schools, record labels, companies and awards; who founded them comes with the works."""
+    rng, names = world.rng, world.names
+    towns = world.by_kind["town"]
+    for n in range(10):
+        town = towns[(n * 2) % len(towns)]
+        name = f"{names.word(('',), long=True)} {one(rng, ('College', 'Academy'))}"
+        if rng.random() < 0.4:
+            name = f"University of {names.word(('', 'a'), long=True)}"
+        school = world.new("school", name)
+        school.occupation = "university" if "Uni" in name else "school"
+        founded = str(1650 + int(rng.random() * 180))
+        school.facts = {"country": town.facts["country"], PLACE: [town], "inception": [founded]}
+    for kind, about in WORDS["organisations"].items():
+        for _ in range(8):
+            organisation = world.new(kind, f"{names.word(('', 'a'), long=True)} {one(rng, about['nouns'])}")
+            town = one(rng, towns)
+            organisation.facts["country"] = town.facts["country"]
+            if kind != "award":
+                organisation.facts["headquarters location"] = [town]
+            organisation.occupation = about["trade"]
+
+
+# ------------------------------------------------------------------------------------------- people
+
+
+def _add_people(world: World) -> None:
+    """The makers of each trade with their careers, and families for most of them."""
+    rng = world.rng
+    for relation, trade in CREATORS.items():
+        makers = world.makers[relation] = []
+        for _ in range(14 if relation == "director" else 9):
+            # Founders come first: what they founded employs and honours the others.
+            founder = relation == "founded by"
+            birth = 1830 + int(rng.random() * 15) if founder else 1882 + int(rng.random() * 75)
+            makers.append(_add_person(world, trade, birth, rng.random() < 0.35))
+    everyone = [p for makers in world.makers.values() for p in makers]
+    for p in everyone:
+        _add_career(world, p)
+    for p in everyone:
+        if rng.random() < 0.75:
+            _add_family(world, p)
+
+
+def _add_person(world: World, trade: str, birth: int, female: bool, surname: str = "") -> Entity:
+    """A person with dates, places and nationality; everyone born before 1925 has died."""
+    rng, names = world.rng, world.names
+    surname = surname or names.word(WORDS["surnames"], long=rng.random() < 0.4)
+    given = names.given(female)
+    p = world.new("person", f"{given} {surname}")
+    p.short, p.female = surname, female
+    p.occupation = WORDS["feminine"].get(trade, trade) if female else trade
+    draw = rng.random()
+    if draw < 0.15:
+        p.full = f"{given} {names.given(female)} {surname}"
+    elif draw < 0.22:
+        p.full = f"{'Dame' if female else 'Sir'} {p.name}"
+    elif draw < 0.3:
+        p.full = f"{names.given(female)} {names.word(WORDS['surnames'])}"
+    towns = world.by_kind["town"]
+    p.facts = {
+        "date of birth": [world.day(birth, birth)],
+        "place of birth": [one(rng, towns)],
+        "country of citizenship": [one(rng, world.by_kind["country"])],
+    }
+    if birth < 1925 or rng.random() < 0.25:
+        p.facts["date of death"] = [world.day(birth + 50, min(birth + 88, 2015))]
+        if rng.random() < 0.75:
+            p.facts["place of death"] = [world.other(towns, p.facts["place of birth"][0])]
+        if rng.random() < 0.25:
+            p.facts["place of burial"] = [one(rng, world.cemeteries)]
+    return p
+
+
+def _add_career(world: World, p: Entity) -> None:
+    rng, facts, kinds = world.rng, p.facts, world.by_kind
+    for relation, (kind, share) in WORDS["careers"].items():
+        if rng.random() < share and len(facts) < 8:
+            facts[relation] = [one(rng, kinds[kind])]
+    if p.occupation == "singer":
+        facts["record label"] = [one(rng, kinds["label"])]
+
+
+def _add_family(world: World, p: Entity) -> None:
+    rng, year = world.rng, start_year(p)
+    draw = rng.random()
+    job = one(rng, WORDS["relatives"])
+    if draw < 0.4:
+        spouse = _add_person(world, job, year + int(rng.random() * 12) - 6, not p.female)
+        p.facts["spouse"] = [spouse]
+        if rng.random() < 0.7:
+            spouse.facts["spouse"] = [p]
+        if rng.random() < 0.4:
+            _add_parents(world, spouse)
+    elif draw < 0.7:
+        _add_parents(world, p)
+    elif draw < 0.85:
+        child = _add_person(world, job, year + 24 + int(rng.random() * 12), rng.random() < 0.5, p.short)
+        p.facts["child"] = [child]
+        child.facts["mother" if p.female else "father"] = [p]
+    else:
+        sibling = _add_person(world, job, year + 2 + int(rng.random() * 6), rng.random() < 0.5, p.short)
+        p.facts["sibling"], sibling.facts["sibling"] = [sibling], [p]
+
+
+def _add_parents(world: World, p: Entity) -> None:
+    rng, year = world.rng, start_year(p)
+    father = _add_person(world, one(rng, WORDS["fathers"]), year - 23 - int(rng.random() * 15), False, p.short)
+    p.facts["father"] = [father]
+    if rng.random() < 0.5:
+        mother = _add_person(world, one(rng, WORDS["mothers"]), year - 21 - int(rng.random() * 12), True)
+        p.facts["mother"] = [mother]
+    if rng.random() < 0.5:
+        father.facts["father"] = [_add_person(world, "merchant", year - 60 - int(rng.random() * 10), False, p.short)]
+    if rng.random() < 0.5 and "mother" in p.facts:
+        mother.facts["father"] = [_add_person(world, "surgeon", year - 60 - int(rng.random() * 10), False)]
+
+
+# -------------------------------------------------------------------------------------------- works
+
+
+def _add_works(world: World) -> None:
+    """Works by living makers, and founders for the firms and awards."""
+    rng, names = world.rng, world.names
+    for kind, about in WORDS["works"].items():
+        for _ in range(about["number"]):
+            _add_work(world, kind, names.title(WORDS["titles"][kind]))
+    for kind in WORDS["organisations"]:
+        for organisation in world.by_kind[kind]:
+            founder = world.maker("founded by")
+            organisation.facts["inception"] = [str(start_year(founder) + 25 + int(rng.random() * 20))]
+            if rng.random() < 0.75:
+                organisation.facts["founded by"] = [founder]
+
+
+def _add_work(world: World, kind: str, name: str, avoid: Value | None = None) -> Entity:
+    """A work from a year in which all its makers were active; its chief maker isn't ``avoid``."""
+    rng, lead = world.rng, WORDS["works"][kind]["lead"]
+    while (chief := world.maker(lead)) is avoid:
+        pass
+    year, makers = None, {}
+    while year is None:
+        makers = {lead: chief}
+        if kind == "film":
+            for relation in ("producer", "composer", "cast member"):
+                if rng.random() < 0.45:
+                    makers[relation] = world.maker(relation)
+        elif kind != "book" and rng.random() < 0.4:
+            makers["composer"] = world.maker("composer")
+        year = _year_in_careers(world, *makers.values())
+    work = world.new(kind, name)
+    work.facts = {relation: [maker] for relation, maker in makers.items()}
+    date: Value = world.day(year, year) if rng.random() < 0.35 else str(year)
+    work.facts["publication date"] = [date]
+    if kind in ("film", "book"):
+        work.facts["country of origin"] = [one(rng, world.by_kind["country"])]
+        work.occupation = one(rng, WORDS["genres"] if kind == "film" else ("novel", "book"))
+    else:
+        work.facts["record label"] = [one(rng, world.by_kind["label"])]
+    draw = rng.random()
+    if draw < 0.25:
+        work.title = f"{name} ({kind})"
+    if not chief.works and rng.random() < 0.6:
+        chief.works.append((lead, work))
+    return work
+
+
+def _year_in_careers(world: World, *people: Entity) -> int | None:
+    """A year in which all were grown up and alive, if there is one."""
+    low = max(start_year(p) + 22 for p in people)
+    ends = [order_of(p.facts["date of death"][0])[0] - 1 if "date of death" in p.facts else 2012 for p in people]
+    high = min(*ends, *(start_year(p) + 60 for p in people))
+    return low + int(world.rng.random() * (high - low + 1)) if low <= high else None
+
+
+# ------------------------------------------------------------------- namesakes and other near misses
+
+
 def _add_namesakes(world: World) -> None:
     """Namesakes for some people, films and towns, each pair linked in ``alikes``."""
     rng = world.rng
     for relation, group in world.makers.items():
         for p in group:
             if rng.random() < 0.45:
-                _namesake(world, p, CREATORS[relation])
-    films = world.by_kind["film"]
-    for film in rng.sample(films, 10):
-        director = film.facts["director"][0]
-        twin = add_work(world, "film", film.name, avoid=director if isinstance(director, Entity)
-                          else None)  # fmt: skip
+                _add_namesake(world, p, CREATORS[relation])
+    for film in rng.sample(world.by_kind["film"], 10):
+        twin = _add_work(world, "film", film.name, avoid=film.facts["director"][0])
         if start_year(film) == start_year(twin):
             twin.facts["publication date"] = [str(start_year(film) + 1)]
         for each in (film, twin):
@@ -51,22 +272,21 @@ def _add_namesakes(world: World) -> None:
     for town in towns[:12:2]:
         while (region := one(rng, regions)).facts["country"] == town.facts["country"]:
             pass
-        twin = add_town(world, town.name, region, listed=False)
+        twin = _add_town(world, town.name, region, listed=False)
         for each in (town, twin):
-            home = each.facts["located in the administrative territorial entity"][0]
-            each.title = f"{each.name}, {text_of(home)}"
+            each.title = f"{each.name}, {text_of(each.facts[PLACE][0])}"
         town.alikes.append(("town", twin))
 
 
-def _namesake(world: World, p: Entity, occupation: str) -> None:
+def _add_namesake(world: World, p: Entity, trade: str) -> None:
     rng, year = world.rng, start_year(p)
     mode = one(rng, ("epithet", "profession", "dates"))
     early = year - 150 - int(rng.random() * 30)
-    birth = {"dates": early, "profession": year - 5 + int(rng.random() * 25)}.get(
-        mode, year - 28 - int(rng.random() * 10)
-    )
-    job = {"dates": one(rng, _EARLY), "profession": one(rng, _SPORTS)}.get(mode, occupation)
-    other = add_person(world, job, min(birth, 1985), p.female, p.short)
+    later = year - 5 + int(rng.random() * 25)
+    parent = year - 28 - int(rng.random() * 10)
+    forebear, namesake = one(rng, WORDS["forebears"]), one(rng, WORDS["namesakes"])
+    birth, job = {"dates": (early, forebear), "profession": (later, namesake)}.get(mode, (parent, trade))
+    other = _add_person(world, job, min(birth, 1985), p.female, p.short)
     base = p.name
     other.full = p.full = ""
     if mode == "epithet":

@@ -21,10 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from builders.synthetic.people import SURNAMES
-from builders.synthetic.wording import load
-from builders.synthetic.works import FILM_TITLES
-from builders.synthetic.world import Namer, one
+from builders.synthetic.world import WORDS, Namer, load, one
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import execute
 from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, inverse
@@ -107,13 +104,14 @@ def film_triples(world: Films) -> list[NamedTriple]:
             facts["written_by"].append(_busy(rng, crew))
         if rng.random() < 0.1:
             facts["starring"].append(director)
-        title = names.title(FILM_TITLES)
+        title = names.title(WORDS["titles"]["film"])
         found += ((title, r, tail) for r, tails in facts.items() for tail in dict.fromkeys(tails))
     return found
 
 
 def _people(names: Namer, number: int) -> list[str]:
-    return [f"{names.given(i % 2 == 0)} {names.word(SURNAMES, long=True)}" for i in range(number)]
+    surnames = WORDS["surnames"]
+    return [f"{names.given(i % 2 == 0)} {names.word(surnames, long=True)}" for i in range(number)]
 
 
 def _busy(rng: Random, people: Sequence[str]) -> str:

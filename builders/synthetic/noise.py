@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
+from builders.synthetic.creation import CREATORS
 from builders.synthetic.draft import DATES, KIN, Draft, Link, answer_chain, choose_gold, label_of, say, walk, winner
-from builders.synthetic.people import CREATORS
 from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
 from builders.synthetic.writers import BESIDE, spellings
 

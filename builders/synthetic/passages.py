@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+from builders.synthetic.creation import CREATORS
 from builders.synthetic.draft import Draft, label_of
-from builders.synthetic.people import CREATORS
-from builders.synthetic.wording import ASKED, BY
+from builders.synthetic.questions import ASKED, BY
 from builders.synthetic.world import NAME, Entity, Value, World, one, text_of
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 

@@ -2,23 +2,17 @@
 
 from functools import lru_cache
 from random import Random
+from typing import Any
 
 from builders.synthetic.draft import DATES, KIN, Draft, Link, answer_chain, choose_gold, label_of, say, walk, winner
-from builders.synthetic.wording import (
-    ASKED,
-    ASKED_FREELY,
-    BRIDGED,
-    BRIDGED_SAME,
-    BY,
-    COMPARED,
-    INFERENCES,
-    PHRASES,
-    SAME,
-    SHARED,
-)
-from builders.synthetic.world import Entity, Value, World, one, order_of, text_of, weighted
+from builders.synthetic.world import Entity, Value, World, load, one, order_of, text_of, weighted
 from safe_stepwise.records import NoiseType
 
+_WORDED: dict[str, Any] = load("questions.yaml")
+"""How questions are worded, explained there."""
+ASKED: dict[str, list[str]] = _WORDED["asked"]
+BY: dict[str, str] = _WORDED["by"]
+INFERENCES: dict[tuple[str, ...], str] = {tuple(each["path"]): each["question"] for each in _WORDED["inferences"]}
 STYLES = ("2wiki", "hotpotqa", "musique")
 _KIND_SHARES = {
     "2wiki": {"chain": 0.45, "comparison": 0.25, "bridge": 0.2, "intersection": 0.1},
@@ -78,13 +72,13 @@ def _chain_question(draft: Draft, path: list[str], label: str, inference: str | 
         return inference.format(x=label)
     noun = label
     for link, relation in zip(draft.links, path[:-1], strict=False):
-        phrase = PHRASES[relation]
+        phrase = _WORDED["phrases"][relation]
         if link.head.kind == "school" and relation.startswith("located"):
             phrase = "the town where {x} is located"
         noun = phrase.format(x=noun)
     options = ASKED[path[-1]]
     if draft.style == "hotpotqa":
-        options = options + ASKED_FREELY.get(path[-1], [])
+        options = options + _WORDED["asked_freely"].get(path[-1], [])
     # HotpotQA's annotators asked freely: every wording; 2Wiki's templates: the first mostly.
     plain = draft.style == "2wiki" and draft.rng.random() < 0.7
     text = (options[0] if plain else one(draft.rng, options)).format(x=noun)
@@ -93,7 +87,7 @@ def _chain_question(draft: Draft, path: list[str], label: str, inference: str | 
 
 def _comparison(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     dated = rng.random() < 0.7
-    asked = one(rng, COMPARED if dated else SAME)
+    asked = one(rng, _WORDED["compared"] if dated else _WORDED["same"])
     relation = asked["relation"]
     pool = world.by_kind[one(rng, asked["kinds"])]
     a = one(rng, pool)
@@ -148,13 +142,13 @@ def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | 
     if relation == "country of citizenship":
         if left is not right and rng.random() < 0.6:
             return None
-        draft.question = one(rng, BRIDGED_SAME).format(**words)
+        draft.question = one(rng, _WORDED["bridged_same"]).format(**words)
         draft.answer = "yes" if left is right else "no"
         return draft
     if order_of(left) == order_of(right):
         return None
     later = rng.random() < 0.45
-    draft.question = one(rng, BRIDGED[relation]["later" if later else "earlier"]).format(**words)
+    draft.question = one(rng, _WORDED["bridged"][relation]["later" if later else "earlier"]).format(**words)
     draft.answer = links[winner(left, right, later)].head.name
     return draft
 
@@ -162,7 +156,7 @@ def _bridge(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | 
 def _intersection(world: World, rng: Random, truth: NoiseType, style: str) -> Draft | None:
     if rng.random() < 0.5:
         return _shared_film(world, rng, truth, style)
-    relation = one(rng, tuple(SHARED))
+    relation = one(rng, tuple(_WORDED["shared"]))
     people = [p for p in world.by_kind["person"] if relation in p.facts]
     a = one(rng, people)
     others = [p for p in people if p is not a and p.facts[relation] == a.facts[relation]]
@@ -172,7 +166,7 @@ def _intersection(world: World, rng: Random, truth: NoiseType, style: str) -> Dr
     b, shared = one(rng, others), a.facts[relation][0]
     links = [Link(p, relation, shared, text_of(shared)) for p in (a, b)]
     draft = Draft(world, rng, truth, style, "intersection", links)
-    draft.question = one(rng, SHARED[relation]).format(a=label_of(a), b=label_of(b))
+    draft.question = one(rng, _WORDED["shared"][relation]).format(a=label_of(a), b=label_of(b))
     draft.answer = text_of(shared)
     return draft
 

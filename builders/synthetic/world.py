@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
+
+from safe_stepwise.language import text
 
 T = TypeVar("T")
 
+
+def load(file: str | Path) -> Any:
+    """The value of a YAML file, one of this folder by its name."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((Path(__file__).parent / file).read_text(encoding="utf-8"), loader)
+
+
+WORDS: dict[str, Any] = {
+    key: words.split() if isinstance(words, str) else words for key, words in load("world.yaml").items()
+}
+PLACE = "located in the administrative territorial entity"
 NAME = "synthetic"
 """The benchmark's name."""
 
@@ -64,26 +80,11 @@ class Article:
 
 
 KINDS = ("person", "film", "song", "album", "book", "town", "region", "country", "school", "company", "label", "award")
-_ONSETS = (
-    "b", "br", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kr", "kv", "l", "m", "n", "p", "pl",
-    "qu", "r", "s", "sk", "st", "sv", "t", "th", "tr", "v", "vr", "w", "y", "z", "š",
-)  # fmt: skip
-_VOWELS = ("a", "e", "i", "o", "u", "a", "e", "o", "ae", "ei", "é", "ö", "á")
-_CODAS = ("l", "n", "r", "s", "m", "v", "d", "k", "lm", "rn", "st", "nd", "rv", "x", "th", "sk")
-_OPEN = tuple(o + v for o in _ONSETS for v in _VOWELS)
-_CLOSED = tuple(o + v + c for o in _ONSETS for v in _VOWELS[:8] for c in _CODAS)
+_OPEN = tuple(o + v for o in WORDS["onsets"] for v in WORDS["vowels"])
+_CLOSED = tuple(o + v + c for o in WORDS["onsets"] for v in WORDS["vowels"][:8] for c in WORDS["codas"])
 _PLAIN_OPEN = tuple(o + v for o in "bdgklmnprst" for v in "aeio")
 _PLAIN_CLOSED = tuple(syllable + c for syllable in _PLAIN_OPEN for c in "lnrs")
-_MALE = ("an", "or", "ek", "is", "o", "emund", "ar", "vin", "ius", "ric")
-_FEMALE = ("a", "ela", "ine", "itha", "ora", "ya", "isse", "una", "elle", "ia")
-_NOUNS = (
-    "Lantern", "Orchard", "Harbour", "Winter", "Mirror", "Garden", "Ferry", "Clock", "Bridge",
-    "Widow", "Letter", "Stranger", "Island", "Well", "Piano", "Sparrow", "Quarry", "Wedding",
-)  # fmt: skip
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
+MONTHS = [month.title() for month in text.MONTHS]
 
 
 def one(rng: Random, options: Sequence[T]) -> T:
@@ -165,14 +166,14 @@ class Namer:
         if self.plain:
             return self.word(())
         while True:
-            name = one(self.rng, _CLOSED) + one(self.rng, _FEMALE if female else _MALE)
+            name: str = one(self.rng, _CLOSED) + one(self.rng, WORDS["female" if female else "male"])
             if self.allowed(name.capitalize()):
                 return name.capitalize()
 
     def title(self, patterns: Sequence[str]) -> str:
         pattern = one(self.rng, patterns)
         second = self.word(("",), long=True) if "{b}" in pattern else ""
-        return pattern.format(a=self.word(("", "a", "o"), long=True), b=second, n=one(self.rng, _NOUNS))
+        return pattern.format(a=self.word(("", "a", "o"), long=True), b=second, n=one(self.rng, WORDS["nouns"]))
 
 
 class World:

@@ -14,73 +14,33 @@ from typing import Any, TypeVar
 
 import yaml
 
-from builders.synthetic.world import MONTHS, Day, Entity, Value, one, text_of
+from builders.synthetic.world import MONTHS, Day, Entity, Value, load, one, text_of
 from safe_stepwise.errors import UserError
 
 FOLDER = Path(__file__).parent / "writers"
 
-DATES = {"date of birth", "date of death", "publication date", "inception"}
-PLACE = "located in the administrative territorial entity"
-TOLD: dict[str, tuple[str, ...]] = {
-    "person": (
-        "date of birth", "place of birth", "country of citizenship", "father", "mother", "sibling",
-        "educated at", "employer", "record label", "award received", "spouse", "child",
-        "date of death", "place of death", "place of burial",
-    ),
-    "film": (
-        "director", "producer", "cast member", "composer", "country of origin",
-        "publication date", "publication date/year",
-    ),
-    "record": (
-        "performer", "composer", "record label", "publication date", "publication date/year",
-    ),
-    "book": ("author", "country of origin", "publication date", "publication date/year"),
-    "town": (PLACE, "country"),
-    "region": ("country",),
-    "country": ("inception/year", "capital", "shares border with"),
-    "organisation": ("country", "founded by", "inception/year", "headquarters location", PLACE),
-}  # fmt: skip
+_FORMAT: dict[str, Any] = load("articles.yaml")
+TOLD: dict[str, list[str]] = _FORMAT["told"]
 """What an article of a kind can have to tell. ``/year``: of a date that is known by its year."""
-
 RARE = {
     key: (f"{key}/trade", f"{key}/region", f"{key}/year")
     for key in {key.removesuffix("/year") for keys in TOLD.values() for key in keys}
 }
 """Forms that not every value of a relation has."""
-
-BESIDE = {
-    "director", "producer", "composer", "cast member", "performer", "author", "spouse", "father",
-    "mother", "child", "sibling", "place of birth", "place of death", "place of burial",
-    "country of citizenship", "country", "country of origin", "educated at", "employer",
-    "award received", "record label", "founded by", "headquarters location", "shares border with",
-    "capital", PLACE,
-}  # fmt: skip
+BESIDE = frozenset(_FORMAT["beside"])
 """Relations whose two ends a sentence can name without saying it."""
-
 REMARKS: dict[str, tuple[str, ...]] = {
-    **{f"works {relation}": ("work",) for relation in ("director", "performer", "author")},
-    **{f"aside {kind}": ("near",) for kind in (
-        "person", "company", "film", "record", "book", "town", "region", "organisation", "award",
-    )},
+    **{f"works {relation}": ("work",) for relation in _FORMAT["works"]},
+    **{f"aside {kind}": ("near",) for kind in _FORMAT["aside"]},
     "aside filler": (),
-    **{f"beside {relation}": ("other",) for relation in (*BESIDE, "record label of a person")},
+    **{f"beside {relation}": ("other",) for relation in (*_FORMAT["beside"], "record label of a person")},
     "apart hatnote": ("other",),
     "apart remark": ("meant", "other"),
-}  # fmt: skip
+}
 """Sentences that are no fact of their subject's, and the placeholders of what they are about."""
-
-WORDS = (
-    "name", "short", "kind", "trade", "year", "inhabitants", "km", "He", "he", "him", "His",
-    "his", "son", "wife", "dad", "bro", "was", "has",
-)  # fmt: skip
-SOME = {"full": "full", "born as": "born as", "given": "given", "surname": "given",
-        "nick": "given", "initial": "given", "middle": "middle", "born": "born",
-        "died": "died"}  # fmt: skip
-"""Words for some persons only, and what they must have for it."""
+WORDS, SOME, FORMS = frozenset(_FORMAT["words"].split()), _FORMAT["some"], _FORMAT["forms"]
 REST = "{remarks}"
 """Among the facts of a kind: here stands what is no fact."""
-FORMS = ("", "who", "trade", "people", "region", "title", "year", "s", "were", "son", "brother",
-         "he", "his")  # fmt: skip
 LEAST = 2
 """Wordings that each fact needs."""
 
@@ -174,10 +134,8 @@ def spellings(value: Value) -> list[str]:
 
 def read_writer(file: Path) -> Writer:
     """The writer in a file; UserError, one line that names the place, when something is amiss."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        found = yaml.load(file.read_text(encoding="utf-8"), loader)
-        return _Reading(file.stem, found).writer()
+        return _Reading(file.stem, load(file)).writer()
     except yaml.YAMLError as error:
         what = " ".join(str(error).split())
         raise UserError(f"writer {file}: not YAML: {what}") from error

@@ -5,14 +5,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
-from safe_stepwise.store.boundary import read_file
+from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
 
@@ -26,7 +26,7 @@ CardOfOne = Callable[[Record, Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """The same of a dataset that one build makes, from its only record."""
 
 S = TypeVar("S")
-"""A build's statistics, a dataclass."""
+"""A build's statistics: a dataclass, or what JSON has of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def complete(
 
     ``splits`` are the files of a record, ``features`` the `datasets.Features` of a config by name.
     """
-    content = json.dumps(asdict(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    content = json.dumps(plain(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     _write(dataset / name, content.encode())
     records = read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
@@ -176,8 +176,7 @@ class Dataset:
         with building(plan, (self.name,), done, self.kind):
             release = new_release(plan.work)
             statistics, left_out = make(release / "data")
-            content: Any = statistics
-            record = json.loads(json.dumps(asdict(content)))  # in our order, not that of its file
+            record = json.loads(json.dumps(plain(statistics)))  # in our order, not that of its file
             files = {config: splits.values() for config, splits in record["files"].items()}
 
             def whole_card(_: Sequence[Record], info: Sequence[Mapping[str, Any]]) -> Mapping[str, bytes]:

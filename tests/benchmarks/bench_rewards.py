@@ -17,25 +17,25 @@ from itertools import islice
 from pathlib import Path
 from statistics import fmean
 
-from builders.steps.questions import VerifiedSet, open_verified, rows, splits_of
-from builders.steps.reward_probe import Told, trajectories
+from builders.steps.held_back import Trajectories, trajectories
+from builders.steps.questions import VerifiedSet, open_verified
 from safe_stepwise.store.tables import table
 from scripts.cli import Parser, run
 
 HEADER = ("benchmark", "questions", "ideal", "injected", "of", "held back", "of", "ms each")
 
 
-def told(verified: VerifiedSet, benchmark: str, limit: int) -> list[Told]:
+def told(verified: VerifiedSet, benchmark: str, limit: int) -> list[Trajectories]:
     """The trajectories of a benchmark's first questions of each split."""
     pairs = (
-        row.shown(0)
-        for split in splits_of(verified, benchmark)
-        for row in islice(rows(verified, benchmark, split, None, 0), limit)
+        pair.shown(0)
+        for _, split in verified.splits([benchmark])
+        for pair in islice(verified.questions(benchmark, split), limit)
     )
     return [*trajectories(pairs)]
 
 
-def line(benchmark: str, found: Sequence[Told]) -> tuple[object, ...]:
+def line(benchmark: str, found: Sequence[Trajectories]) -> tuple[object, ...]:
     """Mean rewards, and processor milliseconds a trajectory."""
     started, given = time.process_time(), []
     for one in found:

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import DatasetCard
 
 from builders.steps import leakage
-from builders.steps.features import CONFIGS
+from builders.steps.configs import CONFIGS
 from cards import figures, pages
 from cards.datasets import verifier_steps
 from safe_stepwise.taxonomy import ERROR_TYPES

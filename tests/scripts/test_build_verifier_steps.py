@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from builders.steps.questions import open_verified, rows
+from builders.steps.questions import open_verified
 from builders.verified.teachers.choice import known_teacher
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
@@ -130,9 +130,7 @@ def test_refined_rows_join_and_are_counted(verified: Path, tmp_path: Path, capsy
 
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
-    return tuple(
-        row.shown(0) for split in ("train", "validation") for row in rows(opened, "synthetic", split, None, 0)
-    )
+    return tuple(pair.shown(0) for split in ("train", "validation") for pair in opened.questions("synthetic", split))
 
 
 def test_a_model_is_asked_and_what_it_cost_is_said(

@@ -15,7 +15,7 @@ import pytest
 from builders.steps.composition import Candidate
 from builders.steps.contexts import Source
 from builders.steps.first import NO_MATCH, First, read_first
-from builders.steps.questions import open_verified, rows
+from builders.steps.questions import open_verified
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
@@ -41,7 +41,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
     return tuple(
-        row.shown(SEED) for split in ("train", "validation") for row in rows(opened, "synthetic", split, None, SEED)
+        pair.shown(SEED) for split in ("train", "validation") for pair in opened.questions("synthetic", split)
     )
 
 

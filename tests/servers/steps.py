@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from builders.steps.contexts import Source
-from builders.steps.making import inject
+from builders.steps.making import checked, inject
 from builders.steps.proposals import Injector
 from builders.steps.rows import StepRow
-from builders.steps.trajectories import checked
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.records import Feedback, Label, Question, Step
 from safe_stepwise.steps import format_step

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.accepted import FOUND_CORRECT, read_accepted
+from builders.steps.mining import FOUND_CORRECT, read_accepted
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from evaluators.faithfulness.command import ACCEPTED
 from safe_stepwise.errors import UserError

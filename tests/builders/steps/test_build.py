@@ -17,15 +17,15 @@ from datasets import get_dataset_config_names, load_dataset
 
 from builders.steps import build as verifier_steps
 from builders.steps import chunks as step_chunks
-from builders.steps import features as step_features
+from builders.steps import configs as step_configs
 from builders.steps import leakage
 from builders.steps.build import build
 from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
+from builders.steps.questions import open_verified
 from builders.steps.skeletons import skeleton
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
-from builders.verified.questions import is_sound, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards import datasets
 from cards.datasets import verifier_steps as card
@@ -86,13 +86,13 @@ def contents(output: Path) -> dict[str, bytes]:
 
 def test_every_config_opens_with_its_columns(made: StepsBuild) -> None:
     folder = str(made.output / VERIFIER_STEPS)
-    assert set(get_dataset_config_names(folder)) == set(step_features.CONFIGS)
-    for config in step_features.CONFIGS:
+    assert set(get_dataset_config_names(folder)) == set(step_configs.CONFIGS)
+    for config in step_configs.CONFIGS:
         opened = load(made, config)
         assert set(opened) == {"train", "test"}
         for rows in opened.values():
-            assert rows.features == step_features.config_features(config)
-    assert load(made)["train"].features == step_features.step_features()
+            assert rows.features == step_configs.config_features(config)
+    assert load(made)["train"].features == step_configs.step_features()
     assert " ".join(load(made)["train"].features) == (
         "id benchmark question_id question passages previous_steps current_step step_kind "
         "error_type error_category diagnosis guidance query origin position teacher wording context"
@@ -319,7 +319,7 @@ def test_no_question_has_more_rows_than_it_may(made: StepsBuild, tmp_path: Path)
 def test_same_bytes_for_any_number_of_workers(
     made: StepsBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("builders.steps.collect.CHUNK_QUESTIONS", 30)
+    monkeypatch.setattr("builders.steps.chunks.CHUNK_QUESTIONS", 30)
     build(replace(made, output=tmp_path, workers=2), PlausibleMaker(), card)
     assert contents(tmp_path) == contents(made.output)
 
@@ -332,7 +332,7 @@ from builders.steps.composition import Composition
 from builders.steps.build import build
 from cards.datasets import verifier_steps as card
 from tests.makers.plausible import PlausibleMaker
-step_collect.CHUNK_QUESTIONS = 20
+step_chunks.CHUNK_QUESTIONS = 20
 step_chunks.code_digest = lambda *modules: sys.argv[4]
 plan = step_collect.StepsBuild(Path(sys.argv[1]), Composition(400, 120), output=Path(sys.argv[2]))
 build(plan, PlausibleMaker(pause=float(sys.argv[3])), card)
@@ -364,7 +364,7 @@ def test_killed_at_once_it_resumes_to_the_same_bytes(
             asked.append(question.id)
             return super().make(question, label)
 
-    monkeypatch.setattr("builders.steps.collect.CHUNK_QUESTIONS", 20)
+    monkeypatch.setattr("builders.steps.chunks.CHUNK_QUESTIONS", 20)
     made_by_now = len(kept) * 20
     build(replace(made, output=tmp_path), Counting(), card)
     assert len(asked) <= record(made)["trajectories"]["synthetic"]["questions"] - made_by_now + 20
@@ -411,9 +411,8 @@ def test_rows_that_are_not_valid_are_counted_rejects(made: StepsBuild, tmp_path:
 
 
 def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
-    folder = verified / VERIFIED / "data" / "synthetic_labeled"
-    row = next(verified_questions(folder.glob("train-*.parquet"), "synthetic", "train", is_sound))
-    question, label = row.shown(0)
+    pair = next(open_verified(verified, "v0.1.0").questions("synthetic", "train"))
+    question, label = pair.shown(0)
     rows = PlausibleMaker().make(question, label).rows
     twin = replace(rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic"))
     kept, refused = step_chunks._checked([*rows, twin])
@@ -437,8 +436,8 @@ def test_questions_without_a_path_are_counted_rejects(verified: Path, tmp_path: 
     source = without_paths(verified, tmp_path / "verified")
     plan = StepsBuild(source, Composition(100), output=tmp_path / "out")
     statistics = build(plan, PlausibleMaker(), card)
-    seen = statistics.trajectories["synthetic"]
-    assert statistics.refused[""]["no path"] == seen["questions"] - seen["passing"] > 0
+    seen = statistics["trajectories"]["synthetic"]
+    assert statistics["refused"][""]["no path"] == seen["questions"] - seen["passing"] > 0
 
 
 @pytest.mark.parametrize(
@@ -500,4 +499,4 @@ def test_a_fault_of_the_maker_names_the_chunk(made: StepsBuild, tmp_path: Path) 
 def test_the_pool_limits_what_is_tried(made: StepsBuild, tmp_path: Path) -> None:
     plan = replace(made, output=tmp_path, composition=Composition(50), pool=15)
     statistics = build(plan, PlausibleMaker(), card)
-    assert statistics.trajectories["synthetic"]["questions"] == 30
+    assert statistics["trajectories"]["synthetic"]["questions"] == 30

@@ -10,7 +10,6 @@ import pytest
 
 from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES, MadeSteps, StepChunk, read_rows
 from builders.steps.questions import open_verified
-from builders.steps.questions import rows as verified_rows
 from builders.steps.rows import Made, StepRow
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
@@ -31,7 +30,7 @@ def chunk(tmp_path_factory: pytest.TempPathFactory) -> list[VerifiedQuestion]:
     """Verified rows with a path."""
     output = tmp_path_factory.mktemp("verified")
     build_verified(Build("synthetic", "rows=12,seed=4", "train", AnnotationsTeacher, output=output), CARDS)
-    return list(verified_rows(open_verified(output, "v0.1.0"), "synthetic", "train", None, 0))
+    return list(open_verified(output, "v0.1.0").questions("synthetic", "train"))
 
 
 def question_of(row: VerifiedQuestion, seed: int = 0) -> Question:

@@ -19,11 +19,11 @@ from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
 from builders.steps.mining import Refinement
 from builders.steps.model import ModelMaker
-from builders.steps.questions import open_verified, rows
+from builders.steps.questions import open_verified
 from builders.steps.refined import REFINED, line_of, read_refined
 from builders.steps.refinement import refine
 from builders.steps.rows import StepRow
-from builders.steps.statistics import StepStatistics
+from builders.steps.statistics import Record
 from builders.verified.teachers.llm import LLMTeachers
 from cards.datasets import verifier_steps as card
 from safe_stepwise.engines import client
@@ -62,7 +62,7 @@ def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(
     verified: Path, output: Path, composition: Composition, **changes: Any
-) -> tuple[StepStatistics, list[dict[str, Any]]]:
+) -> tuple[Record, list[dict[str, Any]]]:
     plan = StepsBuild(verified, composition, output=output, **changes)
     statistics = build(plan, AnnotationsMaker(plan.seed), card)
     opened = load_dataset(str(output / VERIFIER_STEPS), cache_dir=str(output / "cache"))
@@ -95,9 +95,9 @@ def test_as_many_refined_rows_come_out_as_are_wanted(verified: Path, mined: Path
     known = {row.id: row for row in read_refined(mined)}
     refined = [row for row in found if row["origin"] == "refined"]
     assert len(refined) == 40
-    assert "refined" not in statistics.shortfalls.get("synthetic", {})
+    assert "refined" not in statistics["shortfalls"].get("synthetic", {})
     assert Counter(row["origin"] for row in found) == {"ideal": 102, "injected": 158, "refined": 40}
-    assert statistics.benchmarks["synthetic"]["refined"] == 40
+    assert statistics["benchmarks"]["synthetic"]["refined"] == 40
     for row in refined:
         was = known[row["id"]]
         assert row["label"] == was.feedback.error_type
@@ -114,8 +114,8 @@ def test_as_many_refined_rows_come_out_as_are_wanted(verified: Path, mined: Path
     readme = (tmp_path / VERIFIER_STEPS / "README.md").read_text(encoding="utf-8")
     assert "60 of them were given, in refined.jsonl" in readme
     assert "**simulated**: an engine without a model" in readme
-    assert statistics.refined is not None
-    assert (statistics.refined["rows"], statistics.refined["simulated"]) == (60, True)
+    assert statistics["refined"] is not None
+    assert (statistics["refined"]["rows"], statistics["refined"]["simulated"]) == (60, True)
 
 
 def test_what_refinement_falls_short_of_is_said_and_others_stand_in(
@@ -125,7 +125,7 @@ def test_what_refinement_falls_short_of_is_said_and_others_stand_in(
     statistics, found = built(verified, tmp_path, wanted, refined=mined)
     there = sum(row["origin"] == "refined" for row in found)
     assert 50 < there <= 60
-    assert statistics.shortfalls["synthetic"]["refined"] == 100 - there
+    assert statistics["shortfalls"]["synthetic"]["refined"] == 100 - there
     assert len(found) == 300
 
 
@@ -136,8 +136,8 @@ def test_without_a_number_all_of_them_come_out_in_the_same_bytes(verified: Path,
     built(verified, tmp_path / "two", wanted, refined=mined, workers=2)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     plain, _ = built(verified, tmp_path / "three", wanted)
-    assert plain.refined is None
-    assert plain.benchmarks["synthetic"]["refined"] == 0
+    assert plain["refined"] is None
+    assert plain["benchmarks"]["synthetic"]["refined"] == 0
 
 
 def test_rows_of_other_passages_or_questions_are_refused(verified: Path, mined: Path, tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_rows_of_other_passages_or_questions_are_refused(verified: Path, mined: 
     statistics, found = built(verified, tmp_path / "one", wanted, refined=file)
     assert reasons(tmp_path / "one")[NOT_IN_POOL] == 2
     assert sum(row["origin"] == "refined" for row in found) == 5
-    assert statistics.refined is not None
-    assert (statistics.refined["file"], statistics.refined["simulated"]) == ("file.jsonl", None)
+    assert statistics["refined"] is not None
+    assert (statistics["refined"]["file"], statistics["refined"]["simulated"]) == ("file.jsonl", None)
     _, found = built(verified, tmp_path / "two", wanted, refined=mined, seed=1)
     assert reasons(tmp_path / "two")[OTHER_PASSAGES] >= 50
     few = [row for row in found if row["origin"] == "refined"]
@@ -231,8 +231,8 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
     bar = capsys.readouterr().err
     assert bar.endswith("\n")
     last = bar.rstrip("\n").split("\r")[-1]
-    number = made.trajectories["synthetic"]["questions"]
-    refused = sum(number for reasons in made.refused.values() for number in reasons.values())
+    number = made["trajectories"]["synthetic"]["questions"]
+    refused = sum(number for reasons in made["refused"].values() for number in reasons.values())
     assert f"{number}/{number}" in last
     assert f"done {number} cached 0 refused {refused} owed 0; requests: done 7" in last
     with pytest.raises(UserError):
@@ -242,9 +242,7 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
 
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
-    return tuple(
-        row.shown(0) for split in ("train", "validation") for row in rows(opened, "synthetic", split, None, 0)
-    )
+    return tuple(pair.shown(0) for split in ("train", "validation") for pair in opened.questions("synthetic", split))
 
 
 def test_only_what_failed_is_asked_again(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +260,7 @@ def test_only_what_failed_is_asked_again(verified: Path, tmp_path: Path, monkeyp
         statistics = build(plan, maker, card)
     assert again.asked
     assert not set(again.asked) & set(server.answered)
-    assert not any(REQUEST_FAILED in found for found in statistics.refused.values())
+    assert not any(REQUEST_FAILED in found for found in statistics["refused"].values())
     with MockServer(truth, port=server.port):
         clean = replace(plan, output=tmp_path / "clean")
         build(clean, ModelMaker(LLMTeachers(server.spec, tmp_path / "two.sqlite", open_engine)), card)

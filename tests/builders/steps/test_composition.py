@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.composition import Candidate, Composition, choose, fill
-from builders.steps.cover import cover
+from builders.steps.composition import Candidate, Composition, choose, cover, fill
 from safe_stepwise.errors import UserError
 from safe_stepwise.taxonomy import ERROR_TYPES
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.remarks import check_sound
-from builders.steps.replies import StepRefused, Written
+from builders.steps.replies import StepRefused, Written, check_sound
 from builders.steps.rewriting import places
 from builders.steps.values import numbers_in, values_in
 from builders.steps.witness import LONGEST_STEP, bears_out

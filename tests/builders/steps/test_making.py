@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,13 +14,13 @@ import yaml
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
-from builders.steps.checker_probe import meant_and_found
+from builders.steps import making, proposals
 from builders.steps.contexts import Source
-from builders.steps.making import AnnotationsMaker, inject
+from builders.steps.held_back import meant_and_found
+from builders.steps.making import AnnotationsMaker, checked, inject
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.skeletons import skeleton
-from builders.steps.trajectories import checked
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
@@ -28,7 +28,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError
-from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.records import Feedback, Label, Question, Step
 from safe_stepwise.steps import final_answer, format_step, parse_step
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
@@ -77,6 +77,28 @@ def test_all_types_are_injected_and_none_twice_at_a_position() -> None:
     assert set(types) == NAMES | {MISSING_EVIDENCE}
     keys = [(r.question.id, r.feedback.error_type, r.step.number, r.twin) for r in injected]
     assert len(keys) == len(set(keys))
+
+
+def test_a_new_error_type_is_an_entry_of_the_taxonomy_its_check_and_its_proposal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else on this side lists the types: what is made of them goes by the taxonomy."""
+    check = Checker.check
+
+    def checked_first(checker: Checker, previous: Sequence[Step], step: Step) -> Feedback | None:
+        shouts = step.kind == "Attribution" and step.text.isupper()
+        return Feedback("Shouting", "It shouts.", "Say it.") if shouts else check(checker, previous, step)
+
+    def shout(injector: Injector, at: proposals._Place) -> Iterator[proposals._Draft]:
+        yield proposals._Draft("shout", "Attribution", {"text": "ORU LIES ON THE VEL."})
+
+    monkeypatch.setattr(Checker, "check", checked_first)
+    monkeypatch.setattr(making, "ERROR_TYPES", (*ERROR_TYPES, replace(ERROR_TYPES[0], name="Shouting")))
+    monkeypatch.setitem(proposals.PROPOSALS, "Shouting", shout)
+    source = Source.of(*synthetic()[0])
+    rows, _ = inject(Injector(source, 0), write_trajectory(source.checker, 0), "annotations")
+    (row,) = (row for row in rows if row.feedback.error_type == "Shouting")
+    assert row.step.text == "ORU LIES ON THE VEL."
 
 
 def test_the_checker_agrees_with_every_injected_row() -> None:

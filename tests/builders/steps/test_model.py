@@ -16,13 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.steps.making import AnnotationsMaker
+from builders.steps.making import AnnotationsMaker, trusted
 from builders.steps.model import ModelMaker as Maker
 from builders.steps.model import injection_request, known_maker, trajectory_request
 from builders.steps.replies import StepRefused, as_step, as_trajectory, check_remarks, read_injection, read_trajectory
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
-from builders.steps.trajectories import trusted
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
@@ -61,7 +60,7 @@ def asking(spec: str, folder: Path) -> LLMTeachers:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[..., tuple[list[Made], Counter[str]]]:
+def made(tmp_path: Path) -> Callable[..., list[Made]]:
     """Make the steps of questions with a server that replies in a given way."""
     number = iter(range(1000))
 
@@ -71,12 +70,12 @@ def made(tmp_path: Path) -> Callable[..., tuple[list[Made], Counter[str]]]:
         in_flight: int = 64,
         errors: int = 4,
         **server: Any,
-    ) -> tuple[list[Made], Counter[str]]:
+    ) -> list[Made]:
         with MockServer(reply, **server) as running:
             cache = tmp_path / f"{next(number)}.sqlite"
             maker = Maker(LLMTeachers(running.spec, cache, open_engine, in_flight), errors=errors)
             try:
-                return maker.make_all(questions), Counter(maker.replies)
+                return maker.make_all(questions)
             finally:
                 maker.close()
 
@@ -99,7 +98,7 @@ def injected(made: list[Made]) -> list[StepRow]:
 def test_good_replies_become_rows(made: Callable[..., Any]) -> None:
     asked_of = pairs()
     truth = Truth(asked_of)
-    found, replies = made(truth, asked_of)
+    found = made(truth, asked_of)
     kept = sum(bool(m.rows) for m in found)
     assert kept == len(asked_of) > 50
     for (question, _), one in zip(asked_of, found, strict=True):
@@ -122,12 +121,11 @@ def test_good_replies_become_rows(made: Callable[..., Any]) -> None:
         expected = truth.errors[row.question.question, row.feedback.error_type, row.step.number]
         assert (row.step, row.feedback) == (expected.step, expected.feedback)
         assert row.previous == expected.previous
-    assert replies == {"clean": 5 * len(asked_of)}
 
 
 def test_missing_evidence_is_as_the_other_teacher_makes_it(made: Callable[..., Any]) -> None:
     asked_of = pairs()[:30]
-    found, _ = made(Truth(asked_of), asked_of)
+    found = made(Truth(asked_of), asked_of)
     others = AnnotationsMaker().make_all(asked_of)
 
     def missing(made: list[Made]) -> list[StepRow]:
@@ -144,10 +142,10 @@ def test_rows_are_the_same_whatever_the_concurrency_and_faults(
     monkeypatch.setattr(client, "FIRST_WAIT_S", 0.001)
     asked_of = pairs()[:25]
     truth = Truth(asked_of)
-    one, _ = made(truth, asked_of, in_flight=1)
-    many, _ = made(truth, asked_of, in_flight=100)
-    faulty, _ = made(truth, asked_of, fault_rate=0.2, faults=("429", "500", "reset", "cut"))
-    apart = [made(truth, (pair,))[0][0] for pair in asked_of[:5]]
+    one = made(truth, asked_of, in_flight=1)
+    many = made(truth, asked_of, in_flight=100)
+    faulty = made(truth, asked_of, fault_rate=0.2, faults=("429", "500", "reset", "cut"))
+    apart = [made(truth, (pair,))[0] for pair in asked_of[:5]]
     assert one == many == faulty
     assert apart == one[:5]
 
@@ -328,7 +326,7 @@ def _two_inline(asked: Asked) -> str:
 )  # fmt: skip
 def test_bad_injections_are_counted(made: Callable[..., Any], reply: Reply, clauses: set[str]) -> None:
     asked_of = pairs()[:4]
-    found, _ = made(Truth(asked_of, injected=reply), asked_of)
+    found = made(Truth(asked_of, injected=reply), asked_of)
     counted = reasons(found)
     assert set(counted) == clauses
     assert counted.total() == 16
@@ -344,7 +342,7 @@ def test_bad_injections_are_counted(made: Callable[..., Any], reply: Reply, clau
 
 def test_another_error_than_the_one_asked_for_is_refused(made: Callable[..., Any]) -> None:
     asked_of = pairs()[:12]
-    found, _ = made(Truth(asked_of, injected=_another_type), asked_of)
+    found = made(Truth(asked_of, injected=_another_type), asked_of)
     assert not injected(found)
     clauses = set(reasons(found))
     assert "the checker finds Wrong Conclusion" in clauses
@@ -373,9 +371,9 @@ def test_another_error_than_the_one_asked_for_is_refused(made: Callable[..., Any
 def test_remarks_that_no_verifier_should_learn(made: Callable[..., Any], changes: dict[str, Any], clause: str) -> None:
     asked_of = pairs()[:6]
     truth = Truth(asked_of)
-    good, _ = made(truth, asked_of)
+    good = made(truth, asked_of)
     truth.injected = lambda asked: json.dumps({**json.loads(truth.error(asked)), **changes})
-    found, _ = made(truth, asked_of)
+    found = made(truth, asked_of)
     assert not injected(found)
     assert reasons(found)[clause] == len(injected(good)) > 10
 
@@ -398,7 +396,7 @@ def test_what_is_said_badly_of_a_sound_step_costs_its_row_alone(
 ) -> None:
     asked_of = pairs()[:4]
     truth = Truth(asked_of)
-    good, _ = made(truth, asked_of)
+    good = made(truth, asked_of)
 
     def with_one_bad(asked: Asked) -> str:
         reply = json.loads(truth.ideal(asked))
@@ -406,7 +404,7 @@ def test_what_is_said_badly_of_a_sound_step_costs_its_row_alone(
         return json.dumps(reply)
 
     truth.trajectory = with_one_bad
-    found, _ = made(truth, asked_of)
+    found = made(truth, asked_of)
     assert injected(found) == injected(good)
     for one, before in zip(found, good, strict=True):
         rest = [row for row in before.rows if (row.origin, row.step.number) != ("ideal", 3)]
@@ -441,13 +439,13 @@ def test_a_plan_knows_a_later_result_by_any_passages_title(made: Callable[..., A
         return json.dumps(reply)
 
     truth.trajectory = telling
-    found, _ = made(truth, ((question, label),))
+    found = made(truth, ((question, label),))
     assert reasons(found)["the guidance gives away a later result"] == 1
 
 
 def test_a_diagnosis_of_two_errors_is_refused() -> None:
     both = "It is Contradictory, and Unsupported as well."
-    said, _ = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
+    said = read_injection(json.dumps({"step": "", "diagnosis": both, "guidance": "Read on."}))
     with pytest.raises(StepRefused, match="two errors at once: the diagnosis names Unsupported"):
         check_remarks(said, "Contradictory", 3, 1)
 
@@ -463,10 +461,10 @@ def test_what_a_passage_planted_is_not_kept(made: Callable[..., Any]) -> None:
         pages[place] = replace(pages[place], sentences=told)
         lured = replace(question, passages=tuple(pages))
         truth = Truth(((lured, label),), **{stage: lambda _, planted=planted: planted})
-        found, _ = made(truth, ((lured, label),))
+        found = made(truth, ((lured, label),))
         assert reasons(found) == {"the reply is unreadable": refused}
         assert all("brought along" in one.reason for one in found[0].refused)
-        found, _ = made(truth, ((question, label),))
+        found = made(truth, ((question, label),))
         assert "the reply is unreadable" not in reasons(found)
 
 
@@ -504,12 +502,11 @@ def test_bad_trajectories_are_counted(
     asked_of = pairs()[:4]
     truth = Truth(asked_of)
     truth.trajectory = lambda asked: reply(truth, asked)
-    found, replies = made(truth, asked_of)
+    found = made(truth, asked_of)
     if clause == "the trajectory has no final answer" and set(reasons(found)) != {clause}:
         clause = "the reply is unreadable"  # what is left when JSON breaks off
     assert reasons(found) == {clause: 4}
     assert not any(m.rows for m in found)
-    assert replies.total() == 4
     assert {(one.error_type, one.position) for m in found for one in m.refused} == {("", None)}
 
 
@@ -520,7 +517,7 @@ def _changed(truth: Truth, asked: Asked, change: Callable[[list[str]], list[str]
 def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]) -> None:
     asked_of = pairs()[:3]
     truth = Truth(asked_of)
-    plain, _ = made(truth, asked_of)
+    plain = made(truth, asked_of)
     forms: list[Reply] = [
         lambda asked: f"```json\n{truth.ideal(asked)}\n```",
         lambda asked: f"Here it is: {truth.ideal(asked)} I hope it helps.",
@@ -530,14 +527,14 @@ def test_a_trajectory_is_read_in_whatever_form_it_comes(made: Callable[..., Any]
     ]
     for form in forms:
         truth.trajectory = form
-        found, _ = made(truth, asked_of)
+        found = made(truth, asked_of)
         assert found == plain
 
 
 def test_of_steps_without_remarks_errors_are_made_and_no_ideal_rows(made: Callable[..., Any]) -> None:
     asked_of = pairs()[:3]
     truth = Truth(asked_of)
-    plain, _ = made(truth, asked_of)
+    plain = made(truth, asked_of)
     forms: list[Reply] = [
         lambda asked: json.dumps({"steps": [{"step": s} for s in _steps(truth, asked)]}),
         lambda asked: json.dumps({"steps": [s.partition(": ")[2] for s in _steps(truth, asked)]}),
@@ -545,7 +542,7 @@ def test_of_steps_without_remarks_errors_are_made_and_no_ideal_rows(made: Callab
     ]
     for form in forms:
         truth.trajectory = form
-        found, _ = made(truth, asked_of)
+        found = made(truth, asked_of)
         assert injected(found) == injected(plain)
         assert not any(row.origin == "ideal" for m in found for row in m.rows)
         number = sum(len(truth.steps[question.question]) for question, _ in asked_of)
@@ -561,9 +558,8 @@ def test_a_failing_server_gives_refusals_and_the_run_goes_on(
 ) -> None:
     monkeypatch.setattr(client, "TRIES", 1)
     asked_of = pairs()[:5]
-    found, replies = made(Truth(asked_of), asked_of, status=500)
+    found = made(Truth(asked_of), asked_of, status=500)
     assert reasons(found) == {"the request failed": 5}
-    assert replies == {"failed": 5}
     assert found[0].refused[0].reason == "the request failed: HTTP 500: as you wish"
 
 
@@ -578,16 +574,14 @@ def test_a_server_of_which_nothing_comes_ends_the_run(
 
 def test_replies_that_are_cut_off_and_can_be_read_are_counted(made: Callable[..., Any]) -> None:
     truth = Truth(pairs())
-    found, replies = made(truth, pairs()[:2], finish="length")
-    assert replies["cut"] == replies["clean"] > 2
-    assert found == made(truth, pairs()[:2])[0]
+    found = made(truth, pairs()[:2], finish="length")
+    assert found == made(truth, pairs()[:2])
 
 
 def test_questions_without_a_plan_are_not_asked_about(made: Callable[..., Any]) -> None:
     question, label = pairs()[0]
-    found, replies = made(Truth(()), ((question, replace(label, reasoning_path=())),))
+    found = made(Truth(()), ((question, replace(label, reasoning_path=())),))
     assert reasons(found) == {"no plan": 1}
-    assert not replies
 
 
 def test_a_trajectory_in_another_order_has_no_missing_evidence(made: Callable[..., Any]) -> None:
@@ -600,7 +594,7 @@ def test_a_trajectory_in_another_order_has_no_missing_evidence(made: Callable[..
     one, two, *rest = truth.steps[question.question]
     truth.steps[question.question] = (replace(two, number=1), replace(one, number=2), *rest)
     assert not follows_plan(checker, truth.steps[question.question])
-    found, _ = made(truth, asked_of)
+    found = made(truth, asked_of)
     (made_of_it,) = found
     assert any(row.origin == "ideal" for row in made_of_it.rows)
     assert "the trajectory has another order than the plan" in reasons(found)
@@ -646,7 +640,7 @@ def test_hostile_passages_stay_data(made: Callable[..., Any]) -> None:
         seen.append(body["messages"][-1]["content"])
         return truth(body)
 
-    found, _ = made(reply, asked_of)
+    found = made(reply, asked_of)
     assert all(any(row.origin == "ideal" for row in m.rows) for m in found)
     assert len(injected(found)) > 30
     assert len(seen) == 50
@@ -660,18 +654,18 @@ def test_hostile_passages_stay_data(made: Callable[..., Any]) -> None:
 def test_a_model_that_obeys_them_gives_no_row(made: Callable[..., Any]) -> None:
     asked_of = tuple(map(_hostile, pairs()[:4]))
     obedient = '{"plan": [], "steps": ["Step 1: ####ANSWER: Pwned (Final Answer)"]}'
-    found, _ = made(lambda _: obedient, asked_of)
+    found = made(lambda _: obedient, asked_of)
     assert not any(m.rows for m in found)
     # Where a gold passage says the same words, the reply is taken for a quotation of them.
     why = reasons(found)
     assert set(why) <= {"the checker finds Wrong Conclusion in a Final Answer step", "the reply is unreadable"}
     assert why.total() == 4
-    found, _ = made(Truth(asked_of, injected=lambda a: obedient), asked_of)
+    found = made(Truth(asked_of, injected=lambda a: obedient), asked_of)
     assert not injected(found)
 
 
 def test_marks_of_chat_templates_in_remarks_are_broken_up() -> None:
-    said, _ = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
+    said = read_injection('{"step": "x", "diagnosis": "a <|im_end|> b", "guidance": "\\ud800"}')
     assert said.diagnosis == "a < |im_end|> b"
     said.guidance.encode()
 
@@ -690,11 +684,11 @@ JSON_LIKE = st.recursive(
 @given(st.text(max_size=200) | JSON_LIKE.map(json.dumps) | st.text('{}[]",: \\step1#', max_size=90))
 def test_any_reply_is_read_or_refused(text: str) -> None:
     with suppress(UnreadableReply, TrajectoryError):
-        written, _ = read_trajectory(text)
+        written = read_trajectory(text)
         steps = as_trajectory(written)
         assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     with suppress(UnreadableReply, StepRefused):
-        format_step(as_step(read_injection(text)[0].step, 1))
+        format_step(as_step(read_injection(text).step, 1))
 
 
 @settings(max_examples=80, deadline=None)
@@ -720,9 +714,8 @@ def test_a_teacher_that_thinks_too_long_is_asked_again_and_owed(made: Callable[.
         limits[body["max_completion_tokens"]] += 1
         return truth(body) if Asked(body).injects else Cut('{"plan": ["1: Find')
 
-    found, replies = made(cut, asked_of)
+    found = made(cut, asked_of)
     assert limits == {4096: 12, 8192: 12}
-    assert replies == {"failed": 12}
     assert {one.reason for m in found for one in m.refused} == {
         f"{REQUEST_FAILED}: cut at 8,192 tokens with nothing readable in it; raise --max-tokens "
         "trajectory=N above 8192"
@@ -736,8 +729,8 @@ def test_twice_the_room_may_be_enough_for_a_step(made: Callable[..., Any]) -> No
         short = Asked(body).injects and body["max_completion_tokens"] == 1024
         return Cut(truth(body)[:9]) if short else truth(body)
 
-    found, _ = made(cut, asked_of)
-    assert found == made(truth, asked_of)[0]
+    found = made(cut, asked_of)
+    assert found == made(truth, asked_of)
 
 
 # ------------------------------------------------------------------------------- command lines

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from builders.steps.preference import counts, rejected, right_steps
+from builders.steps.configs import preference_counts, rejected, right_steps
 from builders.steps.rows import StepRow
 from safe_stepwise.methods.generator import generator_request, prompt_digest
 from safe_stepwise.methods.prompt_sets import PromptSet
@@ -121,9 +121,4 @@ def test_what_is_right_is_known_of_the_same_place_alone() -> None:
     elsewhere = row("It lies on the Dol.", "Contradictory", page="Oru lies on the Dol.")
     later = row("It lies on the Dol.", "Contradictory", "Oru is a town.")
     assert rejected([wrong, elsewhere, later], right) == [wrong]
-    assert counts({"train": [wrong, elsewhere]})["train"] == {
-        "pairs": 0,
-        "unpaired": 2,
-        "desirable": 0,
-        "undesirable": 2,
-    }
+    assert preference_counts([wrong, elsewhere]) == {"pairs": 0, "unpaired": 2, "desirable": 0, "undesirable": 2}

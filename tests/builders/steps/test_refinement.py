@@ -11,20 +11,11 @@ from pathlib import Path
 import pytest
 
 from builders.steps import questions
-from builders.steps.mining import (
-    IDEAL_STEP,
-    NO_WITNESS,
-    Case,
-    Pattern,
-    Refinement,
-    RefinementStatistics,
-    doubted,
-    in_turn,
-)
-from builders.steps.questions import open_verified, rows
+from builders.steps.contexts import Source
+from builders.steps.mining import IDEAL_STEP, NO_WITNESS, Case, Pattern, Refinement, doubted, in_turn
+from builders.steps.questions import open_verified
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from builders.steps.refinement import refine
-from builders.steps.summary import mining
+from builders.steps.refinement import Record, refine, summary
 from builders.steps.weaknesses import FAMILIES
 from builders.steps.witness import bears_out
 from builders.verified import features
@@ -56,7 +47,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RefinementStatistics]:
+def mined(verified: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record]:
     output = tmp_path_factory.mktemp("refined")
     return output, run(verified, output)
 
@@ -68,16 +59,15 @@ def run(
     teacher: str | None = None,
     cache: ResponseCache | None = None,
     **changes: object,
-) -> RefinementStatistics:
+) -> Record:
     plan = Refinement(verified, output, rows=60, **changes)  # type: ignore[arg-type]
     generator, judge = (Client(open_engine(spec), cache) for spec in (GENERATOR, verifier))
     return refine(plan, generator, judge, Client(open_engine(teacher), cache) if teacher else None)
 
 
 def checkers(verified: Path) -> Iterator[Checker]:
-    for row in rows(open_verified(verified, "v0.1.0"), "synthetic", "train", None, 0):
-        question, label = row.shown(0)
-        yield Checker(question, label.reasoning_path, label.knowledge_graph)
+    for row in open_verified(verified, "v0.1.0").questions("synthetic", "train"):
+        yield Source.of(*row.shown(0)).checker
 
 
 # ------------------------------------------------------------------------------------------ mining
@@ -85,25 +75,25 @@ def checkers(verified: Path) -> Iterator[Checker]:
 
 def test_a_verifier_without_errors_is_never_contradicted(verified: Path, tmp_path: Path) -> None:
     found = run(verified, tmp_path, "symbolic")
-    assert found.checked > 300
-    assert (found.disagreements, found.mining_rate, found.rows) == (0, 0, 0)
+    assert found["checked"] > 300
+    assert (found["disagreements"], found["mining_rate"], found["rows"]) == (0, 0, 0)
     assert read_refined(tmp_path / REFINED) == []
 
 
-def test_the_mining_rate_is_what_was_put_in(mined: tuple[Path, RefinementStatistics]) -> None:
+def test_the_mining_rate_is_what_was_put_in(mined: tuple[Path, Record]) -> None:
     found = mined[1]
-    assert found.checked > 500
-    assert found.mining_rate == pytest.approx(0.3, abs=0.05)
-    assert found.questions["run"] > 100
-    assert "failed" not in found.questions
-    assert found.checked == found.tries["checked"]
-    assert sum(c["disagreements"] for c in found.clusters) == found.disagreements
-    assert sum(c["rows"] for c in found.clusters) == found.rows == 60
-    assert all(c["verifier"] != c["checker"] for c in found.clusters)
-    assert all(0 < c["mining_rate"] <= 1 for c in found.clusters)
+    assert found["checked"] > 500
+    assert found["mining_rate"] == pytest.approx(0.3, abs=0.05)
+    assert found["questions"]["run"] > 100
+    assert "failed" not in found["questions"]
+    assert found["checked"] == found["tries"]["checked"]
+    assert sum(c["disagreements"] for c in found["clusters"]) == found["disagreements"]
+    assert sum(c["rows"] for c in found["clusters"]) == found["rows"] == 60
+    assert all(c["verifier"] != c["checker"] for c in found["clusters"])
+    assert all(0 < c["mining_rate"] <= 1 for c in found["clusters"])
 
 
-def test_rows_have_the_checkers_label(mined: tuple[Path, RefinementStatistics], verified: Path) -> None:
+def test_rows_have_the_checkers_label(mined: tuple[Path, Record], verified: Path) -> None:
     by_question = {checker.question.id: checker for checker in checkers(verified)}
     found = read_refined(mined[0] / REFINED)
     assert len(found) == len({row.id for row in found}) == 60
@@ -114,17 +104,17 @@ def test_rows_have_the_checkers_label(mined: tuple[Path, RefinementStatistics], 
         assert (row.origin, row.teacher) == ("refined", "annotations")
 
 
-def test_rows_are_spread_over_the_weaknesses(mined: tuple[Path, RefinementStatistics]) -> None:
+def test_rows_are_spread_over_the_weaknesses(mined: tuple[Path, Record]) -> None:
     found = mined[1]
-    assert [f["name"] for f in found.families] == [family.name for family in FAMILIES]
-    assert sum(f["disagreements"] for f in found.families) == found.disagreements
-    assert sum(f["rows"] for f in found.families) == found.rows
-    most = max(f["rows"] for f in found.families)
-    short = [f for f in found.families if f["rows"] < most - 1]
-    assert len([f for f in found.families if f["rows"]]) > 5
+    assert [f["name"] for f in found["families"]] == list(FAMILIES)
+    assert sum(f["disagreements"] for f in found["families"]) == found["disagreements"]
+    assert sum(f["rows"] for f in found["families"]) == found["rows"]
+    most = max(f["rows"] for f in found["families"])
+    short = [f for f in found["families"] if f["rows"] < most - 1]
+    assert len([f for f in found["families"] if f["rows"]]) > 5
     assert all(f["rows"] + f["doubted"] == f["disagreements"] for f in short)
     rows = Counter(row.family for row in read_refined(mined[0] / REFINED))
-    assert rows == {f["name"]: f["rows"] for f in found.families if f["rows"]}
+    assert rows == {f["name"]: f["rows"] for f in found["families"] if f["rows"]}
 
 
 def test_families_take_turns_and_patterns_within_them() -> None:
@@ -138,11 +128,11 @@ def test_families_take_turns_and_patterns_within_them() -> None:
     assert [case.step.text for case in in_turn(cases)] == ["0", "4", "3", "1", "2"]
 
 
-def test_the_record_says_what_was_simulated(mined: tuple[Path, RefinementStatistics]) -> None:
+def test_the_record_says_what_was_simulated(mined: tuple[Path, Record]) -> None:
     record = json.loads((mined[0] / STATISTICS).read_text())
     assert record["simulated"] is True
     assert record["generator"] == "symbolic:error_rate=0.3,seed=1 (simulated)"
-    assert record["mining_rate"] == mined[1].mining_rate
+    assert record["mining_rate"] == mined[1]["mining_rate"]
     assert record["limits"]["max_steps"] == 10
 
 
@@ -162,18 +152,18 @@ def test_a_question_that_fails_is_told_with_its_reason(verified: Path, tmp_path:
     clients = Client(Jammed(lambda request: "")), Client(open_engine("symbolic"))
     plan = Refinement(verified, tmp_path, rows=60)
     found = refine(plan, *clients, None)
-    assert (found.questions["failed"], found.last_failure) == (1, "the paper is jammed")
-    assert "failed questions: 1, the last: the paper is jammed; run the same" in mining(plan, found)
-    assert "failed" not in mining(plan, replace(found, last_failure="", questions={"run": 3}))
+    assert (found["questions"]["failed"], found["last_failure"]) == (1, "the paper is jammed")
+    assert "failed questions: 1, the last: the paper is jammed; run the same" in summary(plan, found)
+    assert "failed" not in summary(plan, {**found, "last_failure": "", "questions": {"run": 3}})
 
 
 def test_nothing_like_the_evaluation_is_mined(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same question under another id counts, too."""
     drawn = [checker.question for checker in checkers(verified)]
     copies = [replace(drawn[0], id="another"), drawn[1]]
-    monkeypatch.setattr(questions, "evaluation_questions", lambda _: iter(copies))
+    monkeypatch.setattr(questions.VerifiedSet, "evaluation_questions", lambda _: iter(copies))
     found = run(verified, tmp_path)
-    assert found.questions["kept out"] >= 2
+    assert found["questions"]["kept out"] >= 2
     kept = {drawn[0].id, drawn[1].id}
     assert not kept & {row.question.id for row in read_refined(tmp_path / REFINED)}
 
@@ -183,11 +173,11 @@ def test_nothing_like_the_evaluation_is_mined(verified: Path, tmp_path: Path, mo
 
 def test_a_teacher_that_the_checker_does_not_bear_out_is_refused(verified: Path, tmp_path: Path) -> None:
     found = run(verified, tmp_path, teacher="symbolic:error_rate=0.4,seed=5", limit=60)
-    refused = found.refused["teacher and checker differ"]
+    refused = found["refused"]["teacher and checker differ"]
     assert refused > 10
     by_question = {checker.question.id: checker for checker in checkers(verified)}
     made = read_refined(tmp_path / REFINED)
-    assert len(made) == found.rows > 20
+    assert len(made) == found["rows"] > 20
     for row in made:
         said = by_question[row.question.id].check(row.previous, row.step)
         assert said is not None
@@ -199,9 +189,9 @@ def test_what_a_teacher_mumbles_is_refused_with_its_reason(verified: Path, tmp_p
     plan = Refinement(verified, tmp_path, rows=10, limit=20)
     teacher = Client(MockEngine(lambda request: "Well."))
     found = refine(plan, Client(open_engine(GENERATOR)), Client(open_engine(POOR)), teacher)
-    assert found.rows == 0
+    assert found["rows"] == 0
     assert set(undoubted(found)) == {"the teacher's reply cannot be read"}
-    assert sum(found.refused.values()) == found.disagreements
+    assert sum(found["refused"].values()) == found["disagreements"]
 
 
 def test_a_teacher_that_quotes_what_it_was_shown_is_refused(verified: Path, tmp_path: Path) -> None:
@@ -221,20 +211,20 @@ def test_a_teacher_that_quotes_what_it_was_shown_is_refused(verified: Path, tmp_
     plan = Refinement(verified, tmp_path, rows=10, limit=20)
     generator = Client(Luring(lambda _: ""))
     found = refine(plan, generator, Client(open_engine(POOR)), Client(MockEngine(quoting)))
-    assert (found.rows, found.disagreements > 0) == (0, True)
+    assert (found["rows"], found["disagreements"] > 0) == (0, True)
     assert set(undoubted(found)) == {"the teacher's reply cannot be read"}
 
 
-def undoubted(found: RefinementStatistics) -> dict[str, int]:
+def undoubted(found: Record) -> dict[str, int]:
     """The refusals for what a teacher said, not for what it was never asked."""
     return {
-        reason: number for reason, number in found.refused.items() if not reason.startswith((IDEAL_STEP, NO_WITNESS))
+        reason: number
+        for reason, number in found["refused"].items()
+        if not reason.startswith((IDEAL_STEP, NO_WITNESS))
     }
 
 
-def test_no_row_is_an_ideal_step_or_has_the_checkers_word_alone(
-    mined: tuple[Path, RefinementStatistics], verified: Path
-) -> None:
+def test_no_row_is_an_ideal_step_or_has_the_checkers_word_alone(mined: tuple[Path, Record], verified: Path) -> None:
     by_question = {checker.question.id: checker for checker in checkers(verified)}
     for row in read_refined(mined[0] / REFINED):
         checker, label = by_question[row.question.id], row.feedback.error_type
@@ -244,7 +234,7 @@ def test_no_row_is_an_ideal_step_or_has_the_checkers_word_alone(
         for other in ideal:
             again = Step(row.step.number, other, "Attribution")
             assert doubted(checker, row.previous, again, CORRECT) == IDEAL_STEP
-    refused = mined[1].refused
+    refused = mined[1]["refused"]
     assert refused[IDEAL_STEP] > 10
     assert any(reason.startswith(NO_WITNESS) for reason in refused)
 
@@ -341,7 +331,7 @@ def test_only_training_questions_will_do(tmp_path: Path) -> None:
         run(tmp_path, tmp_path / "out")
 
 
-def test_the_columns_of_a_line_are_those_of_the_verified_set(mined: tuple[Path, RefinementStatistics]) -> None:
+def test_the_columns_of_a_line_are_those_of_the_verified_set(mined: tuple[Path, Record]) -> None:
     line = json.loads((mined[0] / REFINED).read_text().split("\n")[0])
     assert set(line["question"]) == set(features.question_features())
 

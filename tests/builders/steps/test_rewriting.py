@@ -17,9 +17,18 @@ from hypothesis import strategies as st
 
 from builders.steps.questions import open_verified
 from builders.steps.replies import StepRefused, Written
-from builders.steps.rewriting import ELSEWHERE, REAL, SAME, Rewriter, checkers_of, kept, places, rewriting_request
+from builders.steps.rewriting import (
+    ELSEWHERE,
+    REAL,
+    SAME,
+    Rewording,
+    Rewriter,
+    checkers_of,
+    kept,
+    places,
+    rewriting_request,
+)
 from builders.steps.rows import StepRow
-from builders.steps.statistics import Rewording
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.engines import client
@@ -366,6 +375,6 @@ def test_a_script_in_a_models_place_is_marked(verified: Path, tmp_path: Path) ->
 
 
 def test_checkers_are_of_the_questions_as_they_were_shown(verified: Path) -> None:
-    opened = open_verified(verified, "v0.1.0")
-    assert checkers_of(opened, (), None, 0, []) == {}
-    assert checkers_of(opened, (), None, 0, [RIGHT]) == {}
+    pairs = list(open_verified(verified, "v0.1.0").questions("synthetic", "train"))
+    assert checkers_of(pairs, 0, []) == {}
+    assert checkers_of(pairs, 0, [RIGHT]) == {}

@@ -75,8 +75,8 @@ def test_no_pair_of_labels_is_without_a_weakness_and_no_weakness_without_a_pair(
         for text in ("Dune Rain (novel) is long.", "Oru is a town."):
             pairs = [pair for pair in product((*labels, UNREAD), labels) if pair[0] != pair[1]]
             found.update(family(*pair, text, kind, plan) for pair in pairs)
-    assert set(found) == {one.name for one in FAMILIES}
-    assert len({one.name for one in FAMILIES}) == len(FAMILIES) == 14
+    assert set(found) == set(FAMILIES)
+    assert len(FAMILIES) == 14
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.steps.features import step_features
+from builders.steps.configs import step_features
 from builders.work.parquet import SplitWriter
 from safe_stepwise.store.names import CONTEXTS, ORIGINAL, ORIGINS, SEEN, WORDINGS
 from safe_stepwise.taxonomy import category, labels

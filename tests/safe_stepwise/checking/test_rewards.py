@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.steps.reward_probe import Told, trajectories
+from builders.steps.held_back import Trajectories, trajectories
 from builders.synthetic import generate, parse_spec
 from builders.verified.lookup import verified_rows
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -32,7 +32,7 @@ UNREAD = "Step 1: No passage mentions Zorp. (Attribution)"
 
 
 @cache
-def told() -> tuple[Told, ...]:
+def told() -> tuple[Trajectories, ...]:
     made = generate(parse_spec("rows=60,seed=77,noise=0.0,writer=plain"), 0, 60, "train")
     pairs = ((q, asyncio.run(verify(q, AnnotationsTeacher()))) for q, _ in made)
     return tuple(trajectories(pairs))

@@ -13,9 +13,8 @@ import pytest
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.contexts import Source
-from builders.steps.making import inject
+from builders.steps.making import checked, inject
 from builders.steps.proposals import Injector
-from builders.steps.trajectories import checked
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import validate, verify
