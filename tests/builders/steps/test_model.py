@@ -606,9 +606,9 @@ def test_a_guidance_may_not_name_what_a_later_step_finds() -> None:
     first, *_ = write_trajectory(checker, 0)
     value = checker.claims.value_of(checker.plan.items[checker.plan.facts[-1]])
     wrong = Step(1, "Next, I need to find out more.", "Attribution")
-    assert gives_away(checker, (), wrong, f"Find who leads to {value}.")
-    assert not gives_away(checker, (), wrong, "Find who it was.")
-    assert not gives_away(checker, (first,), replace(wrong, number=2), f"Say that it is {value}.")
+    assert gives_away(checker, (wrong,), f"Find who leads to {value}.", is_sound=False)
+    assert not gives_away(checker, (wrong,), "Find who it was.", is_sound=False)
+    assert not gives_away(checker, (first, replace(wrong, number=2)), f"Say that it is {value}.", is_sound=False)
 
 
 # ------------------------------------------------------------------------------ hostile material

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.steps.replies import StepRefused, Written, check_grounded, check_sound, foretells
-from builders.steps.targets import gives_away_next
+from builders.steps.targets import gives_away
 from builders.steps.values import numbers_in, stands_in, values_in
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
@@ -87,11 +87,11 @@ def test_what_a_passage_planted_is_refused() -> None:
 
 def test_a_plan_tells_what_only_a_later_step_finds() -> None:
     checker = Checker(CHAIN, PATH, PATH)
-    assert gives_away_next(checker, IDEAL[:1], "Read that he was born in Oru.")
-    assert not gives_away_next(checker, IDEAL[:1], "Read where Ors Velt was born.")
-    assert not gives_away_next(checker, IDEAL[:2], "Conclude that it is Oru.")
+    assert gives_away(checker, IDEAL[:1], "Read that he was born in Oru.", is_sound=True)
+    assert not gives_away(checker, IDEAL[:1], "Read where Ors Velt was born.", is_sound=True)
+    assert not gives_away(checker, IDEAL[:2], "Conclude that it is Oru.", is_sound=True)
     # Of a correction the next fact may be told, after a sound step it may not.
-    assert gives_away_next(checker, (), "Read that Ors Velt directed it.")
+    assert gives_away(checker, (), "Read that Ors Velt directed it.", is_sound=True)
 
 
 def test_values_of_coming_steps_are_secrets_their_subjects_are_not() -> None:
