@@ -6,23 +6,20 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.running import LoopStatistics, statistics
-from safe_stepwise.methods.written import NO_LINE as NO_LINE
-from safe_stepwise.methods.written import trajectory_of as trajectory_of
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
-from safe_stepwise.store.codec import passage_of
+from safe_stepwise.store.files import unpacked
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 from safe_stepwise.store.parsing import parse_json
 
@@ -64,23 +61,12 @@ class Outcome:
     measures: Mapping[str, Any] = field(default_factory=dict)
     """What else it is worth, of prompting methods (`evaluators.prompting.measures`)."""
 
-    def __post_init__(self) -> None:
-        if self.verdict not in (None, *get_args(Verdict)):
-            raise ValueError(f"unknown verdict {self.verdict!r}")
-
     def to_json(self) -> str:
         """The outcome as one line, without the newline."""
         content = as_object(self)
         if not self.measures:
             del content["measures"]
         return canonical_json(content)
-
-    @classmethod
-    def from_json(cls, line: str | bytes) -> Outcome:
-        """The outcome that a line holds; one of `NO_LINE` for a line that is none."""
-        content = _of_today(parse_json(line))
-        found = cls(**{**content, "trajectory": trajectory_of(content["trajectory"])})
-        return boundary.read(cls, found, "the outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,31 +86,18 @@ class QuestionRecord:
     kind: str = ""
 
     @classmethod
-    def of(cls, asked: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
+    def of(cls, question: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
         """The record of a question that was asked under ``conditions``."""
-        return cls(
-            asked.benchmark,
-            asked.id,
-            asked.question,
-            asked.accepted,
-            asked.passages,
-            asked_under(conditions),
-            asked.evidence,
-            asked.decomposition,
-            asked.kind,
-        )
+        q = question
+        said = (q.benchmark, q.id, q.question, q.accepted, q.passages)
+        return cls(*said, asked_under(conditions), q.evidence, q.decomposition, q.kind)
 
     @property
     def asked(self) -> Question:
         """The question, as far as it was written down."""
         return Question(
-            self.id,
-            self.benchmark,
-            "",
-            self.question,
-            next(iter(self.references), ""),
-            self.references[1:],
-            self.kind,
+            *(self.id, self.benchmark, "", self.question),
+            *(next(iter(self.references), ""), self.references[1:], self.kind),
             passages=self.passages,
             evidence=self.evidence,
             decomposition=self.decomposition,
@@ -138,21 +111,6 @@ class QuestionRecord:
                 del content[name]
         return canonical_json(content)
 
-    @classmethod
-    def from_json(cls, line: str | bytes) -> QuestionRecord:
-        """The question that a line holds; one of `NO_LINE` for a line that is none."""
-        content = parse_json(line)
-        found = cls(
-            **{
-                **content,
-                "references": tuple(content["references"]),
-                "passages": tuple(map(passage_of, content["passages"])),
-                "evidence": tuple(Triple(**triple) for triple in content.get("evidence", ())),
-                "decomposition": tuple(Hop(**hop) for hop in content.get("decomposition", ())),
-            }
-        )
-        return boundary.read(cls, found, "the question")
-
 
 def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The conditions that a run's ``settings`` put its systems under; none where all is whole.
@@ -160,12 +118,12 @@ def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> conditions_of({"drop_gold": True, "corpus": {"name": "pages.jsonl", "sha256": 8 * "01ab"}})
     {'drop_gold': True, 'corpus': 'pages.jsonl@01ab01ab01ab'}
     """
-    found = {name: settings[name] for name in (DROP_GOLD, *JUDGED) if settings.get(name)}
+    conditions = {name: settings[name] for name in (DROP_GOLD, *JUDGED) if settings.get(name)}
     if corpus := settings.get(CORPUS):
-        found[CORPUS] = f"{corpus['name']}@{corpus['sha256'][:12]}"
+        conditions[CORPUS] = f"{corpus['name']}@{corpus['sha256'][:12]}"
     if settings.get(PASSAGES):
-        found[PASSAGES] = settings[PASSAGES]
-    return found
+        conditions[PASSAGES] = settings[PASSAGES]
+    return conditions
 
 
 def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,12 +140,12 @@ def read_outcomes(folder: Path) -> Iterator[Outcome]:
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    return _lines(place_of(folder, TRAJECTORIES), Outcome.from_json)
+    return _read_lines(place_of(folder, TRAJECTORIES), Outcome, "the outcome")
 
 
 def read_questions(folder: Path) -> Iterator[QuestionRecord]:
     """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
-    return _lines(place_of(folder, QUESTIONS), QuestionRecord.from_json)
+    return _read_lines(place_of(folder, QUESTIONS), QuestionRecord, "the question")
 
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
@@ -201,7 +159,7 @@ def reading(file: Path, number: int) -> Iterator[None]:
     """Raise ``UserError`` with the number of a file's line that holds something else."""
     try:
         yield
-    except NO_LINE as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
         reason = " ".join(f"{kind}{error}".split())[:200]
         raise UserError(
@@ -215,26 +173,13 @@ def place_of(folder: Path, name: str) -> Path:
     return packed if packed.is_file() and not (folder / name).exists() else folder / name
 
 
-def _lines(file: Path, read: Callable[[bytes], T]) -> Iterator[T]:
+def _read_lines(file: Path, kind: type[T], what: str) -> Iterator[T]:
     try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
+        with unpacked(file) as lines:
             for number, line in enumerate(lines, 1):
                 with reading(file, number):
-                    found = read(line)
-                yield found
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror or error}); {GIVE}") from None
-    except (EOFError, zlib.error) as error:
-        raise UserError(f"{file}: cannot be read ({error}); {GIVE}") from None
-
-
-def _of_today(content: dict[str, Any]) -> dict[str, Any]:
-    """An outcome of before methods had roles and options of their own, as one of today."""
-    if "players" in content:
-        return content
-    # Of the three methods there were, one had a verifier of its own.
-    roles = ("generator", "verifier") if content["method"] == "safe" else ("generator",)
-    named = {role: content.pop(role) for role in ("generator", "verifier")}
-    options = {name: content.pop(name) for name in ("max_steps", "max_retries")}
-    players = {role: named[role] for role in roles}
-    return {**content, "players": players, "options": options}
+                    record = boundary.read(kind, parse_json(line), what)
+                yield record
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{file}: cannot be read ({reason}); {GIVE}") from None

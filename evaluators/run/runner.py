@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from evaluators.outcomes import NO_LINE, trajectory_of
 from safe_stepwise.engines import client as engine_client
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED, Trajectory, canonical_json, identity
+from safe_stepwise.store.boundary import read
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.files import write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL
@@ -147,8 +147,8 @@ class Journal:
         """Whether a line holds a trajectory, which is then known."""
         try:
             entry = parse_json(line)
-            self._known[entry["key"]] = trajectory_of(entry["trajectory"])
-        except NO_LINE:
+            self._known[entry["key"]] = read(Trajectory, entry["trajectory"], "the trajectory")
+        except (ValueError, TypeError, KeyError):
             return False
         return True
 

@@ -1,9 +1,5 @@
-"""What the page of traces shows, read from an evaluation's folder.
+"""What the page of traces shows, read from an evaluation's folder."""
 
-Texts are texts and numbers numbers, whatever the files hold.
-"""
-
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
@@ -56,7 +52,7 @@ def traces(folder: Path) -> dict[str, Any]:
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
         with outcomes.reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
-            key = str(outcome.benchmark), str(outcome.question_id), _under(outcome.conditions)
+            key = outcome.benchmark, outcome.question_id, _under(outcome.conditions)
             system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
         if outcome.simulated:
             simulated.add(system)
@@ -101,14 +97,10 @@ _Key = tuple[str, str, str]
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
     """What was asked; empty where that was not written down."""
-    found: dict[_Key, dict[str, Any]] = {}
     if not outcomes.place_of(folder, QUESTIONS).exists():
-        return found
-    for number, asked in enumerate(outcomes.read_questions(folder), 1):
-        with outcomes.reading(folder / QUESTIONS, number):
-            under = _under(asked.conditions)
-            found[str(asked.benchmark), str(asked.id), under] = _question(asked, under)
-    return found
+        return {}
+    questions = ((asked, _under(asked.conditions)) for asked in outcomes.read_questions(folder))
+    return {(asked.benchmark, asked.id, under): _question(asked, under) for asked, under in questions}
 
 
 def _settings(folder: Path) -> list[list[str]] | None:
@@ -168,74 +160,60 @@ def _under(conditions: Mapping[str, Any]) -> str:
 
 def _question(asked: outcomes.QuestionRecord, under: str) -> dict[str, Any]:
     return {
-        "benchmark": str(asked.benchmark),
-        "id": str(asked.id),
+        "benchmark": asked.benchmark,
+        "id": asked.id,
         "under": under,
-        "text": str(asked.question),
-        "references": [str(reference) for reference in asked.references],
-        "passages": [{**_passage(p), "gold": bool(p.is_gold)} for p in asked.passages],
+        "text": asked.question,
+        "references": asked.references,
+        "passages": [{**_passage(passage), "gold": passage.is_gold} for passage in asked.passages],
     }
 
 
 def _passage(passage: Passage) -> dict[str, str]:
-    return {"title": str(passage.title), "text": passage.text}
+    return {"title": passage.title, "text": passage.text}
 
 
 def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
     trajectory = outcome.trajectory
-    found = outcomes.statistics_of([outcome])
-    counts = (found.calls, found.prompt_tokens, found.cached_tokens, found.completion_tokens)
+    spent = outcomes.statistics_of([outcome])
+    counts = (spent.calls, spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
     return {
         "worth": worth(outcome),
-        "em": _score(outcome.exact_match),
-        "f1": _score(outcome.f1),
+        "em": round(float(outcome.exact_match), 6),
+        "f1": round(float(outcome.f1), 6),
         "verdict": outcome.verdict,
-        "judge": str(outcome.judge),
-        "answer": str(trajectory.answer),
-        "stop": str(trajectory.stop_reason),
-        "failure": str(trajectory.failure),
+        "judge": outcome.judge,
+        "answer": trajectory.answer,
+        "stop": trajectory.stop_reason,
+        "failure": trajectory.failure,
         "steps": len(trajectory.steps),
         "measures": [*_votes(trajectory.attempts), *_measures(outcome.measures)],
         # By role calls, prompt, cached and completion tokens.
-        "cost": [(str(role), [int(c[role]) for c in counts]) for role in found.calls],
-        "attempts": list(_attempts(outcome)),
+        "cost": [(role, [count[role] for count in counts]) for role in spent.calls],
+        "attempts": [_attempt(attempt, outcome) for attempt in trajectory.attempts],
     }
 
 
-def _score(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is no score")
-    return round(float(value), 6)
-
-
-def _attempts(outcome: outcomes.Outcome) -> Iterator[dict[str, Any]]:
-    for attempt in outcome.trajectory.attempts:
-        said = attempt.feedback
-        yield {
-            "step": int(attempt.number),
-            "text": str(attempt.text),
-            "accepted": bool(attempt.accepted),
-            "fate": _fate(attempt, outcome),
-            "label": str(said.error_type) if said else "",
-            "diagnosis": str(said.diagnosis) if said else "",
-            "guidance": str(said.guidance) if said else "",
-            "query": str(said.query or "") if said else "",
-            "retrieved": [_passage(passage) for passage in attempt.retrieved],
-            "verdict": str(attempt.verdict),
-            "state": str(attempt.state),
-            "edge": edge_text(outcome.method, str(attempt.state), str(attempt.next_state)),
-            "read": _read(attempt.read),
-            "reading": _reading(attempt, outcome.trajectory.method),
-            "unit": deliberation.unit_of(outcome.trajectory.method),
-            "tokens": [(str(role), [*map(int, astuple(used))]) for role, used in attempt.usage.items()],
-        }
-
-
-def _read(value: Any) -> str:
-    """What was read in a reply, as a text."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return canonical_json(value)
+def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
+    feedback, method = attempt.feedback, outcome.trajectory.method
+    return {
+        "step": attempt.number,
+        "text": attempt.text,
+        "accepted": attempt.accepted,
+        "fate": _fate(attempt, outcome),
+        "label": feedback.error_type if feedback else "",
+        "diagnosis": feedback.diagnosis if feedback else "",
+        "guidance": feedback.guidance if feedback else "",
+        "query": (feedback.query or "") if feedback else "",
+        "retrieved": [_passage(passage) for passage in attempt.retrieved],
+        "verdict": attempt.verdict,
+        "state": attempt.state,
+        "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
+        "read": "" if attempt.read is None else _field(attempt.read),
+        "reading": _reading(attempt, method),
+        "unit": deliberation.unit_of(method),
+        "tokens": [(role, astuple(usage)) for role, usage in attempt.usage.items()],
+    }
 
 
 def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
@@ -243,12 +221,10 @@ def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
     value = attempt.read
     fields = deliberation.fields_of(method, attempt.state, value)
     if fields is None and isinstance(value, dict) and isinstance(value.get("value"), dict):
-        said = value["value"].items()
-        fields = [(f"Read: {name}", _field(text)) for name, text in said]
+        fields = [(f"Read: {name}", _field(text)) for name, text in value["value"].items()]
     if fields is None:
         return None
-    told = {name: str(value.get(name) or "") for name in ("form", "why", "revises")}
-    return {**told, "fields": [[name, text] for name, text in fields]}
+    return {**{name: str(value.get(name) or "") for name in ("form", "why", "revises")}, "fields": fields}
 
 
 def _field(value: Any) -> str:
@@ -291,21 +267,21 @@ _FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable
 
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
     """What became of an attempt, in words."""
-    said, run = attempt.feedback, outcome.trajectory
+    feedback, run = attempt.feedback, outcome.trajectory
     reading = _reading(attempt, run.method)
-    if reading and reading["form"] and not said:
-        known = _FORMS.get(reading["form"], reading["form"])
-        return f"revised: {known}" if reading["revises"] else known
+    if reading and reading["form"] and not feedback:
+        form = _FORMS.get(reading["form"], reading["form"])
+        return f"revised: {form}" if reading["revises"] else form
     if attempt.state == FINAL_ANSWER:
         return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
     if attempt.accepted:
         if attempt.state and not attempt.usage and not attempt.text:
             return "nobody was asked"
-        if said is None:
+        if feedback is None:
             return "accepted, not verified"
         forced = "accepted: retries used up" if "max_retries" in outcome.options else "accepted"
-        return "accepted" if said.error_type == CORRECT else forced
-    if said:
+        return "accepted" if feedback.error_type == CORRECT else forced
+    if feedback:
         return "rejected"
     broke_off = run.stop_reason == FAILED and attempt is run.attempts[-1]
     return "not verified: the request failed" if broke_off else "not accepted"

@@ -24,7 +24,7 @@ class Measured:
     """The verdicts of a folder, by what they are of; of a vote those on its majority's chain."""
 
     def __init__(self, folder: Path) -> None:
-        self._found: dict[tuple[str, str, str], list[Paths]] = {}
+        self._chains: dict[tuple[str, str, str], list[Paths]] = {}
         if not (folder / FAITHFULNESS).exists():  # it is there once the others are
             return
         keys = dict(_systems(folder / FAITHFULNESS))
@@ -38,13 +38,13 @@ class Measured:
                 row = parse_json(line)
                 if (system := keys.get(row["system"])) is not None:
                     key = str(row["benchmark"]), str(row["question_id"]), system
-                    self._found.setdefault(key, []).append(_paths(row))
+                    self._chains.setdefault(key, []).append(_paths(row))
 
     def of(self, outcome: outcomes.Outcome, system: System) -> Paths:
         """What an outcome's chain comes to; nothing where two could be meant."""
-        key = str(outcome.benchmark), str(outcome.question_id), canonical_json(system.as_json())
-        found = self._found.get(key, [])
-        return found[0] if len(found) == 1 else []
+        key = outcome.benchmark, outcome.question_id, canonical_json(system.as_json())
+        chains = self._chains.get(key, [])
+        return chains[0] if len(chains) == 1 else []
 
 
 _AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
@@ -58,7 +58,7 @@ def _systems(file: Path) -> Iterator[tuple[int, str]]:
                 names = ("method", "players", "options", "conditions")
                 system = System.of(*(one[name] for name in names))
                 yield place, canonical_json(system.as_json())
-    except (OSError, *outcomes.NO_LINE) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or "not a record of measured faithfulness"
         raise UserError(f"{file}: cannot be read ({reason}); {_AGAIN}") from None
 

@@ -16,8 +16,8 @@ from safe_stepwise.commands.ending import EXIT_STATUS
 from safe_stepwise.commands.telling import lines_of_attempt
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
-from safe_stepwise.methods.written import NO_LINE, trajectory_of
 from safe_stepwise.records import Trajectory
+from safe_stepwise.store.boundary import read
 from safe_stepwise.store.names import QUESTIONS, SIMULATED, TRAJECTORIES
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.terminal import printable
@@ -93,11 +93,11 @@ def read_traces(place: Path) -> Iterator[Trace]:
     known = _questions(_file(place / QUESTIONS)) if place.is_dir() else {}
     for where, line in _lines(file):
         try:
-            run = trajectory_of(line["trajectory"])
+            run = read(Trajectory, line["trajectory"], "the trajectory")
             asked = known.get((str(line.get("benchmark")), run.question_id))
             asked = asked or str(line.get("question", ""))
             yield Trace(run, asked, bool(line["simulated"]), _scores(line))
-        except NO_LINE as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise UserError(f"{where}: holds no trajectory ({error})") from None
 
 

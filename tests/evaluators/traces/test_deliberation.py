@@ -21,6 +21,7 @@ from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.methods.deliberation import NAME, Deliberating, deliberate
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Candidate, KGQuestion, Trajectory
+from safe_stepwise.store.boundary import read
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
@@ -115,7 +116,7 @@ def visit(browser: Any, folder: Path) -> Iterator[Callable[[int], Any]]:
 
 def test_lines_come_back_as_they_were_written(folder: Path) -> None:
     outcomes = [*read_outcomes(folder)]
-    assert [Outcome.from_json(one.to_json()) for one in outcomes] == outcomes
+    assert [read(Outcome, json.loads(one.to_json())) for one in outcomes] == outcomes
     assert [one.trajectory.stop_reason for one in outcomes] == ["answered", "answered", "no_paths"]
 
 

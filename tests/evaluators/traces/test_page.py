@@ -480,36 +480,6 @@ def test_a_method_with_roles_states_and_ends_of_its_own(
     assert counted(page) == (0, 0)
 
 
-OLD = """{"benchmark":"made","exact_match":0.0,"f1":0.0,"generator":"model","judge":"",\
-"max_retries":1,"max_steps":2,"method":"safe","question_id":"q1","simulated":false,"trajectory":{"answer":"Oru",\
-"attempts":[{"accepted":false,"feedback":{"diagnosis":"No.","error_type":"Malformed","guidance":\
-"Do.","query":null},"generator_usage":{"cached":60,"completion":5,"prompt":100},"number":1,\
-"retrieved":[],"text":"Hm.","verdict":"","verifier_usage":{"cached":0,"completion":0,"prompt":0}},\
-{"accepted":true,"feedback":{"diagnosis":"Off.","error_type":"Off-topic","guidance":"Stay.",\
-"query":null},"generator_usage":{"cached":60,"completion":5,"prompt":100},"number":1,"retrieved":[],\
-"text":"Step 1: Oru is a town. (Attribution)","verdict":"","verifier_usage":{"cached":7,\
-"completion":3,"prompt":90}},{"accepted":true,"feedback":null,"generator_usage":{"cached":60,\
-"completion":5,"prompt":100},"number":2,"retrieved":[],"text":"####ANSWER: Oru","verdict":"",\
-"verifier_usage":{"cached":0,"completion":0,"prompt":0}}],"method":"safe","question_id":"q1","steps":\
-[{"kind":"Attribution","number":1,"text":"Oru is a town."},{"kind":"Final Answer","number":2,\
-"text":"####ANSWER: Oru"}],"stop_reason":"max_steps"},"verdict":null,"verifier":"checker"}
-"""
-"""A line of before methods had roles and options of their own."""
-
-
-def test_files_of_before_still_open(visit: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / TRAJECTORIES).write_text(OLD)
-    page = visit(paged(tmp_path))
-    facts = page.locator(".facts").inner_text()
-    for line in ("Ended\nout of steps, then asked for the answer", "Method\nSAFE · K=2, N=1",
-                 "Generator\nmodel", "Verifier\nchecker", "3 calls, 300 prompt (180 cached)",
-                 "1 calls, 90 prompt (7 cached)"):  # fmt: skip
-        assert line in facts
-    assert page.locator(".fate").all_inner_texts() == [
-        "rejected", "accepted: retries used up", "accepted: asked for as the answer",
-    ]  # fmt: skip
-
-
 def mended(id_: str, method: str, **changes: Any) -> Outcome:
     """An answer with a step that was rejected, and accepted when it was written anew."""
     wrong, right = Feedback("Off-topic", "No.", "Do."), Feedback("Correct", "Yes.", "Go on.")
