@@ -30,7 +30,7 @@ from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.records import Question
 from safe_stepwise.rewards import step_reward, trajectory_reward
 from safe_stepwise.steps import format_step
-from scripts.cli import Parser, run
+from scripts.cli import run
 
 Row = dict[str, Any]
 
@@ -117,7 +117,7 @@ def _question(row: Mapping[str, Any]) -> Question:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     form = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="python -m examples.grpo", description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(prog="python -m examples.grpo", description=__doc__, formatter_class=form)
     parser.add_argument("--verified", type=Path, required=True, help="of build_verified, or a demo")
     parser.add_argument("--benchmark", help="one of those in it (all)")
     parser.add_argument("--rows", type=int, default=50, help="questions of each benchmark (50)")
@@ -130,7 +130,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--learning-rate", type=float, default=1e-5, help="(1e-5)")
     parser.add_argument("--seed", type=int, default=0, help="(0)")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU, in 32 bits")
-    options = parser.parse_args(arguments)
+    options: argparse.Namespace = parser.parse_args(arguments)
     if options.steps and not options.model:
         parser.error("--model: name one to train, or --steps 0 to see what the reward gives")
     return options

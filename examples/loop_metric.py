@@ -18,7 +18,7 @@ from typing import Any
 
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser, run
+from scripts.cli import run
 
 SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
 """The metric; by its bare name once `safe-stepwise register` has put it where `evaluate` looks."""
@@ -29,7 +29,9 @@ TOLD = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_
 
 def main(arguments: Sequence[str]) -> None:
     form = argparse.RawDescriptionHelpFormatter
-    Parser(prog="python -m examples.loop_metric", description=__doc__, formatter_class=form).parse_args(arguments)
+    argparse.ArgumentParser(
+        prog="python -m examples.loop_metric", description=__doc__, formatter_class=form
+    ).parse_args(arguments)
     with stand_in(f"symbolic:{ERRS}") as generator, stand_in() as verifier:
         for method in ("no_verification", "safe"):
             found = scores(generator, verifier if method == "safe" else None)

@@ -22,7 +22,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.tables import table
 from scripts import build_verified
-from scripts.cli import Parser, run
+from scripts.cli import run
 
 ROWS = Path(__file__).with_name("own_benchmark.jsonl")
 CONFIG = "2wikimultihopqa"
@@ -42,7 +42,9 @@ class Own:
 
 def main(arguments: Sequence[str]) -> None:
     form = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="python -m examples.own_benchmark", description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.own_benchmark", description=__doc__, formatter_class=form
+    )
     parser.add_argument("--input", type=Path, default=ROWS, help="JSONL")
     parser.add_argument("--output", type=Path, default=Path("build/own"), help="(build/own)")
     options = parser.parse_args(arguments)

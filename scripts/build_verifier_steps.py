@@ -1,46 +1,111 @@
-"""Make the step-level verifier set of verified questions: ideal steps, checked errors, verdicts.
+"""Make the step-level verifier set from verified questions."""
 
-    safe-stepwise build_verifier_steps --verified build/verified --teacher annotations \\
-        --rows 4000 --output build/steps
-"""
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
-import argparse
-from collections.abc import Sequence
-
+from builders.benchmarks import BENCHMARKS
 from builders.steps.build import build
-from builders.steps.collect import MAX_LENGTH, StepsBuild
+from builders.steps.collect import MAX_LENGTH, TEST_SHARE, StepsBuild
+from builders.steps.composition import Composition
+from builders.steps.first import read_first
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
-from builders.steps.rewriting import REWRITE, Rewriter, known_rewriter
+from builders.steps.rewriting import REWRITE, known_rewriter
 from builders.steps.statistics import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
 from cards.datasets import verifier_steps as card
+from safe_stepwise.commands.options import check_one_of, copy_into, is_given
+from safe_stepwise.commands.values import Count, Known, Share, Version
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
-from safe_stepwise.records import VERDICT_ORDERS
-from safe_stepwise.store.names import VERIFIER_STEPS, known_version
-from scripts.cli import COUNT, FOLDER, add_teacher, add_teacher_options, command, cores, run, warn
-from scripts.role_options import add_role_options
-from scripts.steps_options import add_composition, composition_of
+from safe_stepwise.methods.prompt_sets import PAPER, PromptSet, PromptsName
+from safe_stepwise.records import VerdictOrder
+from scripts.cli import Asking, command, cores, run, warn
+
+COMPOSED = (
+    "questions",
+    "rows_per_question",
+    "ideal",
+    "test_share",
+    "test_split",
+    "benchmarks",
+    "pool",
+    "unverifiable",
+    "seed",
+)
+"""Options that say what is in a set, unless it is to have the rows of another."""
 
 
-def main(arguments: Sequence[str]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options(Asking):
+    verified: Path
+    teacher: str
+    output: Path
+    seed: int | None = None
+    version: Version = "v0.1.0"
+    workers: Count = field(default_factory=cores)
+    rows: Count | None = None
+    rows_of: str | None = None
+    questions: Count | None = None
+    rows_per_question: Count | None = None
+    ideal: Share | None = None
+    test_share: Share | None = None
+    test_split: str | None = None
+    benchmarks: tuple[Annotated[str, Known(BENCHMARKS)], ...] = ()
+    refined: Path | None = None
+    unverifiable: bool = False
+    pool: Count | None = None
+    tokenizer: str | None = None
+    max_length: Count = MAX_LENGTH
+    prompts: PromptsName = PAPER.name
+    verdict_order: VerdictOrder = PAPER.verdict_order
+    rewrite: str | None = None
+
+    def __post_init__(self) -> None:
+        check_one_of(self, "rows", "rows_of", needed=True)
+        check_one_of(self, "test_share", "test_split")
+        if self.unverifiable and self.refined:
+            raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
+        if self.rewrite is not None and self.teacher != ANNOTATIONS:
+            raise UserError(
+                f"--rewrite rewords what the annotations say, not a model; leave it out, or --teacher {ANNOTATIONS}"
+            )
+
+    @property
+    def plan(self) -> StepsBuild:
+        """What to build: rows of a composition, or those of another build."""
+        terms = self._composed() if self.rows_of is None else self._of_another(self.rows_of)
+        return copy_into(StepsBuild, self, prompt_set=PromptSet(self.prompts, self.verdict_order), **terms)
+
+    def _composed(self) -> dict[str, Any]:
+        given = {name: value for name in ("ideal", "rows_per_question") if (value := getattr(self, name)) is not None}
+        refined = None if self.refined else 0
+        return {
+            "composition": Composition(self.rows or 0, self.questions, refined=refined, **given),
+            "seed": self.seed or 0,
+            "test_share": TEST_SHARE if self.test_share is None else self.test_share,
+        }
+
+    def _of_another(self, steps: str) -> dict[str, Any]:
+        for name in COMPOSED:
+            if is_given(getattr(self, name)):
+                option = name.removesuffix("s") if name == "benchmarks" else name
+                raise UserError(
+                    f"--rows-of takes all but the teacher from the first build; leave out --{option.replace('_', '-')}"
+                )
+        return {"test_split": None, "pool": None, **read_first(steps).terms}
+
+    def teachers(self, spec: str, **more: Any) -> Any:
+        """A teacher by its spec; raises ``UserError`` for one that can't be."""
+        return known_teacher(spec, self.cache, self.in_flight, self.timeout, allowance=self.allowance, **more)
+
+
+def build_verifier_steps(options: Options) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
-    options = _parser().parse_args(arguments)
-    plan = StepsBuild(
-        verified=options.verified,
-        output=options.output,
-        version=known_version(options.version),
-        workers=options.workers,
-        tokenizer=options.tokenizer,
-        max_length=options.max_length,
-        prompt_set=PromptSet(options.prompts, options.verdict_order),
-        **composition_of(options),
-    )
-    asked = (options.teacher, options.cache, options.in_flight, options.timeout)
-    teachers = known_teacher(*asked, allowance=options.allowance)
-    prompts, unverifiable = options.prompts, plan.unverifiable
-    maker = known_maker(teachers, plan.seed, unverifiable=unverifiable, prompts=prompts)
-    rewriter = _rewriter(options)
+    plan, prompts = options.plan, options.prompts
+    maker = known_maker(options.teachers(options.teacher), plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
+    rewriter = None
+    if options.rewrite is not None:
+        rewriter = known_rewriter(options.teachers(options.rewrite, where="--rewrite"), options.rewrite)
     client = client_of(rewriter or maker)
     try:
         print(summary(plan.output, build(plan, maker, card, warn, rewriter)))
@@ -50,41 +115,9 @@ def main(arguments: Sequence[str]) -> None:
             print(spent)
 
 
-def _rewriter(options: argparse.Namespace) -> Rewriter | None:
-    if options.rewrite is None:
-        return None
-    if options.teacher != ANNOTATIONS:
-        raise UserError(
-            f"--rewrite rewords what the annotations say, not a model; leave it out, or --teacher {ANNOTATIONS}"
-        )
-    asked = (options.rewrite, options.cache, options.in_flight, options.timeout)
-    teachers = known_teacher(*asked, allowance=options.allowance, where="--rewrite")
-    return known_rewriter(teachers, options.rewrite)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = command("build_verifier_steps", "Make the step-level verifier set from verified questions.")
-    add = parser.add_argument
-    add("--verified", **FOLDER, required=True, help="what build_verified wrote")
-    add_teacher(parser, "mock:FILE to try things out")
-    add("--output", **FOLDER, required=True, help=f"{VERIFIER_STEPS} goes there")
-    add_composition(parser)
-    add("--version", default="v0.1.0", help="of the release, as of --verified (default v0.1.0)")
-    add("--workers", **COUNT, default=cores(), help="default: all cores")
-    counted = "count tokens with this one (name or folder); else bytes bound them"
-    add("--tokenizer", metavar="NAME", help=counted)
-    longest = f"tokens that a row may have (default {MAX_LENGTH})"
-    add("--max-length", **COUNT, default=MAX_LENGTH, help=longest)
-    words = "of prompts and steps: the paper's length (default), or compact for small models"
-    add("--prompts", choices=PROMPTS, default=PAPER.name, help=words)
-    begins = "what a verdict begins with: its label (default) or its evidence"
-    add("--verdict-order", choices=VERDICT_ORDERS, default=PAPER.verdict_order, help=begins)
-    model = add_teacher_options(parser)
-    add_role_options(model, [p.role for p in (TRAJECTORY, INJECT, REWRITE)], [INJECT.role])
-    reworded = "a model that words the annotations' rows anew, where it says the same (--teacher specs)"
-    model.add_argument("--rewrite", metavar="SPEC", help=reworded)
-    return parser
-
+main = command(
+    build_verifier_steps, roles=[p.role for p in (TRAJECTORY, INJECT, REWRITE)], shown=[INJECT.role], workers=cores()
+)
 
 if __name__ == "__main__":
     run(main)

@@ -1,9 +1,7 @@
-"""Build a small release of made-up questions, open it, score its labels, run the loop on some.
+"""Build a small release of made-up questions, open it, score its labels, run the loop on some."""
 
-make demo          (or: safe-stepwise demo)
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from releases.manifest import Manifest, read_manifest
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from safe_stepwise.store.tables import table
-from scripts.cli import FOLDER, command, cores, run
+from scripts.cli import command, cores, run
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_datasets import release_code, released
 from scripts.release_models import model_parts
@@ -25,12 +23,15 @@ ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "scripts" / "releases" / "demo.yaml"
 
 
-def main(arguments: Sequence[str]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    output: Path = ROOT / "build" / "demo"
+
+
+@command
+def main(options: Options) -> None:
     """Regenerate the demo manifest, load every config, run the loop, print what was found."""
-    parser = command("demo", (__doc__ or "").partition("\n")[0])
-    default = ROOT / "build" / "demo"
-    parser.add_argument("--output", **FOLDER, default=default, help="default build/demo")
-    output: Path = parser.parse_args(arguments).output
+    output = options.output
     manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
     forget_stale(manifest, output)
     others = model_parts(manifest, output, cache, evaluated)

@@ -1,10 +1,7 @@
-"""Train a tiny model to propose relation paths, and measure it beside what asks no training.
-
-make demo-paths    (or, where torch, trl, peft and bitsandbytes are installed:
-                    safe-stepwise demo_paths)
-"""
+"""Train a tiny model to propose relation paths, and measure it beside what asks no training."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from builders.paths.kg_build import build
@@ -12,13 +9,15 @@ from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_statistics import summary
 from builders.synthetic.films import Films, write_films
 from cards.datasets import paths as card
-from evaluators.deliberation.options import BASELINES, Options
+from evaluators.deliberation import options as deliberation
+from evaluators.deliberation.options import BASELINES
+from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import paths_set
-from scripts.cli import COUNT, FILE, FOLDER, command, cores, run, warn
+from scripts.cli import command, cores, run, warn
 from scripts.evaluate_deliberation import evaluated
-from scripts.training_options import forget_stale
-from scripts.training_options import summary as told
+from scripts.training import forget_stale
+from scripts.training import summary as told
 from trainers.config import PathRecipe, read_recipe
 from trainers.run import train
 
@@ -27,21 +26,23 @@ RECIPES = ROOT / "trainers" / "recipes"
 BENCHMARK = "metaqa"
 
 
-def main(arguments: Sequence[str]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    kb: Path | None = None
+    questions: Path | None = None
+    rows: Count | None = None
+    kto: bool = False
+    per_hop: Count = 40
+    output: Path = ROOT / "build" / "demo-paths"
+
+
+@command
+def main(options: Options) -> None:
     """Make questions, label, train and measure; done parts are not done again."""
-    parser = command("demo_paths", (__doc__ or "").partition("\n")[0])
-    add, output = parser.add_argument, ROOT / "build" / "demo-paths"
-    add("--kb", **FILE, help="a graph of your own, with --questions (default: made-up films)")
-    add("--questions", **FILE, help="over it, as build_paths --benchmark metaqa takes them")
-    add("--rows", **COUNT, help="rows to train on (default: the recipes')")
-    add("--kto", action="store_true", help="train by KTO, too, after SFT: twice the time")
-    add("--per-hop", **COUNT, default=40, help="held-out questions of each number of hops (40)")
-    add("--output", **FOLDER, default=output, help="default build/demo-paths")
-    options = parser.parse_args(arguments)
-    if (options.kb is None) != (options.questions is None):
-        raise UserError("--kb and --questions go together: name both, or neither")
     kb, questions = options.kb, options.questions
-    if kb is None:
+    if (kb is None) != (questions is None):
+        raise UserError("--kb and --questions go together: name both, or neither")
+    if kb is None or questions is None:
         kb, questions = write_films(Films(), options.output / "films")
         print("Films, people and questions are made up (builders/synthetic/films.py).\n")
     dataset = built(kb, questions, options.output)
@@ -82,7 +83,7 @@ def spec(recipe: PathRecipe) -> str:
 def measured(kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path) -> str:
     """The held-out questions answered by the first path of each; what came of it, in words."""
     return evaluated(
-        Options(
+        deliberation.Options(
             questions=(str(questions),),
             paths=tuple(specs),
             output=output,

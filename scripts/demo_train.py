@@ -1,23 +1,19 @@
-"""Train the tiny verifier on the demo's verifier set, and measure it beside what asks no training.
-
-make demo-train    (after `make demo`; or, where torch, trl, peft, bitsandbytes and vLLM are
-                    installed: safe-stepwise demo_train)
-"""
+"""Train the tiny verifier on the demo's verifier set, and measure it beside what asks no training."""
 
 import os
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators.verifier.options import Options
+from evaluators.verifier import options as verifier
 from evaluators.verifier.page import margins
 from safe_stepwise.engines.allowance import Allowance
 from safe_stepwise.engines.base import need
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
-from scripts.cli import FOLDER, command, run, warn
+from scripts.cli import command, run, warn
 from scripts.evaluate_verifier import evaluated
-from scripts.training_options import forget_stale, summary
+from scripts.training import forget_stale, summary
 from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import VerifierRecipe, read_recipe
@@ -36,13 +32,15 @@ ON_A_CPU = {
 }
 
 
-def main(arguments: Sequence[str]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    demo: Path = ROOT / "build" / "demo"
+    output: Path = ROOT / "build" / "demo-train"
+
+
+@command
+def main(options: Options) -> None:
     """Train, measure, say where the adapter is not better; done parts are not done again."""
-    parser = command("demo_train", (__doc__ or "").partition("\n")[0])
-    add, build = parser.add_argument, ROOT / "build"
-    add("--demo", **FOLDER, default=build / "demo", help="default build/demo")
-    add("--output", **FOLDER, default=build / "demo-train", help="…/demo-train")
-    options = parser.parse_args(arguments)
     datasets, adapter = options.demo / "datasets", options.output / "adapter"
     if not (datasets / VERIFIER_STEPS).is_dir():
         raise UserError(f"{datasets}: holds no {VERIFIER_STEPS}; run `make demo` first")
@@ -59,7 +57,7 @@ def main(arguments: Sequence[str]) -> None:
     merge(base, adapter, model)
     for name, value in ON_A_CPU.items():
         os.environ.setdefault(name, value)
-    measured = Options(
+    measured = verifier.Options(
         steps=asked["dataset"],
         verified=datasets,
         verifier=f"vllm:{model}",

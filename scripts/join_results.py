@@ -1,28 +1,27 @@
-"""Lay evaluations of the same questions side by side: the papers' ablation tables.
+"""Lay evaluations of the same questions side by side: the papers' ablation tables."""
 
-safe-stepwise join_results build/full=verified build/noise="with noise" --output build/joined
-"""
-
-from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from evaluators.joining.command import join
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from scripts.cli import FOLDER, NAMES, SEED, add_published, command, run, warn
+from scripts.cli import command, run, warn
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Join and print a summary; raises ``UserError`` for what the user can mend."""
-    parser = command("join_results", (__doc__ or "").partition("\n")[0])
-    add = parser.add_argument
-    add("folders", nargs="+", metavar="DIR[=NAME]", help="outputs of evaluate_stepwise")
-    add("--output", **FOLDER, required=True, help="the joined evaluation and its report")
-    against = "a variant's NAME, or a method, to set all else against; repeatable"
-    add("--reference", **NAMES, metavar="NAME", help=against)
-    add_published(parser)
-    add("--seed", **SEED, help="of the bootstrap and the sign flips (default 0)")
-    given = parser.parse_args(arguments)
-    named = given.reference, given.published, given.seed
-    print(join(given.folders, given.output, warn, *named, judge_chain=judge_chain))
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    folders: tuple[str, ...]
+    output: Path
+    reference: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@command
+def main(options: Options) -> str:
+    """Join; returns a summary, and raises ``UserError`` for what the user can mend."""
+    about = options.reference, options.published, options.seed
+    return join(options.folders, options.output, warn, *about, judge_chain=judge_chain)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,8 @@
-"""Put a release on the Hugging Face Hub; without --push, show what that would do.
+"""Publish a release that safe-stepwise regenerate made. A dry run unless --push."""
 
-safe-stepwise publish build/release --namespace my-name
-safe-stepwise publish build/release --namespace my-name --push
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
@@ -16,25 +13,25 @@ from releases.publish.hub import SECONDS, connect
 from releases.publish.leaderboard import listed
 from releases.publish.plan import dry_run, plan_release
 from releases.publish.push import Publisher, push
+from safe_stepwise.commands.values import Seconds
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress
-from scripts.cli import command, run, seconds
+from scripts.cli import command, run
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Show what a push would do, or push; raises ``UserError`` for what the user can mend."""
-    parser = command("publish", "Publish a release that safe-stepwise regenerate made. A dry run unless --push.")
-    add = parser.add_argument
-    add("release", type=Path, metavar="DIR", help="made by safe-stepwise regenerate")
-    owner = "the user or organization to publish under"
-    add("--namespace", required=True, metavar="NS", help=owner)
-    add("--push", action="store_true", help="write to the Hub")
-    add("--private", action="store_true", help="make new repos and the collection private")
-    limit = f"for an answer of the Hub (default {SECONDS:g}); uploads get 1 s for 100 kB more"
-    add("--timeout", type=seconds, default=SECONDS, metavar="SECONDS", help=limit)
-    boards = "without eval.yaml and .eval_results, by which the Hub lists the adapter's scores"
-    add("--no-leaderboard", action="store_true", help=boards)
-    options = parser.parse_args(arguments)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    release: Path
+    namespace: str
+    push: bool = False
+    private: bool = False
+    timeout: Seconds = SECONDS
+    no_leaderboard: bool = False
+
+
+@command
+def main(options: Options) -> str:
+    """Push, or say what that would do; raises ``UserError`` for what the user can mend."""
     from huggingface_hub import get_token
 
     release, token = read_release(options.release, options.namespace), get_token()
@@ -46,12 +43,11 @@ def main(arguments: Sequence[str]) -> None:
     with _reading(release) as on_file:
         check_release(release, hub if options.push else None, on_file)
     if not options.push:
-        print(dry_run(hub, release))
-        return
+        return dry_run(hub, release)
     hub.ask(f"namespace {options.namespace}", hub.api.whoami)
     plans = plan_release(hub, release)
     publisher = Publisher(hub, str(token), options.namespace, options.private, tqdm.write)
-    print(f"all repos are in {push(publisher, release, plans)}")
+    return f"all repos are in {push(publisher, release, plans)}"
 
 
 @contextmanager

@@ -1,25 +1,23 @@
-"""Make everything that a release manifest names, and lock it with digests.
+"""Make every dataset of a release manifest and lock the result with digests."""
 
-safe-stepwise regenerate scripts/releases/demo.yaml --output build/demo
-"""
-
-import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from builders.paths.build import build as build_probe
 from builders.work.executors import Submitted
+from builders.work.plans import ENGINES, Slurm
 from releases.asked import Speed
 from releases.manifest import read_manifest
 from releases.needs import left_out
 from releases.paths_manifest import of_paths, read_paths
 from releases.planning import expectations, foreseen, lacking, told
+from safe_stepwise.commands.values import Count, Known, Seconds
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.store.names import DATASETS
 from scripts import evaluate_deliberation, release_foreseen, release_paths
-from scripts.cli import COUNT, FOLDER, NAMES, add_teacher_options, command, run
-from scripts.engine_options import add_engine_options, engine_of
+from scripts.cli import command, cores, run
 from scripts.evaluate_stepwise import evaluated
 from scripts.release_costs import source_of
 from scripts.release_datasets import made_by, released
@@ -31,24 +29,43 @@ from scripts.release_proposer import card_parts, proposer_parts
 from scripts.release_sets import sets
 from scripts.release_sources import KNOWN as KNOWN_PATHS
 
-SPEEDS = {"prompt": "prompt tokens", "reply": "reply tokens", "train": "trained tokens"}
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    manifest: Path
+    output: Path
+    only: Sequence[str] = ()
+    skip_training: bool = False
+    dry_run: bool = False
+    gpu_prompt: Count
+    gpu_reply: Count
+    gpu_train: Count
+    cache: Path | None = None
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
+    workers: Count = field(default_factory=cores)
+    engine: Annotated[str, Known(ENGINES)] = "local"
+    ranks: Count | None = None
+    slurm: Slurm = field(default_factory=Slurm)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Build, or check a complete folder; raises ``UserError`` for what the user can mend."""
-    options = _parser().parse_args(arguments)
-    which = {"skip_training": options.skip_training, "only": options.only}
+def make(options: Options) -> str | None:
+    """Build, or check a complete folder; returns what there is to say."""
+    which: dict[str, Any] = {"skip_training": options.skip_training, "only": options.only}
     if options.dry_run:
         speed = Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)
-        print(dry_run(options.manifest, options.output, speed, **which))
+        text = dry_run(options.manifest, options.output, speed, **which)
         if of_paths(options.manifest):
+            print(text, flush=True)
             release_foreseen.refuse_owed(options.manifest)
-        return
-    how = {name: getattr(options, name) for name in ("cache", "in_flight", "timeout")} | which
+            return None
+        return text
+    names = ("cache", "in_flight", "timeout", "workers", "engine", "ranks", "slurm")
+    how: dict[str, Any] = {name: getattr(options, name) for name in names}
     try:
-        print(regenerate(options.manifest, options.output, **how, **engine_of(options)))
+        return regenerate(options.manifest, options.output, **how, **which)
     except Submitted as message:
-        print(message)
+        return str(message)
 
 
 def regenerate(
@@ -94,23 +111,7 @@ def dry_run(manifest_file: Path, output: Path, speed: Speed, **which: Any) -> st
     return "\n".join([report, *(f"still owed: {one}" for one in owed)])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command("regenerate", "Make every dataset of a release manifest and lock the result with digests.")
-    add = parser.add_argument
-    add("manifest", type=Path, metavar="MANIFEST", help="YAML: version, seed, builds")
-    add("--output", **FOLDER, required=True, help="datasets/ and the lock go there")
-    some = "make that block (or part: evaluation, ...) and what it needs, not the rest; repeatable"
-    add("--only", **NAMES, metavar="BLOCK", help=some)
-    add("--skip-training", action="store_true", help="leave out the adapter, and what needs it")
-    foresee = "check every part and print the calls, tokens and GPU hours to expect; make nothing"
-    add("--dry-run", action="store_true", help=foresee)
-    for name, value in expectations()["gpu"].items():
-        speed = f"{SPEEDS[name]} a second of one GPU, for --dry-run (assumed: {value:,})"
-        add(f"--gpu-{name}", **COUNT, default=value, help=speed)
-    add_engine_options(parser)
-    add_teacher_options(parser)
-    return parser
-
+main = command(make, **{f"gpu_{name}": speed for name, speed in expectations()["gpu"].items()})
 
 if __name__ == "__main__":
     run(main)

@@ -19,9 +19,8 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAIN, VERIFIED
 from safe_stepwise.store.parquet import labeled_files
 from scripts.asking import Asking
-from scripts.cli import warn
+from scripts.cli import roles_of, warn
 from scripts.release_adapters import Training, own_training
-from scripts.role_options import roles_of
 from trainers.config import FREE
 from trainers.run import train
 

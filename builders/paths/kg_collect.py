@@ -7,19 +7,21 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 
 from builders.benchmarks.rows import RowsChunk
+from builders.benchmarks.sources import canonical_split
 from builders.paths.negatives import MOST, negatives
 from builders.paths.relation_inputs import GraphFile
-from builders.paths.relation_readers import check_graph, own_graph, reader_of
+from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
 from builders.paths.weak import explore_all
 from builders.work import collect as work
 from builders.work.plans import Plan
 from builders.work.rejects import Reject, Rejecting, RowsRead
 from builders.work.shards import NoModel
+from safe_stepwise.commands.values import Count, Known, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS
 from safe_stepwise.graphs.store import GraphStore
@@ -53,13 +55,13 @@ SCHEMA = pa.schema(
 class PathsBuild(Plan):
     """What to search. Each of ``sources`` is a file or ``hub-id@rev``, ``kb`` the graph's file."""
 
-    benchmark: str
+    benchmark: Annotated[str, Known(READERS)]
     sources: tuple[str, ...]
-    split: str
+    split: Annotated[str, canonical_split]
     kb: Path | None = None
-    test_share: float = TEST_SHARE
-    max_hops: int = HOPS
-    negatives: int = MOST
+    test_share: Share = TEST_SHARE
+    max_hops: Count = HOPS
+    negatives: Count = MOST
     """Of each hard kind, at most."""
 
     def __post_init__(self) -> None:

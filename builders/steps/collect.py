@@ -27,6 +27,7 @@ from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
+TEST_SHARE = 0.1
 ROWS_OF_A_QUESTION = 3
 """Rows for which one question is tried: it gives more, but then they would be too much alike."""
 LEAST_POOL = 200
@@ -41,7 +42,7 @@ class StepsBuild(Plan):
     composition: Composition
     benchmarks: tuple[str, ...] = ()
     """All that are there, if none is named."""
-    test_share: float = 0.1
+    test_share: float = TEST_SHARE
     test_split: str | None = None
     """The benchmarks' split whose questions make up test, in the place of a share."""
     tokenizer: str | None = None

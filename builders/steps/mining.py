@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from builders.benchmarks import BENCHMARKS
 from builders.steps.contexts import Source
 from builders.steps.questions import VerifiedSet
 from builders.steps.rows import StepRow, question_key
@@ -27,6 +28,7 @@ from builders.steps.witness import bears_out
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.checking.writing import write_trajectory
+from safe_stepwise.commands.values import Count, Known, Version
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import words_of
@@ -51,13 +53,13 @@ class Refinement:
 
     verified: Path
     output: Path
-    rows: int
-    limit: int | None = None
+    rows: Count
+    limit: Count | None = None
     """Training questions at most, shared out over the benchmarks; all, if not said."""
-    benchmarks: tuple[str, ...] = ()
+    benchmarks: tuple[Annotated[str, Known(BENCHMARKS)], ...] = ()
     """All that are there, if none is named."""
     limits: Limits = DEFAULT
-    version: str = "v0.1.0"
+    version: Version = "v0.1.0"
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""

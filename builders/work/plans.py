@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Annotated
 
 import safe_stepwise
 from builders.work.parquet import SplitFiles
+from safe_stepwise.commands.values import Count, Known, Version
 from safe_stepwise.store.names import WORK
 
 ENGINES = ("local", "datatrove-local", "slurm", "ray")
@@ -26,15 +28,14 @@ class Plan:
     """Where to build, which version, and who works; a dataset's own plan says the rest."""
 
     output: Path
-    version: str = "v0.1.0"
+    version: Version = "v0.1.0"
     seed: int = 0
-    limit: int | None = None
+    limit: Count | None = None
     """Rows of each source, if not all."""
-    workers: int = 1
+    workers: Count = 1
     """Processes of this machine; how many ranks a cluster runs at once is its own affair."""
-    engine: str = "local"
-    """One of `ENGINES`."""
-    ranks: int | None = None
+    engine: Annotated[str, Known(ENGINES)] = "local"
+    ranks: Count | None = None
     """Parts of the work, for the other engines; as many as workers if not said."""
     slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention
@@ -38,23 +39,23 @@ class Options:
     benchmark: str = "metaqa"
     split: str = "test"
     generator: str | None = None
-    limit: int | None = None
-    per_hop: int | None = None
+    limit: Count | None = None
+    per_hop: Count | None = None
     train: Path | None = None
     splits: Way = "question"
     held_out: bool = False
     labels: Labels = "gold"
-    candidates: int | None = None
+    candidates: Count | None = None
     """A topic entity; if not said, as many as there is somebody to choose from."""
     free: bool = False
-    max_hops: int = HOPS
+    max_hops: Count = HOPS
     convention: Convention = NO_TOPIC
     loop: Deliberating = field(default_factory=Deliberating)
-    at_once: int = AT_ONCE
+    at_once: Count = AT_ONCE
     seed: int = 0
     cache: Path | None = None
-    in_flight: int = IN_FLIGHT
-    timeout: float | None = None
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
     allowance: Allowance = AS_PROMPTED
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from evaluators.paths.quality import RESAMPLES, UNREADABLE, Judged, quality
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Verdicts
 from safe_stepwise import prompts
+from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.cache import ResponseCache, default_cache
@@ -40,11 +41,11 @@ class Options:
     output: Path
     prompt: Sequence[str] = ()
     split: str = TEST
-    limit: int | None = None
+    limit: Count | None = None
     allowance: Allowance = AS_PROMPTED
     cache: Path | None = None
-    in_flight: int = IN_FLIGHT
-    timeout: float | None = None
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
     seed: int = 0
 
     @property

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
 from safe_stepwise import prompts
+from safe_stepwise.commands.values import Commas, Count, Known, Seconds
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.engines.cache import ResponseCache
@@ -19,7 +20,7 @@ from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS, asking, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.limits import Limits
+from safe_stepwise.methods.limits import FEEDBACK_FORMS, Limits
 from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.running import AT_ONCE
@@ -45,20 +46,20 @@ class Trial:
     """
 
     judge: str | None = None
-    limit: int | None = None
+    limit: Count | None = None
     """Questions of each benchmark; all if not said."""
     drop_gold: bool = False
     """Whether each question loses one of its gold passages."""
     corpus: Path | None = None
     """Passages to search."""
-    max_steps: Sequence[int] = ()
-    max_retries: Sequence[int] = ()
-    on_exhausted: Sequence[str] = ()
-    feedback: Sequence[str] = ()
-    iterations: Sequence[int] = ()
-    revisions: Sequence[int] = ()
-    samples: Sequence[int] = ()
-    sampling: Sequence[str] = ()
+    max_steps: Annotated[Sequence[int], Commas(1)] = ()
+    max_retries: Annotated[Sequence[int], Commas()] = ()
+    on_exhausted: Annotated[Sequence[str], Commas(names=("accept", "drop"))] = ()
+    feedback: Annotated[Sequence[str], Commas(names=FEEDBACK_FORMS)] = ()
+    iterations: Annotated[Sequence[int], Commas(1)] = ()
+    revisions: Annotated[Sequence[int], Commas()] = ()
+    samples: Annotated[Sequence[int], Commas(1)] = ()
+    sampling: Annotated[Sequence[str], Commas(names=asking.SAMPLING)] = ()
     evidence: Sequence[bool] = ()
     """Whether prompting methods are asked for facts and triples, too."""
     tries_total: Sequence[bool] = ()
@@ -76,25 +77,25 @@ class Options(Trial):
 
     questions: str
     output: Path
-    method: Sequence[str]
+    method: Sequence[Annotated[str, Known(METHODS)]]
     generator: Sequence[str] = ()
     verifier: Sequence[str] = ()
     player: Sequence[str] = ()
     benchmark: Sequence[str] = ()
-    split: str | None = None
-    on_error: str = "stop"
-    passages: str = "10"
+    split: Literal["train", "validation", "test"] | None = None
+    on_error: Literal["stop", "keep", "skip"] = "stop"
+    passages: Literal["10", "all"] = "10"
     option: Sequence[str] = ()
-    judge_repeats: int = 1
+    judge_repeats: Count = 1
     judge_all: bool = False
     seed: int = 0
     published: Sequence[str] = ()
     report: Path | None = None
     derivations: Path | None = None
-    at_once: int = AT_ONCE
+    at_once: Count = AT_ONCE
     cache: Path | None = None
-    in_flight: int = IN_FLIGHT
-    timeout: float | None = None
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
     allowance: Allowance = AS_PROMPTED
 
     @property

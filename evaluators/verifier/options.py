@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluators.verifier.step_set import Setting
+from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.engines.base import Engine
 from safe_stepwise.errors import UserError
@@ -32,11 +33,11 @@ class Options:
     drop_category: Category | None = None
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
-    limit: int | None = None
+    limit: Count | None = None
     allowance: Allowance = AS_PROMPTED
     cache: Path | None = None
-    in_flight: int = IN_FLIGHT
-    timeout: float | None = None
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
     seed: int = 0
 
     @property

@@ -1,17 +1,17 @@
-"""``safe-stepwise check``: steps of reasoning, judged without a model."""
+"""Judge the steps of FILE by the graph-based checker, in the order of the taxonomy."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import click
-
-from safe_stepwise.commands.ending import EXIT_STATUS
+from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import question_in, rows_of
 from safe_stepwise.commands.telling import ascii_json
+from safe_stepwise.commands.values import Known
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
@@ -23,39 +23,35 @@ ABSTAINS = "undecided"
 NO_PLAN, NO_STEP = "no plan", "no step"
 
 
-@click.command("check", epilog=EXIT_STATUS)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--benchmark", metavar="B", help=f"of all rows: {', '.join(BENCHMARKS)}")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON object a row instead")
-def check(file: Path, benchmark: str | None, as_json: bool) -> None:
-    """Judge the steps of FILE by the graph-based checker, in the order of the taxonomy.
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    file: Path
+    benchmark: Annotated[str, Known(BENCHMARKS)] | None = None
+    as_json: bool = False
 
-    FILE is JSONL, or a JSON list, of rows as the verified configs have them ("question", "answer",
-    "passages", and "evidence", "decomposition" or "supporting_facts") with "steps", a list of texts
-    like "Step 1: According to Passage 2, ... (Attribution)". Each step is judged after those before
-    it. "undecided": neither an error nor soundness could be proved; "no plan": the row's
-    annotations give nothing to judge by. Both are counted.
-    """
+
+def check_file(options: Options) -> None:
+    """Print the label of each step, row by row, and how often each label was given."""
     counted = Counter[str]()
-    if benchmark is not None:
-        one_of(benchmark, BENCHMARKS, "--benchmark")
-    for where, row in rows_of(file):
+    for where, row in rows_of(options.file):
         steps = row.get("steps")
         if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
             raise UserError(f"{where}: lacks its steps, a list of texts")
-        question = question_in(where, row, benchmark)
-        judged = verdicts(question, steps)
-        counted.update(label for label, _ in judged)
-        if as_json:
-            pairs = zip(steps, judged, strict=True)
-            told = [{"step": step, "label": label, **said} for step, (label, said) in pairs]
-            print(ascii_json({"id": question.id, "steps": told}))
+        question = question_in(where, row, options.benchmark)
+        judged = list(zip(steps, verdicts(question, steps), strict=True))
+        counted.update(label for _, (label, _) in judged)
+        if options.as_json:
+            labelled = [{"step": step, "label": label, **feedback} for step, (label, feedback) in judged]
+            print(ascii_json({"id": question.id, "steps": labelled}))
             continue
         print(f"{printable(question.id)}: {printable(question.question)}")
-        for step, (label, said) in zip(steps, judged, strict=True):
-            print(f"  {printable(step)}\n    {label}", printable(said.get("diagnosis", "")))
-    if not as_json:
+        for step, (label, feedback) in judged:
+            print(f"  {printable(step)}\n    {label}", printable(feedback.get("diagnosis", "")))
+    if not options.as_json:
         print(", ".join(f"{label} {number}" for label, number in counted.most_common()))
+
+
+main = command(check_file)
 
 
 def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:

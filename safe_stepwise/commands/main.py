@@ -4,6 +4,7 @@ A checkout's commands are those of its folder ``scripts``, with the same options
 has none of them, and says of each what a checkout adds.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -15,10 +16,11 @@ import click
 import yaml
 
 from safe_stepwise import __version__
+from safe_stepwise.commands import command
+from safe_stepwise.commands.command import NAME, SETTINGS
 from safe_stepwise.commands.ending import EXIT_STATUS, run
 from safe_stepwise.errors import UserError, checkout, one_of
 
-NAME = "safe-stepwise"
 OWN: Mapping[str, str] = {
     "answer": "a verified answer to one question, with its steps",
     "check": "steps, each checked by its question's plan, without a model",
@@ -28,8 +30,7 @@ OWN: Mapping[str, str] = {
     "stand-in": "an OpenAI-compatible server without a model, to try things out",
     "traces": "what was tried, said and accepted, question by question, as text",
 }
-"""Those of the package; each is a file here of that name, with a function of that name."""
-_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True}
+"""Those of the package; each is a file here of that name."""
 
 
 @cache
@@ -47,17 +48,14 @@ class Commands(click.Group):
         return [*OWN, *beyond()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        own, theirs = name.replace("_", "-"), name.replace("-", "_")
+        own, beside = name.replace("_", "-"), name.replace("-", "_")
         if own in OWN:
-            file = own.replace("-", "_")
-            command: click.Command = getattr(import_module(f"{__package__}.{file}"), file)
-            return command
-        known = one_of(theirs, [*OWN, *beyond()], "the command")
-        return click.Command(
-            name,
-            callback=lambda: _in_checkout(known, click.get_current_context().args),
-            context_settings={**_PASSED_ON, "help_option_names": []},
-        )
+            place = f"{__package__}.{own.replace('-', '_')}"
+        else:
+            place = f"scripts.{one_of(beside, [*OWN, *beyond()], 'the command')}"
+            _find_scripts(beside)
+        found: click.Command = import_module(place).main
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -66,8 +64,8 @@ class Commands(click.Group):
             formatter.write_dl(list(beyond().items()))
 
 
-def _in_checkout(name: str, arguments: Sequence[str]) -> None:
-    """Carry out a command of the checkout with its own options."""
+def _find_scripts(name: str) -> None:
+    """Make a checkout's commands importable; raises ``UserError`` in an installed package."""
     root = checkout()
     if root is None:
         raise UserError(
@@ -77,15 +75,9 @@ def _in_checkout(name: str, arguments: Sequence[str]) -> None:
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    import_module(f"scripts.{name}").main(list(arguments))
 
 
-@click.group(
-    cls=Commands,
-    name=NAME,
-    epilog=EXIT_STATUS[0].upper() + EXIT_STATUS[1:],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+@click.group(cls=Commands, name=NAME, epilog=EXIT_STATUS[0].upper() + EXIT_STATUS[1:], context_settings=SETTINGS)
 @click.version_option(__version__, prog_name=NAME)
 def group() -> None:
     """Multi-hop answers verified step by step: the commands of the SAFE release toolkit.
@@ -96,16 +88,9 @@ def group() -> None:
 
 def carry_out(arguments: Sequence[str]) -> None:
     """Carry out a command line; raises ``UserError`` for what the user can mend."""
-    try:
-        group.main(list(arguments) or ["--help"], prog_name=NAME, standalone_mode=False)
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else NAME
-        said = error.format_message().rstrip(".")
-        raise UserError(f"{said[:1].lower()}{said[1:]}; see {where} --help") from None
-    except click.ClickException as error:
-        raise UserError(error.format_message()) from None
-    except click.Abort:
-        raise KeyboardInterrupt from None
+    if "_SAFE_STEPWISE_COMPLETE" in os.environ:
+        group(prog_name=NAME)  # a shell asks what could stand next
+    command.carry_out(group, list(arguments) or ["--help"], NAME)
 
 
 def main() -> NoReturn:

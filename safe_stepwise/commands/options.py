@@ -1,139 +1,241 @@
-"""Options of the commands that let the loop answer, and what they come to."""
+"""Options of a command, made from the fields of the dataclass that it fills.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+A field's type says what a value may be; its words (option, metavar, help) stand in a YAML file of
+the command, by group: those under ``everyday`` are shown by ``--help``, all by ``--help-all``. A
+field without words is no option. The words ``--input SOURCE: {field: sources, help: ...}`` are of a
+field of another name, ``loop.feedback`` of one within another; ``values`` are what texts stand for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import click
+import yaml
 
+from safe_stepwise import prompts
+from safe_stepwise.commands.values import COUNT, ByRole, Choice, Known, Shown
 from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.client import LIMIT
-from safe_stepwise.engines.openai import TIMEOUT_S
-from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.limits import Limits
-from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
-from safe_stepwise.open import check_spec
-from safe_stepwise.records import Question
+from safe_stepwise.engines.base import EFFORTS
+from safe_stepwise.errors import UserError
 
-SPECS = """SPEC is openai:MODEL@http://HOST:PORT/v1 (any such server),
-vllm:MODEL[+ADAPTER[@REVISION]], transformers:MODEL_OR_FOLDER, mock:FILE (a script) or, for rows
-with annotations, symbolic; what the last two say is marked simulated."""
-LOOPS = tuple(name for name, method in METHODS.items() if isinstance(method, Stepwise))
-_ROLES = ("generate", "final_answer", "verify")
-_DEFAULT = Limits()
-Command = TypeVar("Command", bound=Callable[..., Any])
+EVERYDAY, SHARED = "everyday", "shared"
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A method of the loop, its players' specs by role, and how they are asked."""
+@dataclass(frozen=True)
+class Words:
+    """What is written of an option: its spelling, metavar, help, group, and the field that it fills."""
 
-    method: Stepwise
-    specs: Mapping[str, str]
-    limits: Limits
-    cache: Path | None
-    timeout: float
-    allowance: Allowance
+    spelling: str
+    metavar: str
+    help: str
+    group: str
+    field: str
+    values: Mapping[str, Any] | None = None
 
-    def refuse_symbolic(self, question: Question) -> None:
-        """Raise ``UserError`` if a player goes by annotations that a question lacks."""
-        for who, spec in self.specs.items():
-            if not question.is_annotated and spec.partition(":")[0] == "symbolic":
-                raise UserError(
-                    f"--{who}: symbolic goes by annotations, which this question lacks; name a "
-                    "model, or give a row that has them (safe-stepwise stand-in --examples)"
-                )
+    @property
+    def is_negated(self) -> bool:
+        """Whether the option says no to its field."""
+        return self.spelling.startswith("--no-") and not self.field.startswith("no_")
 
-
-def loop_options(command: Command) -> Command:
-    """Add the options of `chosen` to a command."""
-    seconds = click.FloatRange(min=0, min_open=True)
-    for option in reversed(
-        (
-            click.option("--generator", required=True, metavar="SPEC", help="writes the steps"),
-            click.option("--verifier", metavar="SPEC", help="judges each of them"),
-            click.option("--method", default="safe", metavar="M", help=f"{', '.join(LOOPS)} (default safe)"),
-            click.option(
-                "--max-steps",
-                type=click.IntRange(1),
-                default=_DEFAULT.max_steps,
-                show_default=True,
-                help="K: steps before the answer is asked for",
-            ),
-            click.option(
-                "--max-retries",
-                type=click.IntRange(0),
-                default=_DEFAULT.max_retries,
-                show_default=True,
-                help="N: further tries at a step that was rejected",
-            ),
-            click.option(
-                "--on-exhausted",
-                type=click.Choice(["accept", "drop"]),
-                default=_DEFAULT.on_exhausted,
-                show_default=True,
-                help="what becomes of a step after them",
-            ),
-            click.option(
-                LIMIT,
-                multiple=True,
-                metavar="ROLE=N",
-                help=f"tokens that a reply may have; a role is {', '.join(_ROLES)}; repeatable",
-            ),
-            click.option(
-                "--cache",
-                type=click.Path(dir_okay=False, path_type=Path),
-                help="replies (default $SAFE_STEPWISE_CACHE or ~/.cache/safe_stepwise/replies.sqlite)",
-            ),
-            click.option(
-                "--timeout",
-                type=seconds,
-                default=TIMEOUT_S,
-                show_default=True,
-                metavar="SECONDS",
-                help="for one call to a model's server",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+    @property
+    def param(self) -> str:
+        """The name by which click keeps the value."""
+        return self.field.replace(".", "__")
 
 
-def chosen(
-    generator: str,
-    verifier: str | None,
-    method: str,
-    max_steps: int,
-    max_retries: int,
-    on_exhausted: Any,
-    max_tokens: tuple[str, ...],
-    cache: Path | None,
-    timeout: float,
-) -> Chosen:
-    """What the options say; raises ``UserError`` for what contradicts itself."""
-    found = METHODS[one_of(method, LOOPS, "--method")]
-    assert isinstance(found, Stepwise)
-    if VERIFIER in found.roles and verifier is None:
-        raise UserError(
-            f"the method {method} needs a verifier: give --verifier SPEC, or choose --method self_verification"
-        )
-    if VERIFIER not in found.roles and verifier is not None:
-        raise UserError(f"the method {method} asks no verifier: leave --verifier out")
-    named = {GENERATOR: generator, VERIFIER: verifier}
-    specs = {role: spec for role in found.roles if (spec := named[role]) is not None}
-    for role, spec in specs.items():
-        try:
-            check_spec(spec)
-        except UserError as error:
-            raise UserError(f"--{role}: {error}") from None
-    limits = Limits(max_steps, max_retries, on_exhausted)
-    return Chosen(found, specs, limits, cache, timeout, Allowance.of(dict(map(_limit, max_tokens))))
+@cache
+def read_words(file: Path) -> Mapping[str, Words]:
+    """The words of a file by field, with those of the groups of ``shared.yaml`` that it names."""
+    groups = yaml.safe_load(file.read_text(encoding="utf-8"))
+    wanted = groups.pop(SHARED, ())
+    words = [_words(group, key, entry) for group, options in groups.items() for key, entry in options.items()]
+    own = {entry.field: entry for entry in words}
+    shared = read_words(file.with_name(f"{SHARED}.yaml")) if wanted else {}
+    return own | {name: entry for name, entry in shared.items() if entry.group in wanted and name not in own}
 
 
-def _limit(text: str) -> tuple[str, int]:
-    role, _, number = text.partition("=")
-    if not (number.isascii() and number.isdigit() and int(number)):
-        raise UserError(f"{LIMIT} {text!r}: write ROLE=N, as in verify=4096")
-    return one_of(role, _ROLES, LIMIT), int(number)
+def _words(group: str, key: str, entry: Any) -> Words:
+    spelling, _, metavar = key.partition(" ")
+    field = spelling.partition("/")[0].lstrip("-").replace("-", "_")
+    return Words(
+        **{
+            "spelling": spelling,
+            "metavar": metavar,
+            "group": group,
+            "field": field,
+            **(entry if isinstance(entry, Mapping) else {"help": entry}),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line: the dataclass that it fills, what is written of its fields, and its roles."""
+
+    kind: type
+    words: Mapping[str, Words]
+    roles: Sequence[str] = ()
+    shown: Sequence[str] = ()
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    """Values that take the place of the fields' defaults."""
+
+    def params(self) -> list[click.Parameter]:
+        """The options and arguments, in the order in which they are written of."""
+        limits = prompts.limits() if self.roles else {}
+        places = {
+            "roles": ", ".join(f"{role} ({limits[role]:,})" for role in self.roles),
+            "shown": ", ".join(self.shown),
+            "efforts": ", ".join(EFFORTS),
+        }
+        made: dict[str, list[click.Parameter]] = {}
+        for name, hint, default in _fields(self.kind):
+            if hint is Allowance:
+                made |= {role: [option] for role, option in self._of_roles(places)}
+            elif words := self.words.get(name):
+                made[name] = [*_params(words, hint, self.usual.get(name, default), places)]
+        return [param for name in self.words for param in made.get(name, ())]
+
+    def _of_roles(self, places: Mapping[str, str]) -> Iterator[tuple[str, click.Option]]:
+        effort = Known(EFFORTS)
+        types = {"max_tokens": ByRole(self.roles, COUNT), "reasoning_effort": ByRole(self.roles, effort)}
+        for name, type_ in ({**types, "examples": Shown(self.shown)} if self.shown else types).items():
+            words = self.words[name]
+            text = words.help.format_map(places)
+            yield name, Option(words, help=text, type=type_, multiple=True, metavar=words.metavar)
+
+    def fill(self, given: Mapping[str, Any]) -> Any:
+        """The dataclass of what was given; all else is as its fields have it."""
+        return _filled(self.kind, {**self.usual, **given}, "")
+
+
+def copy_into(kind: type[T], options: Any, **more: Any) -> T:
+    """A dataclass of what options of the same names hold, and of what else is given."""
+    names = [slot.name for slot in fields(kind) if hasattr(options, slot.name)]  # type: ignore[arg-type]
+    return kind(**{name: getattr(options, name) for name in names} | more)
+
+
+def is_given(value: Any) -> bool:
+    """Whether a value is one that was said: not None, False or empty; 0 is."""
+    return value is not None and value is not False and value != ()
+
+
+def check_one_of(options: Any, *names: str, needed: bool = False) -> None:
+    """Raise ``UserError`` where several options are given of which one is enough, or the one needed is not."""
+    spelled = {name: f"--{name.replace('_', '-')}" for name in names}
+    given = [option for name, option in spelled.items() if is_given(getattr(options, name))]
+    if len(given) > 1:
+        raise UserError(f"argument {given[1]}: not allowed with argument {given[0]}; see --help")
+    if needed and not given:
+        raise UserError(f"one of the arguments {' '.join(spelled.values())} is required; see --help")
+
+
+def _fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Name, type and default of each field, and of those of a dataclass within."""
+    hints = get_type_hints(kind, include_extras=True)
+    for slot in fields(kind):
+        name, hint = f"{prefix}{slot.name}", hints[slot.name]
+        if is_dataclass(hint) and hint is not Allowance:
+            yield from _fields(hint, f"{name}.")
+        else:
+            yield name, hint, slot.default if slot.default_factory is MISSING else ()
+
+
+def _filled(kind: Any, given: Mapping[str, Any], prefix: str) -> Any:
+    hints, values = get_type_hints(kind), dict[str, Any]()
+    for slot in fields(kind):
+        name, hint = f"{prefix}{slot.name}", hints[slot.name]
+        if hint is Allowance:
+            values[slot.name] = _allowance(given)
+        elif name in given:
+            values[slot.name] = _flat(given[name])
+        elif is_dataclass(hint) and any(key.startswith(f"{name}__") for key in given):
+            values[slot.name] = _filled(hint, given, f"{name}__")
+    return kind(**values)
+
+
+def _flat(value: Any) -> Any:
+    """A value, or those of an option that takes several at once and may be repeated."""
+    if isinstance(value, list):
+        return tuple(value)
+    is_nested = isinstance(value, tuple) and any(isinstance(part, list) for part in value)
+    return tuple(chain.from_iterable(value)) if is_nested else value
+
+
+def _allowance(given: Mapping[str, Any]) -> Allowance:
+    """What was said of a role last counts."""
+    tokens, efforts = (dict(_flat(given.get(name, ()))) for name in ("max_tokens", "reasoning_effort"))
+    said = Allowance.of(tokens, efforts)
+    return said.showing(prompts.examples(given["examples"][-1])) if "examples" in given else said
+
+
+def _params(words: Words, hint: Any, default: Any, places: Mapping[str, str]) -> Iterator[click.Parameter]:
+    kind, metadata = _plain(hint)
+    is_list = get_origin(kind) in (tuple, Sequence, list)
+    if is_list:
+        kind, inner = _plain(get_args(kind)[0])
+        metadata = (*metadata, *inner)
+    type_ = _type(kind, metadata, words.values)
+    needed = default is MISSING
+    text = words.help.format_map({**places, "known": ", ".join(getattr(type_, "names", ()))})
+    if "default" not in text and not needed and not isinstance(default, bool) and default not in (None, "", ()):
+        text += f" (default {default:,})" if isinstance(default, int) else f" (default {default})"
+    if not words.spelling.startswith("-"):
+        many = -1 if is_list else 1
+        yield click.Argument([words.param], type=type_, nargs=many, required=needed, metavar=words.metavar)
+    elif type_ is bool:
+        yield from _flags(words, is_list, text)
+    else:
+        metavar = words.metavar or (f"[{'|'.join(type_.choices)}]" if isinstance(type_, Choice) else None)
+        yield Option(words, help=text, type=type_, multiple=is_list, required=needed, metavar=metavar)
+
+
+def _flags(words: Words, is_list: bool, text: str) -> Iterator[click.Option]:
+    """An option without a value, perhaps with one that says no: spelled so, or hidden where both may be tried."""
+    if is_list:
+        flag = partial(Option, words, is_flag=True, callback=_added, expose_value=False)
+        yield flag(decls=[words.spelling, f"{words.param}_yes"], help=text)
+        yield flag(decls=[words.spelling.replace("--", "--no-", 1), f"{words.param}_no"], hidden=True)
+    elif "/" in words.spelling:
+        yield Option(words, help=text, default=None)
+    else:
+        yield Option(words, is_flag=True, flag_value=not words.is_negated, help=text)
+
+
+def _added(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    name, _, said = str(param.name).rpartition("_")
+    if value:
+        ctx.params.setdefault(name, []).append(said == "yes")
+
+
+class Option(click.Option):
+    """An option with the group in which the help shows it."""
+
+    def __init__(self, words: Words, decls: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(decls or [words.spelling, words.param], **more)
+        self.group = words.group
+
+
+def _plain(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without None, and what its annotation says beside it."""
+    if get_origin(hint) in (Union, UnionType):
+        return _plain(next(part for part in get_args(hint) if part is not NoneType))
+    if get_origin(hint) is Annotated:
+        kind, inner = _plain(get_args(hint)[0])
+        return kind, (*inner, *hint.__metadata__)
+    return hint, ()
+
+
+def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) -> Any:
+    """What click converts a text by: what the annotation says, or the type itself."""
+    if values is None and get_origin(kind) is Literal:
+        values = {value: value for value in get_args(kind)}
+    if values is not None:
+        return Choice(values)
+    usual = click.Path(path_type=Path) if kind is Path else kind
+    return metadata[0] if metadata else usual

@@ -1,14 +1,120 @@
-"""``safe-stepwise register``: see `safe_stepwise.register`, which says it all."""
+"""Make evaluate.load("safe_stepwise") find this package's metric by its bare name.
 
-import click
+``evaluate`` asks no installed package for metrics. It looks for a bare name in three places: in
+``./NAME/NAME.py``, among the Hub's own Spaces (``evaluate-metric/NAME`` and two more), and, where
+that fails, in its folder of modules fetched before. This command puts the module there.
+"""
 
-from safe_stepwise import register as module
+import os
+import shutil
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from safe_stepwise import __version__
+from safe_stepwise.commands.command import command
+from safe_stepwise.commands.options import check_one_of
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import remove_folder, whole_folder
+
+NAME = "safe_stepwise"
+FOLDER = f"metrics/evaluate-metric--{NAME}"
 
 
-@click.command(
-    "register", context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-)
-@click.pass_context
-def register(context: click.Context) -> None:
-    """Make evaluate.load("safe_stepwise") find this package's metric by its bare name."""
-    module.main(context.args)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    remove: bool = False
+    check: bool = False
+
+    def __post_init__(self) -> None:
+        check_one_of(self, "remove", "check")
+
+
+def source() -> str:
+    """The module's text, as the Space folder has it."""
+    return _shipped().read_text(encoding="utf-8")
+
+
+def registered() -> list[Path]:
+    """The copies that ``evaluate`` would find, the one that it would take first."""
+    files = _folder().glob(f"{'[0-9a-f]' * 64}/{NAME}.py")
+    return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+
+
+def register() -> Path:
+    """Put the module where ``evaluate`` finds it, in the place of any other copy.
+
+    Returns its path; raises ``UserError`` where that can't be written.
+    """
+    from evaluate.loading import files_to_hash, init_dynamic_modules
+
+    module = source()
+    try:
+        folder = Path(init_dynamic_modules(), FOLDER)
+        folder.mkdir(parents=True, exist_ok=True)
+        for level in (folder.parent, folder):
+            (level / "__init__.py").touch()
+        with resources.as_file(_shipped()) as file:
+            target = folder / files_to_hash([str(file)])
+        with whole_folder(target) as made:
+            (made / "__init__.py").touch()
+            (made / f"{NAME}.py").write_text(module, encoding="utf-8")
+            for other in {target, *(copy.parent for copy in registered())}:
+                remove_folder(other)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename}: cannot be written ({error.strerror}); set HF_MODULES_CACHE to a folder of your own"
+        ) from None
+    return Path(target, f"{NAME}.py")
+
+
+def remove() -> int:
+    """Remove all copies; returns how many there were. Raises ``UserError`` if that fails."""
+    copies = registered()
+    try:
+        for copy in copies:
+            shutil.rmtree(copy.parent)
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be removed ({error.strerror})") from None
+    return len(copies)
+
+
+def check() -> Path:
+    """The copy that the bare name leads to from here.
+
+    Raises ``UserError`` where there is none, or not this package's own.
+    """
+    nearer = Path(NAME, f"{NAME}.py")
+    if nearer.is_file():
+        raise UserError(f"{nearer.resolve()} comes first in this directory: work in another one")
+    copies = registered()
+    if not copies:
+        raise UserError(f"{NAME} is not registered: run python -m safe_stepwise.register")
+    if copies[0].read_text(encoding="utf-8") != source():
+        raise UserError(f"{copies[0]} is of another version than {__version__}: run python -m safe_stepwise.register")
+    return copies[0]
+
+
+def register_or_remove(options: Options) -> str:
+    """What was done; raises ``UserError`` for a user's mistake."""
+    # transformers, which evaluate imports, would complain twice that there is no torch.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    if options.remove:
+        return f"removed from {_folder()}: {remove()}"
+    if options.check:
+        return f"{NAME} {__version__} is registered: {check()}"
+    return f'evaluate.load("{NAME}") now finds version {__version__}: {register()}'
+
+
+def _shipped() -> Traversable:
+    return resources.files("safe_stepwise").joinpath("metric", "space", f"{NAME}.py.txt")
+
+
+def _folder() -> Path:
+    from evaluate import config
+
+    return Path(config.HF_MODULES_CACHE, config.MODULE_NAME_FOR_DYNAMIC_MODULES, FOLDER)
+
+
+main = command(register_or_remove)

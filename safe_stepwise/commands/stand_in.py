@@ -1,59 +1,47 @@
-"""``safe-stepwise stand-in``: a server to try things out by, before there is a model."""
+"""Serve replies that no model made, in the OpenAI protocol; all are marked simulated."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import click
-
-from safe_stepwise.commands.ending import EXIT_STATUS
+from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import examples, question_in, rows_of
 from safe_stepwise.commands.serving.http import MOST_BYTES, run_server, serve
 from safe_stepwise.commands.serving.stand_in import StandIn
 from safe_stepwise.commands.telling import ascii_json
+from safe_stepwise.commands.values import Port
 from safe_stepwise.store.terminal import printable
 
-HOST, PORT = "127.0.0.1", 8001
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    spec: str = "symbolic"
+    port: Port = 8001
+    host: str = "127.0.0.1"
+    questions: Path | None = None
+    benchmark: str | None = None
+    show: bool = False
 
 
-@click.command("stand-in", epilog=f"Ctrl-C ends it. {EXIT_STATUS}")
-@click.argument("spec", default="symbolic")
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
-@click.option("--host", default=HOST, show_default=True)
-@click.option(
-    "--questions",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="JSONL of rows with annotations, as the verified configs have them, not the examples",
-)
-@click.option("--benchmark", metavar="B", help="of all these rows, where they do not say it")
-@click.option("--examples", "show", is_flag=True, help="print the examples as such rows, and end")
-def stand_in(spec: str, port: int, host: str, questions: Path | None, benchmark: str | None, show: bool) -> None:
-    """Serve replies that no model made, in the OpenAI protocol; all are marked simulated.
-
-    SPEC is symbolic (the default), symbolic:error_rate=0.2,seed=1, or mock:FILE, a script. The
-    symbolic player reads in each prompt of the loop what is asked, and goes by the annotations of
-    questions that it knows: two examples of our own, or your rows. A script answers anything.
-
-    \b
-    safe-stepwise stand-in &
-    safe-stepwise stand-in --examples > examples.jsonl
-    safe-stepwise answer --question "Where was the director of The Salt Clock born?" \\
-        --passages examples.jsonl --generator openai:simulated@http://127.0.0.1:8001/v1 \\
-        --verifier openai:simulated@http://127.0.0.1:8001/v1
-    """
-    rows = rows_of(questions) if questions else ((f"example {r['id']}", r) for r in examples())
-    if show:
+def stand_in_for_a_model(options: Options) -> None:
+    """Serve until Ctrl-C, or print the examples as rows."""
+    file = options.questions
+    rows = rows_of(file) if file else ((f"example {row['id']}", row) for row in examples())
+    if options.show:
         for _, row in rows:
             print(ascii_json(row))
         return
-    known = [question_in(where, row, benchmark) for where, row in rows]
-    player = StandIn(spec, known)
+    questions = [question_in(where, row, options.benchmark) for where, row in rows]
+    player = StandIn(options.spec, questions)
 
-    def started(at: int) -> None:
-        print(f"simulated replies, no model: openai:{player.model}@http://{host}:{at}/v1")
-        for one in known[:2] if not spec.startswith("mock") else ():
-            print(f"  knows: {printable(one.question)}")
+    def started(port: int) -> None:
+        print(f"simulated replies, no model: openai:{player.model}@http://{options.host}:{port}/v1")
+        for question in questions[:2] if not options.spec.startswith("mock") else ():
+            print(f"  knows: {printable(question.question)}")
         print("Ctrl-C ends it", flush=True)
 
     app = player.application(MOST_BYTES)
-    run_server(partial(serve, app, host, port, started), lambda: "stand-in ended")
+    run_server(partial(serve, app, options.host, options.port, started), lambda: "stand-in ended")
+
+
+main = command(stand_in_for_a_model, "stand-in")

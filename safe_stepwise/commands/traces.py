@@ -1,4 +1,4 @@
-"""``safe-stepwise traces``: what was tried, said and accepted, as text.
+"""Show each try at a step, its verdict, and what became of it.
 
 The page with filters and totals stands on what a checkout has (``view_traces``).
 """
@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
-from safe_stepwise.commands.ending import EXIT_STATUS
+from safe_stepwise.commands.command import command
 from safe_stepwise.commands.telling import lines_of_attempt
+from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Trajectory
@@ -40,36 +39,43 @@ class Trace:
         return any(said is not None and said.error_type != CORRECT for said in found)
 
 
-@click.command("traces", epilog=EXIT_STATUS)
-@click.argument("place", type=click.Path(path_type=Path), metavar="FILE_OR_DIR")
-@click.option("--question", "wanted", metavar="ID|TEXT", help="of this question alone")
-@click.option("--method", metavar="M", help="of this method alone")
-@click.option("--rejected", is_flag=True, help="of those alone in which a step was rejected")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="so many at most")
-def traces(place: Path, wanted: str | None, method: str | None, rejected: bool, limit: int | None) -> None:
-    """Show each try at a step, its verdict, and what became of it.
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    place: Path
+    question: str | None = None
+    method: str | None = None
+    rejected: bool = False
+    limit: Count | None = None
 
-    FILE is what `safe-stepwise answer --output FILE` wrote; DIR an evaluation's folder (of
-    evaluate_stepwise, or a release's report), packed or not. A checkout adds the same as one HTML
-    page with filters: safe-stepwise view_traces DIR.
-    """
+    def wants(self, trace: Trace) -> bool:
+        """Whether a trajectory is one of those to be shown."""
+        run = trace.trajectory
+        return (
+            self.question in (None, run.question_id, trace.question)
+            and self.method in (None, run.method)
+            and (trace.was_rejected or not self.rejected)
+        )
+
+
+def show_traces(options: Options) -> None:
+    """Print the trajectories of a file or folder that are wanted."""
     seen = shown = 0
-    for trace in read_traces(place):
+    for trace in read_traces(options.place):
         seen += 1
-        asked = wanted in (None, trace.trajectory.question_id, trace.question)
-        if not asked or method not in (None, trace.trajectory.method):
+        if not options.wants(trace):
             continue
-        if rejected and not trace.was_rejected:
-            continue
-        if limit is not None and shown == limit:
+        if options.limit is not None and shown == options.limit:
             break
         shown += 1
         for line in lines_of(trace):
             print(line)
         print()
     if not seen:
-        raise UserError(f"{place}: has no trajectories")
+        raise UserError(f"{options.place}: has no trajectories")
     print(f"{shown:,} shown")
+
+
+main = command(show_traces)
 
 
 def lines_of(trace: Trace) -> Iterator[str]:

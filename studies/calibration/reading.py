@@ -1,12 +1,12 @@
 """What `calibrate_faithfulness` calibrates on: its options, and how questions are read."""
 
-import argparse
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeVar
+from pathlib import Path
+from typing import Annotated, TypeVar
 
 from builders.benchmarks import BENCHMARKS
 from builders.paths.graph_questions import derived, read_films, with_paths
@@ -17,8 +17,10 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.derivations import Derivation
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
+from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.commands.values import Count, Known
+from safe_stepwise.errors import UserError
 from safe_stepwise.records import Step, Triple
 from safe_stepwise.scoring import CUSTOM
 from studies.calibration.distances import Distance, of_people, of_trajectories, sentences_of, sentences_told
@@ -26,6 +28,36 @@ from studies.calibration.sources import Source, of_films, of_question
 
 T = TypeVar("T")
 Derivations = Mapping[str, Sequence[Derivation]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions:
+    """Which questions a study is of, verified or a benchmark's, and where its results go."""
+
+    verified: Path | None = None
+    questions: Sequence[str] = ()
+    benchmark: Sequence[Annotated[str, Known([*BENCHMARKS, CUSTOM])]] = ()
+    derivations: Path | None = None
+    retrieval: Sequence[Annotated[str, Known(RETRIEVALS)]] = ("words",)
+    output: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationOptions(QuestionOptions):
+    """The options of `calibrate_faithfulness`."""
+
+    kb: Path | None = None
+    kb_questions: Path | None = None
+    seed: int = 0
+    rows: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.verified and self.questions:
+            raise UserError("--verified and --questions are two ways to name questions: give one")
+        if not (self.verified or self.questions or self.kb):
+            raise UserError("nothing to calibrate on; give --verified, --questions or --kb; see --help")
+        if bool(self.kb) != bool(self.kb_questions):
+            raise UserError("--kb and --kb-questions go together: give both, or neither")
 
 
 @dataclass(slots=True)
@@ -37,15 +69,14 @@ class Benchmark:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def rows_of(options: argparse.Namespace) -> Iterator[tuple[str, Iterable[Labelled]]]:
+def rows_of(options: QuestionOptions) -> Iterator[tuple[str, Iterable[Labelled]]]:
     """Verified questions, or a file's with the labels that their annotations give them."""
     if options.verified:
         yield from ((name, once(rows)) for name, rows in labelled(options.verified))
         return
-    wanted = [one_of(name, [*BENCHMARKS, CUSTOM], "--benchmark") for name in options.benchmark]
     found: dict[str, list[Labelled]] = {}
     for source in options.questions:
-        for question in read(source, wanted, skip=True, whole=True).questions:
+        for question in read(source, [*options.benchmark], skip=True, whole=True).questions:
             label = asyncio.run(verify(question, AnnotationsTeacher()))
             found.setdefault(question.benchmark, []).append((question, label))
     yield from ((name, once(rows)) for name, rows in found.items())
@@ -56,7 +87,7 @@ def drawn(rows: Iterable[T], id_of: Callable[[T], str], seed: int) -> list[T]:
     return sorted(rows, key=lambda row: (choice_for(str(seed), id_of(row)), id_of(row)))
 
 
-def benchmark_of(rows: Iterable[Labelled], derivations: Derivations, options: argparse.Namespace) -> Benchmark:
+def benchmark_of(rows: Iterable[Labelled], derivations: Derivations, options: CalibrationOptions) -> Benchmark:
     """Sound questions with a gold path, as many as ``--rows`` says, drawn by ``--seed``."""
     found = Benchmark()
     for question, label in drawn(rows, lambda row: row[0].id, options.seed):
@@ -72,9 +103,9 @@ def benchmark_of(rows: Iterable[Labelled], derivations: Derivations, options: ar
     return found
 
 
-def films_of(options: argparse.Namespace) -> Benchmark:
+def films_of(options: CalibrationOptions, kb: Path, kb_questions: Path) -> Benchmark:
     """MetaQA's questions whose gold paths its knowledge base gives."""
-    triples, graph, questions = read_films(options.kb, options.kb_questions)
+    triples, graph, questions = read_films(kb, kb_questions)
     found = Benchmark(graph=triples)
     about: dict[str, list[Triple]] = {}
     for triple in triples:

@@ -21,7 +21,8 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 
 ROOT = Path(__file__).parents[2]
 SIZES = (10_000, 40_000, 167_454)

@@ -25,7 +25,8 @@ from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.records import Usage
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 
 IN_FLIGHT = (1, 64, 1024)
 WAYS = ("engine alone", "client, no cache", "client, new calls", "client, all stored")

@@ -24,7 +24,8 @@ from safe_stepwise.checking.faithfulness.vectors import check
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, Triple
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 
 CHAINS = 3000
 HEADER = ("rule", "retrieval", "chains", "CPU s", "again", "ms a chain", "to words", "faithful")

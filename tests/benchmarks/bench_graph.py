@@ -28,7 +28,8 @@ from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 
 SIZE = 8_000_000
 QUESTIONS = 300

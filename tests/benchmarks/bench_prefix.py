@@ -34,7 +34,8 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question, Trajectory
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import CORRECT
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 from tests.benchmarks.paper_profile import GENERATOR_ERRORS, PAPER, VERIFIER_ERRORS, player, questions
 
 BLOCK = 16

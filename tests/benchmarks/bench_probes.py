@@ -25,7 +25,8 @@ from safe_stepwise.store.names import ORIGINS, STEPS
 from safe_stepwise.store.parquet import parquet_files
 from safe_stepwise.store.tables import table
 from safe_stepwise.taxonomy import labels
-from scripts.cli import Parser, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser
 
 Predict = Callable[[Sequence[str], Sequence[str], Sequence[str], bool], list[str]]
 

@@ -49,7 +49,8 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import ROLE as VERIFIES
 from safe_stepwise.records import Question
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 from tests.benchmarks.paper_profile import GENERATOR_ERRORS, VERIFIER_ERRORS, player, questions
 from trainers.base_model import find_base
 

@@ -20,7 +20,8 @@ from statistics import fmean
 from builders.steps.held_back import Trajectories, trajectories
 from builders.steps.questions import VerifiedSet, open_verified
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser
 
 HEADER = ("benchmark", "questions", "ideal", "injected", "of", "held back", "of", "ms each")
 

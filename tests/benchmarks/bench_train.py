@@ -25,7 +25,8 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
+from tests.benchmarks.command_line import Parser, positive
 from trainers.base_model import find_base
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import Data, read_data

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safe_stepwise.store.tables import table
-from scripts.cli import Parser, positive, run
+from scripts.cli import run
 from tests.benchmarks.bench_train import padding
+from tests.benchmarks.command_line import Parser, positive
 from trainers import lora
 from trainers.base_model import find_base, load_base
 from trainers.config import Filters, VerifierRecipe

@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from safe_stepwise.commands.main import NAME, beyond, group
+from safe_stepwise.commands.main import NAME, group
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
@@ -72,13 +72,17 @@ def read(command: str) -> None:
         return
     if name == "accelerate":
         name, arguments = "python", arguments[arguments.index("-m") :]
-    if name == NAME and arguments[0] in beyond():
-        name, arguments = "python", ["-m", f"scripts.{arguments[0]}", *arguments[1:]]
+    if name == "python" and arguments[1].startswith("scripts."):
+        name, arguments = NAME, [arguments[1].removeprefix("scripts."), *arguments[2:]]
     if name == NAME:
         above = click.Context(group, **group.context_settings)
         known = group.get_command(above, arguments[0])
         assert known is not None
-        known.make_context(arguments[0], arguments[1:], parent=above)
+        line = known.make_context(arguments[0], arguments[1:], parent=above)
+        if isinstance(known, click.Group):
+            _, inner, rest = known.resolve_command(line, [*line._protected_args, *line.args])
+            assert inner is not None
+            inner.make_context(inner.name, rest, parent=line)
         return
     main = module(name, arguments).main
     with pytest.MonkeyPatch.context() as patch:

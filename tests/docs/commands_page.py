@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import io
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from safe_stepwise.commands.main import NAME, OWN, beyond, group
@@ -19,9 +15,10 @@ WIDTH = 100
 HEAD = f"""\
 # Commands
 
-Written by `make docs` from each command's `--help`; a test keeps them equal. `{NAME} COMMAND` works
+Written by `make docs` from each command's `--help-all`; a test keeps them equal. `{NAME} COMMAND` works
 wherever the package is installed; those below [In a checkout](#in-a-checkout) need the source,
-where `safe-stepwise COMMAND` is the same. Exit status: 0 done, 2 something for you to mend (one
+where `python -m scripts.COMMAND` is the same. `--help` shows the everyday options, `--help-all` all
+of them, which stand here. Exit status: 0 done, 2 something for you to mend (one
 line says what), 130 interrupted, 1 a fault of ours.
 """
 
@@ -38,24 +35,19 @@ def of_scripts() -> list[str]:
 
 
 def help_of(name: str) -> str:
-    """What ``safe-stepwise NAME --help`` prints, `WIDTH` columns wide."""
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
-        patch.setenv("COLUMNS", str(WIDTH))
-        with contextlib.suppress(SystemExit):
-            import_module(f"scripts.{name}").main(["--help"])
-    return said.getvalue()
+    """What ``safe-stepwise NAME --help-all`` prints, `WIDTH` columns wide."""
+    told = CliRunner().invoke(
+        group, [name, "--help-all"], prog_name=NAME, terminal_width=WIDTH, env={"COLUMNS": str(WIDTH)}
+    )
+    assert told.exit_code == 0, told.output
+    return told.stdout
 
 
 def _own() -> Iterator[str]:
     yield "## Wherever it is installed\n"
     yield from _table({f"{NAME} {name}": told for name, told in OWN.items()})
     for name in OWN:
-        told = CliRunner().invoke(
-            group, [name, "--help"], prog_name=NAME, terminal_width=WIDTH, env={"COLUMNS": str(WIDTH)}
-        )
-        assert told.exit_code == 0, told.output
-        yield _section(f"{NAME} {name}", told.stdout)
+        yield _section(f"{NAME} {name}", help_of(name))
 
 
 def _checkout() -> Iterator[str]:

@@ -11,7 +11,7 @@ import yaml
 
 from builders.synthetic.films import Films
 from scripts import demo_paths
-from scripts.training_options import forget_stale
+from scripts.training import forget_stale
 from trainers.config import PathRecipe, read_recipe
 from trainers.record import RECORD
 

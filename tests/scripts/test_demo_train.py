@@ -13,7 +13,7 @@ from evaluators.verifier.page import SHOWN, margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from scripts.demo_train import RECIPE, main
-from scripts.training_options import forget_stale
+from scripts.training import forget_stale
 from trainers.config import VerifierRecipe, read_recipe
 from trainers.rows.base import fingerprint
 from trainers.rows.verifier import open_rows

@@ -10,9 +10,9 @@ import pytest
 
 from builders.paths.negatives import KINDS, POSITIVE
 from safe_stepwise.errors import UserError
-from scripts import recipe_options, train_generator, train_paths, train_verifier
+from scripts import train_generator, train_paths, train_verifier
 from scripts.cli import HELP
-from scripts.recipe_options import read_options, recipes
+from scripts.training import RECIPES, recipes
 from trainers.config import GeneratorRecipe, PathRecipe, VerifierRecipe, keys, read_recipe
 
 COMMANDS: dict[str, tuple[Any, Any]] = {
@@ -32,12 +32,12 @@ def said(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     """The help of a command."""
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit, match="0"):
-        COMMANDS[name][0](["--help"])
+        COMMANDS[name][0](["--help-all"])
     return capsys.readouterr().out
 
 
 def test_every_choice_is_listed(name: str, said: str) -> None:
-    assert said.startswith(f"usage: python -m scripts.{name} --config FILE")
+    assert said.startswith(f"Usage: safe-stepwise {name} --config FILE")
     found = re.findall(r"--([\w.-]+) \[?\{([^}]+)\}", said)
     shown = {option.replace("-", "_"): choices.split(",") for option, choices in found}
     refused = {}
@@ -54,7 +54,7 @@ def test_every_choice_is_listed(name: str, said: str) -> None:
 
 def test_each_recipe_is_shown_by_one_command() -> None:
     shown = [file for name in COMMANDS for file in recipes(name)]
-    assert sorted(shown) == sorted(recipe_options.RECIPES.glob("*.yaml"))
+    assert sorted(shown) == sorted(RECIPES.glob("*.yaml"))
 
 
 def test_the_recipes_are_told_and_can_be_read(name: str, said: str) -> None:
@@ -69,9 +69,10 @@ def test_the_examples_of_the_help_are_commands(name: str) -> None:
     assert lines
     for line in lines:
         told = shlex.split(line)
-        config, options, _ = read_options(name, "what", COMMANDS[name][1], told)
+        command = COMMANDS[name][0]
+        config, options, _ = command.read(command.make_context(name, told))
         assert config is not None
-        read_recipe(recipe_options.RECIPES / config.name, options, COMMANDS[name][1])
+        read_recipe(RECIPES / config.name, options, COMMANDS[name][1])
 
 
 def test_the_kinds_of_negatives_are_the_builders() -> None:

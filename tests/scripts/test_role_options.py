@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from safe_stepwise.commands.command import Command
+from safe_stepwise.commands.options import Line, read_words
 from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
-from scripts.cli import Parser
-from scripts.role_options import add_role_options, roles_of
+from scripts.cli import HELP, Asking, roles_of
 
 ROLES = ("extract", "path")
 
 
 def parsed(*arguments: str) -> Allowance:
-    parser = Parser(prog="try")
-    add_role_options(parser, ROLES)
-    found: Allowance = parser.parse_args(arguments).allowance
-    return found
+    made: list[Asking] = []
+    line = Line(Asking, read_words(HELP / "shared.yaml"), ROLES)
+    Command("try", made.append, line, "", "notes")(arguments)
+    return made[0].allowance
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...], expected: 
 
 def test_help_has_the_limit_of_each_role(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed("--help")
+        parsed("--help-all")
     said = " ".join(capsys.readouterr().out.split())
     assert "for one of extract (4,096), path (1,024); without ROLE= for all" in said
 

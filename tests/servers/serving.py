@@ -8,12 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from safe_stepwise.commands.options import chosen
-from safe_stepwise.commands.serve import answering
+from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.serving.http import serve
 from safe_stepwise.commands.serving.stand_in import StandIn
 from safe_stepwise.commands.serving.verified import Bounds, Served, VerifiedLoop
-from safe_stepwise.open import opened
 from safe_stepwise.records import Question
 
 Started = Callable[[int], None]
@@ -76,12 +74,13 @@ def verified_loop(
     log: bool = True,
 ) -> Iterator[str]:
     """The address of a server that answers by the loop."""
-    settings = chosen(generator, verifier, method, 10, max_retries, "accept", (), cache, timeout)
+    players = {"generator": generator, "verifier": verifier, "method": method}
+    settings = Loop(**players, max_retries=max_retries, cache=cache, timeout=timeout)  # type: ignore[arg-type]
     limits = bounds or Bounds()
 
     async def whole(started: Started) -> None:
-        async with opened(settings.specs, cache, timeout, settings.allowance) as clients:
-            loop = VerifiedLoop(answering(settings), clients, limits, served or Served(), log)
+        async with settings.opened() as clients:
+            loop = VerifiedLoop(settings.answer, clients, limits, served or Served(), log)
             await serve(loop.application(), "127.0.0.1", 0, started)
 
     with running(whole) as url:

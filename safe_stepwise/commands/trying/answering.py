@@ -9,16 +9,14 @@ from tempfile import TemporaryDirectory
 from traceback import format_exc
 from typing import Any
 
-from safe_stepwise.commands.answer import answer_of
 from safe_stepwise.commands.check import ABSTAINS
 from safe_stepwise.commands.ending import told
-from safe_stepwise.commands.options import Chosen, chosen
+from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.telling import record
 from safe_stepwise.commands.trying.standing import Standing
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
-from safe_stepwise.open import opened
 from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import FAILED, Attempt, Question, Step
 from safe_stepwise.steps import StepError
@@ -60,11 +58,11 @@ async def standings(question: Question, specs: Mapping[str, str]) -> AsyncIterat
     with the answer.
     """
     with TemporaryDirectory(prefix="safe-stepwise-") as kept:
-        settings = _settings(specs, Path(kept) / "replies.sqlite")
+        loop = _loop(specs, Path(kept) / "replies.sqlite")
         if not question.is_annotated and any(one.startswith("symbolic") for one in specs.values()):
             raise UserError(NO_MODEL)
         said: asyncio.Queue[Attempt | None] = asyncio.Queue()
-        answering = asyncio.create_task(_answered(question, settings, said))
+        answering = asyncio.create_task(_answered(question, loop, said))
         tried: list[Attempt] = []
         try:
             while (attempt := await said.get()) is not None:
@@ -99,20 +97,17 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-async def _answered(question: Question, settings: Chosen, said: asyncio.Queue[Attempt | None]) -> dict[str, Any]:
+async def _answered(question: Question, loop: Loop, said: asyncio.Queue[Attempt | None]) -> dict[str, Any]:
     try:
-        async with (
-            asyncio.timeout(SECONDS),
-            opened(settings.specs, settings.cache, settings.timeout, settings.allowance) as clients,
-        ):
-            trajectory = await answer_of(question, settings, clients, said.put_nowait)
+        async with asyncio.timeout(SECONDS), loop.opened() as clients:
+            trajectory = await loop.answer(question, clients, said.put_nowait)
             if trajectory.stop_reason == FAILED:
                 raise UserError(trajectory.failure)
-            return record(question, trajectory, clients, settings.method)
+            return record(question, trajectory, clients, loop.stepwise)
     except TimeoutError:
         raise UserError(f"the question took longer than {SECONDS:g} s and was ended") from None
     except UserError as error:
-        raise UserError(_reason(str(error), settings.specs)) from None
+        raise UserError(_reason(str(error), loop.specs)) from None
     except Exception:  # of the server, one question ends, and its log says why
         print(told(format_exc()), file=sys.stderr, flush=True)
         raise UserError("this ended by a fault of ours; other words may do") from None
@@ -128,21 +123,12 @@ def _reason(failure: str, specs: Mapping[str, str]) -> str:
     return "a player failed to reply; its reason is in the Space's log"
 
 
-def _settings(specs: Mapping[str, str], cache: Path) -> Chosen:
+def _loop(specs: Mapping[str, str], cache: Path) -> Loop:
     try:
-        return chosen(**{**specs, **_AS_PUBLISHED}, cache=cache, timeout=CALL_S)
+        return Loop(generator=specs["generator"], verifier=specs["verifier"], cache=cache, timeout=CALL_S)
     except UserError as error:
         _log(str(error))
         raise UserError("the players that the owner has set can't be read; see the log") from None
-
-
-_AS_PUBLISHED: Mapping[str, Any] = {
-    "method": "safe",
-    "max_steps": 10,
-    "max_retries": 3,
-    "on_exhausted": "accept",
-    "max_tokens": (),
-}
 
 
 def _log(reason: str) -> None:

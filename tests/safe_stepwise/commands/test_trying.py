@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.commands.trying import answering, html, typed
 from safe_stepwise.commands.trying.answering import players, standings
@@ -101,7 +102,7 @@ def test_nobody_is_told_where_the_owners_server_is(capsys: pytest.CaptureFixture
 def test_a_fault_of_ours_ends_one_question(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(answering, "answer_of", lambda *_: [][0])
+    monkeypatch.setattr(Loop, "answer", lambda *_: [][0])
     with pytest.raises(UserError, match="a fault of ours"):
         last("Where was the director of Low Tide born?", PAGES, FACTS)
     assert "IndexError" in capsys.readouterr().err

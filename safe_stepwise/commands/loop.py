@@ -1,0 +1,82 @@
+"""How a question is answered by the loop: its method, its players, and how they are asked."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from safe_stepwise.commands.values import Count, Known, Seconds, Whole
+from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.openai import TIMEOUT_S
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.limits import Limits
+from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
+from safe_stepwise.methods.running import answering
+from safe_stepwise.open import check_spec, opened
+from safe_stepwise.records import Attempt, Question, Trajectory
+
+LOOPS = tuple(name for name, method in METHODS.items() if isinstance(method, Stepwise))
+ROLES = ("generate", "final_answer", "verify")
+_LIMITS = Limits()
+Heard = Callable[[Attempt], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """The options of the commands that answer; raises ``UserError`` for what contradicts itself."""
+
+    generator: str
+    verifier: str | None = None
+    method: Annotated[str, Known(LOOPS)] = "safe"
+    max_steps: Count = _LIMITS.max_steps
+    max_retries: Whole = _LIMITS.max_retries
+    on_exhausted: Literal["accept", "drop"] = _LIMITS.on_exhausted
+    allowance: Allowance = AS_PROMPTED
+    cache: Path | None = None
+    timeout: Seconds = TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        if VERIFIER in self.stepwise.roles and self.verifier is None:
+            raise UserError(
+                f"the method {self.method} needs a verifier: give --verifier SPEC, "
+                "or choose --method self_verification"
+            )
+        if VERIFIER not in self.stepwise.roles and self.verifier is not None:
+            raise UserError(f"the method {self.method} asks no verifier: leave --verifier out")
+        for role, spec in self.specs.items():
+            try:
+                check_spec(spec)
+            except UserError as error:
+                raise UserError(f"--{role}: {error}") from None
+
+    @property
+    def stepwise(self) -> Stepwise:
+        """The method by its name."""
+        method = METHODS[one_of(self.method, LOOPS, "--method")]
+        assert isinstance(method, Stepwise)
+        return method
+
+    @property
+    def specs(self) -> dict[str, str]:
+        """The players' specs by role."""
+        players = {GENERATOR: self.generator, VERIFIER: self.verifier}
+        return {role: spec for role in self.stepwise.roles if (spec := players[role]) is not None}
+
+    def refuse_symbolic(self, question: Question | None, hint: str) -> None:
+        """Raise ``UserError`` with a hint if a player goes by annotations that a question lacks."""
+        for role, spec in self.specs.items():
+            if spec.partition(":")[0] == "symbolic" and (question is None or not question.is_annotated):
+                raise UserError(f"--{role}: symbolic goes by annotations, which {hint}")
+
+    def opened(self) -> AbstractAsyncContextManager[Mapping[str, Client]]:
+        """The players by role, as long as they are open."""
+        return opened(self.specs, self.cache, self.timeout, self.allowance)
+
+    async def answer(self, question: Question, clients: Mapping[str, Client], heard: Heard) -> Trajectory:
+        """What the loop does with a question; each attempt is ``heard`` as it ends."""
+        players = {role: clients[role] for role in self.stepwise.roles}
+        limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, heard=heard)
+        return await answering(self.stepwise, players, limits)(question)

@@ -1,0 +1,178 @@
+"""What the commands that train share: a recipe's keys as options, how they run, and what is said at the end."""
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from safe_stepwise.commands.command import SETTINGS, Called, help_all, notes_of
+from safe_stepwise.engines.weights import Model, find_adapter
+from safe_stepwise.errors import UserError
+from scripts.cli import warn
+from trainers.checkpoints import read_json
+from trainers.config import Key, Recipe, keys, known_key, read_recipe
+from trainers.data import kind_of
+from trainers.lora import MODEL
+from trainers.record import RECORD
+from trainers.rows.base import fingerprint
+from trainers.run import train
+
+RECIPES = Path(__file__).parents[1] / "trainers" / "recipes"
+EVERYDAY = ("dataset", "output")
+_WORDS = {int: "N", float: "X", Path: "DIR", bool: "{true,false}"}
+
+
+class Training(Called):
+    """A command that trains by a recipe, whose keys are its options."""
+
+    def __init__(self, name: str, about: str | None, kind: type[Recipe]) -> None:
+        text = f"{about}\n\n\b\nrecipes:\n{_recipe_list(name)}"
+        super().__init__(name, help=text, context_settings={**SETTINGS, **_UNKNOWN_ALLOWED})
+        self.kind, self.notes = kind, notes_of(Path(__file__), name)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if not self.params:
+            a_recipe = "a recipe: one of those above, or your own"
+            config = click.Option(["--config"], type=click.Path(path_type=Path), metavar="FILE", help=a_recipe)
+            resume = click.Option(["--resume"], is_flag=True, help="go on from the last complete checkpoint, if any")
+            self.params = [config, resume, *map(_option, keys(self.kind)), help_all()]
+        return super().get_params(ctx)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["--config FILE --dataset DIR --output DIR [--resume] [--KEY VALUE ...]"]
+
+    def read(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
+        """The recipe's file, what takes the place of its keys, and whether to go on with a run."""
+        if ctx.args:
+            option = ctx.args[0].partition("=")[0]
+            if option.startswith("--"):
+                known_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.kind)], option)
+            raise UserError(f"{ctx.args[0]!r} belongs to no option; see {ctx.command_path} --help")
+        given = {key.name: ctx.params[_param(key)] for key in keys(self.kind)}
+        options = {name: value for name, value in given.items() if value is not None}
+        return ctx.params["config"], options, ctx.params["resume"]
+
+    def invoke(self, ctx: click.Context) -> None:
+        config, options, resume = self.read(ctx)
+        first = int(os.environ.get("RANK", 0)) == 0
+        try:
+            recipe = read_recipe(config, options, self.kind)
+            record = train(recipe, resume, warn)
+        except UserError:
+            if first:
+                raise
+            raise SystemExit(2) from None  # the first process says it for all
+        except KeyboardInterrupt:
+            if first:
+                goes_on = "the same command" if resume else "--resume"
+                print(f"interrupted; {goes_on} goes on", file=sys.stderr)
+            raise SystemExit(130) from None
+        if first:
+            print(summary(record, recipe.output))
+
+
+_UNKNOWN_ALLOWED = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
+def recipes(name: str) -> Iterator[Path]:
+    """The recipes of ours that a command is for: those that show it in their first lines."""
+    for file in sorted(RECIPES.glob("*.yaml")):
+        if re.search(rf"(-m scripts\.|safe-stepwise ){name} ", file.read_text(encoding="utf-8")):
+            yield file
+
+
+def _recipe_list(name: str) -> str:
+    """Each recipe with what the file says of itself, up to the command that it shows."""
+    lines = []
+    for file in recipes(name):
+        remarks = file.read_text(encoding="utf-8").partition("\n#   ")[0].splitlines()
+        text = " ".join(line.removeprefix("# ") for line in remarks)
+        lines.append(f"  {file.relative_to(RECIPES.parents[1])}")
+        lines.append(textwrap.indent(textwrap.fill(text, 90), " " * 6))
+    return "\n".join(lines)
+
+
+def _param(key: Key) -> str:
+    return key.name.replace(".", "__")
+
+
+def _option(key: Key) -> click.Option:
+    spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
+    how: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if key.type is bool else {}
+    option = click.Option([*sorted(spellings), _param(key)], metavar=_values(key.type), help=_help(key), **how)
+    option.group = "everyday" if key.name in EVERYDAY else _KEYS  # type: ignore[attr-defined]
+    return option
+
+
+_KEYS = "keys of a recipe (an option takes the place of the file's)"
+
+
+def _values(kind: Any) -> str:
+    """What stands after an option: all choices, where there are some.
+
+    >>> _values(Literal["sft", "kto"] | None), _values(tuple[str, ...]), _values(int)
+    ('{sft,kto}', 'TEXT,...', 'N')
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _values(next(part for part in inner if part is not type(None)))
+    if origin is Literal:
+        return f"{{{','.join(inner)}}}"
+    return f"{_values(inner[0])},..." if origin is tuple else _WORDS.get(kind, "TEXT")
+
+
+def _help(key: Key) -> str:
+    default: Any = key.default
+    if default is MISSING:
+        usual = "needed"
+    elif default is None or default == ():
+        usual = "not set"
+    else:
+        usual = str(default).lower() if isinstance(default, bool) else str(default)
+    return f"{key.help} ({usual})"
+
+
+def summary(record: Mapping[str, Any], output: Path) -> str:
+    """What was trained, how long it took, where it is, how to open it."""
+    run_, curve, held = record["run"], record["curve"], record["held_out"]
+    memory = run_["peak_memory_bytes"] / 2**30
+    lines = [
+        f"{record['dataset']['rows']:,} rows, {run_['steps']:,} steps of "
+        f"{record['recipe']['effective_batch']} in {run_['seconds']:,.0f} s "
+        f"({run_['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run_['device']})",
+        f"loss {curve[0]['loss']:.4f} at the first step, {curve[-1]['loss']:.4f} at the last",
+    ]
+    measured = [name.removesuffix("_before") for name in held if name.endswith("_before")]
+    if held["rows"]:
+        told = (f"{n} {held[f'{n}_before']:.4f} before, {held[f'{n}_after']:.4f} after" for n in measured)
+        lines.append(f"{held['rows']} held-out rows: {'; '.join(told)}")
+    if long := len(record["dataset"]["dropped_as_long"]):
+        lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
+    base = record["base_model"]["name"]
+    if "model" in record:
+        return "\n".join([*lines, f"\n{output / MODEL}", f"\ntransformers:{output / MODEL}"])
+    return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
+
+
+def forget_stale(recipe: Recipe) -> None:
+    """Remove an adapter of other rows, another start or recipe, which `--resume` takes for done."""
+    file = recipe.output / RECORD
+    if not file.is_file():
+        return
+    made = read_json(file)
+    rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
+    places = ("base_model", "dataset", "output", "start")
+    same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
+    if recipe.start is not None:
+        same &= made["start"]["revision"] == find_adapter(Model.read(recipe.start)).revision
+    if not same or made["dataset"]["sha256"] != fingerprint(rows):
+        shutil.rmtree(recipe.output)
