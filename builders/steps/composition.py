@@ -25,10 +25,9 @@ ROWS_PER_QUESTION = 8
 class Composition:
     """How many rows from how many questions, and of what (SAFE v1, Table 7).
 
-    ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a
-    number of them (None: all there are), the rest is injected. ``per_benchmark`` gives (rows,
-    questions) of each benchmark and has to sum to the whole; without it rows are shared out evenly.
-    No question gets more than ``rows_per_question``.
+    ``questions`` None takes as many as it comes to; ``ideal`` is a share of the rows, ``refined`` a number of them
+    (None: all there are), the rest is injected. ``per_benchmark`` gives (rows, questions) of each benchmark and has to
+    sum to the whole; without it rows are shared out evenly. No question gets more than ``rows_per_question``.
     """
 
     rows: int
@@ -189,7 +188,11 @@ def _shares(pools: Mapping[str, Sequence[Candidate]], composition: Composition) 
         if composition.questions is not None:
             room = {n: min(len({c.question for c in pools[n]}), rows[n]) for n in rows}
             questions = fill(composition.questions, room)
-            _check_enough(composition.questions, sum(room.values()))
+            if (most_questions := sum(room.values())) < composition.questions:
+                raise UserError(
+                    f"{composition.questions:,} questions are wanted, but only {most_questions:,} have a row; ask for "
+                    "fewer, or give it more verified questions"
+                )
     ideal = _split(round(composition.ideal * composition.rows), rows)
     given = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
     return {n: _Share(rows[n], questions.get(n), ideal[n], given[n], most) for n in rows}
@@ -235,7 +238,9 @@ def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> 
             f"{_capped([kept], share.most)}; ask for fewer rows, or give it more verified questions"
         )
     picked = _pick(kept, share)
-    return picked, short | _shortfalls(share, Counter(c.row_class for c in picked))
+    each, given = (share.rows - share.ideal - share.refined) // len(_TYPES), Counter(c.row_class for c in picked)
+    wanted = {IDEAL: share.ideal, REFINED: share.refined, **dict.fromkeys(_TYPES, each)}
+    return picked, short | {name: wanted[name] - given[name] for name in CLASSES if wanted[name] > given[name]}
 
 
 def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[str]:
@@ -278,12 +283,6 @@ def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
     return quota
 
 
-def _shortfalls(share: _Share, quota: Mapping[str, int]) -> dict[str, int]:
-    each = (share.rows - share.ideal - share.refined) // len(_TYPES)
-    wanted = {IDEAL: share.ideal, REFINED: share.refined, **dict.fromkeys(_TYPES, each)}
-    return {name: wanted[name] - quota[name] for name in CLASSES if wanted[name] > quota[name]}
-
-
 def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
     """Rows of a share, spread over their places, none beyond ``share.most`` of a question.
 
@@ -301,15 +300,11 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
     for name in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
         picking.spread(name, quota[name] - picking.used[name].total())
     while missing := share.rows - len(picking.picked):
-        for name, number in _standing_in(picking.room(), missing).items():
+        room = picking.room()
+        errors = {name: room.get(name, 0) for name in _TYPES}  # if there are any left to take
+        for name, number in fill(missing, errors if any(errors.values()) else room).items():
             picking.spread(name, number)
     return list(picking.picked.values())
-
-
-def _standing_in(room: Mapping[str, int], missing: int) -> dict[str, int]:
-    """Rows by class to make up for missing ones: errors if there are any left to take."""
-    errors = {name: room.get(name, 0) for name in _TYPES}
-    return fill(missing, errors if any(errors.values()) else room)
 
 
 class _Picking:
@@ -386,14 +381,6 @@ def _check_questions(where: str, rows: int, questions: int | None, most: int) ->
         raise UserError(
             f"{where}{questions} questions with at most {most} rows each are too few for {rows} "
             "rows; ask for more questions, or raise --rows-per-question"
-        )
-
-
-def _check_enough(wanted: int, there: int) -> None:
-    if there < wanted:
-        raise UserError(
-            f"{wanted:,} questions are wanted, but only {there:,} have a row; ask for fewer, "
-            "or give it more verified questions"
         )
 
 

@@ -115,8 +115,7 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: i
 def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
     """Ids of the test rows whose step says what one of train says, verbatim.
 
-    Case, white space and the step's number aside. Final answers are exempt: there is one way to say
-    "yes".
+    Case, white space and the step's number aside. Final answers are exempt: there is one way to say "yes".
     """
     known = {_said(row) for row in train}
     return frozenset(row.id for row in test if row.step.kind != "Final Answer" and _said(row) in known)

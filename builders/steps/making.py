@@ -105,9 +105,8 @@ class AnnotationsMaker:
 def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
     """The checker's verdict on each step of an ideal trajectory: all ``Correct``.
 
-    Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that
-    breaks the grammar, that the checker finds fault with or can't pass, and for an answer that is
-    not an exact match.
+    Raises TrajectoryError for a plan with a fact that its passage does not state, for a step that breaks the grammar,
+    that the checker finds fault with or can't pass, and for an answer that is not an exact match.
     """
     for item in checker.claims.facts:
         if not checker.claims.is_grounded(item):
@@ -168,11 +167,10 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
     """Rows with one error each, for every type at one of the positions where it can stand.
 
-    ``ideal`` is a trajectory that the checker passes. What `proposals` gives in the place of one of
-    its steps is kept only if the checker finds exactly the error that was meant in it, which also
-    settles that no type comes before it in the order of checks; else it is refused, with what the
-    checker says instead. Diagnosis and guidance are the checker's, who says where the text stands
-    against the step.
+    ``ideal`` is a trajectory that the checker passes. What `proposals` gives in the place of one of its steps is kept
+    only if the checker finds exactly the error that was meant in it, which also settles that no type comes before it
+    in the order of checks; else it is refused, with what the checker says instead. Diagnosis and guidance are the
+    checker's, who says where the text stands against the step.
     """
     rows: list[StepRow] = []
     refused: list[Refused] = []

@@ -1,9 +1,8 @@
 """Where a verifier errs: on steps of the loop over training questions, or steps that it accepted elsewhere.
 
-Every step is judged twice, by the verifier under test and by the checker; where the two labels differ
-is a hard case. What the checker can't judge teaches nothing: it is counted only. A case whose label
-only the checker's reading speaks for is doubted, and becomes no row. Each is of one family
-(`weaknesses`), and the families take turns.
+Every step is judged twice, by the verifier under test and by the checker; where the two labels differ is a hard case.
+What the checker can't judge teaches nothing: it is counted only. A case whose label only the checker's reading speaks
+for is doubted, and becomes no row. Each is of one family (`weaknesses`), and the families take turns.
 
 Accepted steps are those that ``safe-stepwise measure_faithfulness`` lists as unfaithful to the graph
 (``accepted_unfaithful.jsonl``). That a step is at fault is its rule's word; what is wrong with it the

@@ -94,9 +94,8 @@ def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
 def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow) -> StepRow | None:
     """The same step where what it denies is there, so that its label is Information Miss.
 
-    As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the
-    row's with the numbers of all passages, which the checker sees; None where that finds something
-    else.
+    As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the row's with the numbers
+    of all passages, which the checker sees; None where that finds something else.
     """
     found, shown, previous = checker.check(ideal, step), checker.question, tuple(ideal)
     if found is None or found.error_type != INFORMATION_MISS:

@@ -1,9 +1,8 @@
 """Refinement: where a verifier errs on steps that a generator really takes (SAFE v1, section 3.3).
 
-Hard cases are mined from the loop's trajectories (`mining`), taken from the families of weaknesses
-in turn (`weaknesses`), relabelled by a teacher, and written as rows with origin ``refined``
-(`refined`). Kept are those whose step is none of the ideal ones and whose label a second witness
-bears out (`witness`).
+Hard cases are mined from the loop's trajectories (`mining`), taken from the families of weaknesses in turn
+(`weaknesses`), relabelled by a teacher, and written as rows with origin ``refined`` (`refined`). Kept are those whose
+step is none of the ideal ones and whose label a second witness bears out (`witness`).
 """
 
 import asyncio
@@ -80,9 +79,8 @@ class _Players:
 def refine(plan: Refinement, generator: Client | None, verifier: Client | None, teacher: Client | None) -> Record:
     """Write ``OUTPUT/refined.jsonl`` and ``OUTPUT/refinement.json`` (again, if they are there).
 
-    ``teacher`` None are the annotations: the checker's verdicts; without generator or verifier the
-    plan names steps that were ``accepted``. A run that was killed resumes from the clients'
-    response cache and ends in the same bytes.
+    ``teacher`` None are the annotations: the checker's verdicts; without generator or verifier the plan names steps
+    that were ``accepted``. A run that was killed resumes from the clients' response cache and ends in the same bytes.
 
     Raises ``UserError`` for what the user can mend.
     """

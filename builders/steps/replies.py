@@ -343,7 +343,8 @@ def foretells(question: Question, taken: Sequence[Step], coming: Sequence[Step],
     if names_answer(question, taken, guidance):
         return True
     told = [value for value in values_in(_MARK.sub("", guidance)) if not stands(value, [known])]
-    asked = _subjects(question, coming[:1])
+    numbers = [int(number) for step in coming[:1] for number in _PASSAGE.findall(step.text)]
+    asked = [Passage("", (question.passages[n - 1].title,)) for n in numbers if 0 < n <= len(question.passages)]
     later = [Passage("", (step.text,)) for step in coming]
     return any(stands(value, later) and not stands(value, asked) for value in told)
 
@@ -359,20 +360,13 @@ def names_answer(question: Question, taken: Sequence[Step], guidance: str) -> bo
         # "Yes" and "no" are words like others, and a question may name the things to choose from:
         # there it counts whether the guidance calls one of them the answer.
         if answer in ("yes", "no") or has_words(asked, answer):
-            if _calls_answer(guidance, answer) and not _concluded(taken, answer):
+            concluded = any(s.kind != "Attribution" and has_words(words_of(s.text), answer) for s in taken)
+            ends = (words_of(guidance[match.end() :]) for match in _ANSWERED.finditer(guidance))
+            if any(f"{end} ".startswith(f"{answer} ") for end in ends) and not concluded:
                 return True
         elif has_words(said, answer) and not has_words(before, answer):
             return True
     return False
-
-
-def _calls_answer(guidance: str, answer: str) -> bool:
-    rest = (words_of(guidance[found.end() :]) for found in _ANSWERED.finditer(guidance))
-    return any(f"{part} ".startswith(f"{answer} ") for part in rest)
-
-
-def _concluded(taken: Sequence[Step], answer: str) -> bool:
-    return any(s.kind != "Attribution" and has_words(words_of(s.text), answer) for s in taken)
 
 
 def _akin(value: str, pages: Sequence[Passage]) -> bool:
@@ -380,13 +374,6 @@ def _akin(value: str, pages: Sequence[Passage]) -> bool:
     told = set(words_of(" ".join(f"{page.title} {page.text}" for page in pages)).split())
     stems = [word[: max(4, len(word) - 3)] for word in words_of(value).split()]
     return not value[:1].isdigit() and all(any(word.startswith(stem) for word in told) for stem in stems)
-
-
-def _subjects(question: Question, steps: Sequence[Step]) -> list[Passage]:
-    """The titles of the passages that some steps cite, as texts to search."""
-    numbers = [int(number) for step in steps for number in _PASSAGE.findall(step.text)]
-    pages = [question.passages[n - 1] for n in numbers if 0 < n <= len(question.passages)]
-    return [Passage("", (page.title,)) for page in pages]
 
 
 def _known(question: Question, taken: Sequence[Step]) -> Passage:

@@ -1,10 +1,9 @@
 """The annotations' rows in a model's words, kept only where they still say the same (issue 13).
 
-A row is asked for in one request: its step, diagnosis and guidance. The rewording counts if it has
-the same passages, steps, numbers and names, if the checker finds the same label in it after the
-same steps and beside the same passages, and if no remark gives more away. Else the row stays as
-it was, and the reason is counted. Replies lie in the response cache: a run that was killed asks
-nothing twice and ends in the same bytes.
+A row is asked for in one request: its step, diagnosis and guidance. The rewording counts if it has the same passages,
+steps, numbers and names, if the checker finds the same label in it after the same steps and beside the same passages,
+and if no remark gives more away. Else the row stays as it was, and the reason is counted. Replies lie in the response
+cache: a run that was killed asks nothing twice and ends in the same bytes.
 """
 
 import re

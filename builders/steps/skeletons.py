@@ -60,8 +60,7 @@ def skeleton(text: str) -> str:
 class Variety:
     """How differently the rows of one type are worded; a share is None where there are no rows.
 
-    Final answers have one form by the grammar of steps: they are in ``rows`` and ``diagnoses``,
-    not among the steps.
+    Final answers have one form by the grammar of steps: they are in ``rows`` and ``diagnoses``, not among the steps.
     """
 
     rows: int

@@ -26,8 +26,7 @@ _LONGEST = 8000
 def values_in(text: str) -> tuple[str, ...]:
     """Names and numbers in the order of a text; the day and year of a date are numbers.
 
-    Numbers of passages and steps are none, nor is a single word that opens a sentence, whose
-    capital says nothing.
+    Numbers of passages and steps are none, nor is a single word that opens a sentence, whose capital says nothing.
 
     >>> values_in("According to Passage 2, Ors Velt's film of 3 May 1901 won 1,200 Crowns.")
     ('Ors Velt', '3', 'May', '1901', '1,200', 'Crowns')

@@ -45,8 +45,7 @@ _PASSED = {
 def family_of(said: str, label: str, step: Step, plan: Plan, question: Question) -> str:
     """The name of the family of one disagreement.
 
-    ``said`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the one that it
-    should have.
+    ``said`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the one that it should have.
 
     >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
     >>> family_of("Correct", "Unsupported", step, plan, Question("q", "b", "train", "Where?", "A"))

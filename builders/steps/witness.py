@@ -8,7 +8,7 @@ They are meant to miss: a label that no rule bears out is left out, which costs 
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from builders.steps.values import stands, stands_in, values_in
@@ -120,13 +120,9 @@ class _Seen:
         return [self.question.passages[n - 1] for n in sorted(self.numbers)]
 
     @property
-    def earlier(self) -> Passage:
-        return Passage("", tuple(_PLACE.sub("it", step.text) for step in self.previous))
-
-    @property
     def known(self) -> Passage:
         """The question and the earlier steps."""
-        return Passage("", (self.question.question, *self.earlier.sentences))
+        return Passage("", (self.question.question, *(_PLACE.sub("it", step.text) for step in self.previous)))
 
     @property
     def denies(self) -> bool:
@@ -141,18 +137,22 @@ class _Seen:
         there = [r for r in rivals if has_words(asked, normal_name(r))]
         return any(_has(self.step.text, name) for name in (*self.question.accepted, *there))
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether its final answer is one that counts as right."""
+        return normalize_answer(final_answer(self.step)) in map(normalize_answer, self.question.accepted)
+
+    def has_answer(self, texts: Iterable[str]) -> bool:
+        """Whether one of some texts has the answer."""
+        return any(_has(text, answer) for text in texts for answer in self.question.accepted)
+
 
 # ------------------------------------------------------------------------------ what is procedural
 
 
 def _overthinking(seen: _Seen) -> bool:
     """An earlier step gives the answer as what follows."""
-    return any(
-        _has(said, answer)
-        for step in seen.previous
-        for said in _conclusions(step.text)
-        for answer in seen.question.accepted
-    )
+    return seen.has_answer(end for step in seen.previous for end in _conclusions(step.text))
 
 
 def _off_topic(seen: _Seen) -> bool:
@@ -278,25 +278,23 @@ def _premature(seen: _Seen) -> bool:
 
 def _fallacy(seen: _Seen) -> bool:
     """What it concludes is another answer."""
-    said = list(_conclusions(seen.step.text))[-1:]
-    if any(_has(part, answer) for part in said for answer in seen.question.accepted):
+    ends = list(_conclusions(seen.step.text))[-1:]
+    if seen.has_answer(ends):
         return False
-    return any(values_in(f": {part}") or _has(part, "yes") or _has(part, "no") for part in said)
+    return any(values_in(f": {end}") or _has(end, "yes") or _has(end, "no") for end in ends)
 
 
 def _wrong_conclusion(seen: _Seen) -> bool:
     """Another answer, or one for which a fact is still to be read."""
-    return not _is_accepted(seen) or bool(seen.unread)
+    return not seen.is_accepted or bool(seen.unread)
 
 
 def _correct(seen: _Seen) -> bool:
     """All that it says stands where it is to stand, and it does what a plan has it do."""
     if seen.step.kind == "Final Answer":
-        return _is_accepted(seen) and not seen.unread
+        return seen.is_accepted and not seen.unread
     if seen.step.kind == "Logical":
-        ends = list(_conclusions(seen.step.text))
-        right = any(_has(part, answer) for part in ends for answer in seen.question.accepted)
-        return right and not seen.unread and not _strange(seen, [seen.known])
+        return seen.has_answer(_conclusions(seen.step.text)) and not seen.unread and not _strange(seen, [seen.known])
     read = [t for t in seen.unread if t.passage in seen.numbers and _gives(seen.step.text, t)]
     if not read or seen.denies or _strange(seen, [*seen.cited, seen.known]):
         return False
@@ -386,10 +384,6 @@ def _has(text: str, words: str) -> bool:
 
 def _is_number(value: str) -> bool:
     return bool(as_date(value)) or value[:1].isdigit()
-
-
-def _is_accepted(seen: _Seen) -> bool:
-    return normalize_answer(final_answer(seen.step)) in map(normalize_answer, seen.question.accepted)
 
 
 def _conclusions(text: str) -> Iterator[str]:

@@ -21,10 +21,9 @@ A row of its plain JSONL (``to_row``), shortened::
                   {"head": "Tomek Veldin", "relation": "place of birth", "tail": "Brelstad"}],
      "decomposition": [], "truth": "none"}
 
-Quirks: row i depends on (seed, split, noise rate, i) and on its block's world alone, so any worker
-can make any range; each article draws its writer (``writers/``), unless the spec names one;
-``truth`` is for scoring and ``parse`` never looks at it; an ``unparsed`` row
-has no annotations and no gold passages.
+Quirks: row i depends on (seed, split, noise rate, i) and on its block's world alone, so any worker can make any range;
+each article draws its writer (``writers/``), unless the spec names one; ``truth`` is for scoring and ``parse`` never
+looks at it; an ``unparsed`` row has no annotations and no gold passages.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,38 +32,20 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from builders.synthetic.articles import write_article, write_sentence
+from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
 from builders.synthetic.draft import Draft
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
-from builders.synthetic.rows import parse, to_row
+from builders.synthetic.rows import parse as parse
+from builders.synthetic.rows import to_row as to_row
 from builders.synthetic.small import LEAST, MOST, allowed, make_row
-from builders.synthetic.world import NAME, Namer, World, one, weighted
+from builders.synthetic.world import NAME as NAME
+from builders.synthetic.world import Namer, World, one, weighted
 from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
-
-__all__ = [
-    "BLOCK",
-    "CAVEAT",
-    "CITATION",
-    "EXPECTED",
-    "HOMEPAGE",
-    "HUB_IDS",
-    "LICENSE",
-    "NAME",
-    "NOISE_SHARES",
-    "SCORING",
-    "TELLTALE",
-    "SmallSpec",
-    "Spec",
-    "generate",
-    "parse",
-    "parse_spec",
-    "to_row",
-]
 
 LICENSE = "cc0-1.0"
 HOMEPAGE = ""
@@ -121,34 +102,32 @@ def parse_spec(text: str) -> Spec:
     >>> parse_spec("rows=300,passages=5,writer=plain")
     SmallSpec(rows=300, seed=0, noise=0.12, writer='plain', passages=5)
     """
-    types: dict[str, Callable[[str], Any]] = {"rows": int, "seed": int, "noise": float}
-    types |= {"writer": lambda name: writer(name).name, "passages": int}
-    example = "write it like rows=20000,seed=7,noise=0.12"
+    types: dict[str, Callable[[str], Any]] = {"rows": int, "seed": int, "noise": float, "passages": int}
+    types["writer"] = lambda name: writer(name).name
     values: dict[str, Any] = {}
     for part in text.split(","):
         name, _, number = (piece.strip() for piece in part.partition("="))
         if name not in types or name in values:
-            what = "is given twice" if name in values else "is not a setting"
-            raise UserError(f"synthetic spec {text!r}: {name!r} {what}: {example}")
+            raise _amiss(text, f"{name!r} {'is given twice' if name in values else 'is not a setting'}")
         try:
             if name != "writer" and (not number.isascii() or "_" in number):  # Python reads them
                 raise ValueError
             values[name] = types[name](number)
-        except ValueError as error:
-            raise UserError(f"synthetic spec {text!r}: {name} is {number!r}, not a number: {example}") from error
+        except ValueError:
+            raise _amiss(text, f"{name} is {number!r}, not a number") from None
     if values.get("rows", 0) < 1:
-        raise UserError(f"synthetic spec {text!r}: rows must be at least 1: {example}")
+        raise _amiss(text, "rows must be at least 1")
     if values["rows"] > MOST_ROWS:
-        raise UserError(f"synthetic spec {text!r}: rows must be at most {MOST_ROWS:,}: {example}")
+        raise _amiss(text, f"rows must be at most {MOST_ROWS:,}")
     if not 0 <= values.get("noise", 0) <= 1:
-        raise UserError(f"synthetic spec {text!r}: noise must lie between 0 and 1: {example}")
-    if "passages" not in values:
-        return Spec(**values)
-    if not LEAST <= values["passages"] <= MOST:
-        raise UserError(
-            f"synthetic spec {text!r}: passages (of one sentence each: a small world) must be from {LEAST} to {MOST}"
-        )
-    return SmallSpec(**values)
+        raise _amiss(text, "noise must lie between 0 and 1")
+    if not LEAST <= values.get("passages", LEAST) <= MOST:
+        raise _amiss(text, f"passages (of one sentence each: a small world) must be from {LEAST} to {MOST}")
+    return SmallSpec(**values) if "passages" in values else Spec(**values)
+
+
+def _amiss(text: str, what: str) -> UserError:
+    return UserError(f"synthetic spec {text!r}: {what}: write it like rows=20000,seed=7,noise=0.12")
 
 
 def generate(
@@ -165,7 +144,7 @@ def generate(
     stop = spec.rows if stop is None else min(stop, spec.rows)
     authors = [writer(name) for name in ([spec.writer] if spec.writer else names())]
     small = spec if isinstance(spec, SmallSpec) else None
-    write = partial(write_sentence if small else write_article, authors)
+    write = partial(write_article, authors, is_short=small is not None)
     block = None
     for i in range(start, stop):
         if i // BLOCK != block:

@@ -4,10 +4,11 @@ Text is made from facts alone, so noise is made by writing an article from chang
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 
 from builders.synthetic.world import PLACE, Article, Day, Entity, Value, one, order_of, start_year, text_of
-from builders.synthetic.writers import LEAST, RARE, REST, Wording, Writer
+from builders.synthetic.writers import FORMAT, LEAST, RARE, REST, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
@@ -20,17 +21,13 @@ _IT = {"It": "", "Its": "'s"}
 _DATED = {"born": "date of death", "died": "date of birth"}
 
 
-def write_article(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
-    """The article of ``e`` by one of the writers: every fact that it holds and no other."""
-    telling = _Telling(one(rng, writers), rng, e)
-    telling.article()
-    return Article(e.title, tuple(telling.sentences), telling.states, frozenset(telling.mentions))
+def write_article(writers: Sequence[Writer], e: Entity, rng: Random, is_short: bool = False) -> Article:
+    """The article of ``e`` by one of the writers: every fact that it holds and no other.
 
-
-def write_sentence(writers: Sequence[Writer], e: Entity, rng: Random) -> Article:
-    """The article of ``e`` in one short sentence that names it: one fact, or what is none."""
+    A short one is a sentence that names it: one fact, or what is none.
+    """
     telling = _Telling(one(rng, writers), rng, e)
-    telling.sentence()
+    (telling.sentence if is_short else telling.article)()
     return Article(e.title, tuple(telling.sentences), telling.states, frozenset(telling.mentions))
 
 
@@ -187,6 +184,10 @@ class _Telling:
         facts = self.e.facts
         return start_year(self.e) < 1925 or "date of death" in facts or "place of death" in facts
 
+    def by_gender(self, words: Sequence[str]) -> str:
+        """The one of some words that goes with the subject: of a man, of a woman, of a thing."""
+        return words[self.gender]
+
     def year(self) -> str:
         """A year in which something can have happened to the subject."""
         year, facts = start_year(self.e), self.e.facts
@@ -236,15 +237,9 @@ def _year_of(values: Sequence[Value]) -> str:
     return str(start_year(value) if isinstance(value, Entity) else order_of(value)[0])
 
 
-def _by_gender(he: str, she: str, it: str) -> Callable[[_Telling], str]:
-    return lambda t: (he, she, it)[t.gender]
-
-
-def _by_number(he: str, she: str, they: str) -> Callable[[_Telling, Sequence[Value]], str]:
-    def word(t: _Telling, values: Sequence[Value]) -> str:
-        return they if len(values) > 1 else she if getattr(values[0], "female", False) else he
-
-    return word
+def _by_number(words: Sequence[str], _: _Telling, values: Sequence[Value]) -> str:
+    he, she, they = words
+    return they if len(values) > 1 else she if getattr(values[0], "female", False) else he
 
 
 _WORDS: dict[str, Callable[[_Telling], str]] = {
@@ -266,15 +261,7 @@ _WORDS: dict[str, Callable[[_Telling], str]] = {
     "year": lambda t: t.year(),
     "inhabitants": lambda t: t.number(1200, 40000),
     "km": lambda t: t.number(5, 90),
-    "He": _by_gender("He", "She", "It"),
-    "he": _by_gender("he", "she", "it"),
-    "him": _by_gender("him", "her", "it"),
-    "His": _by_gender("His", "Her", "Its"),
-    "his": _by_gender("his", "her", "its"),
-    "son": _by_gender("son", "daughter", ""),
-    "wife": _by_gender("wife", "husband", ""),
-    "dad": _by_gender("father", "mother", ""),
-    "bro": _by_gender("brother", "sister", ""),
+    **{word: partial(_Telling.by_gender, words=words) for word, words in FORMAT["by_gender"].items()},
 }
 _FORMS: dict[str, Callable[[_Telling, Sequence[Value]], str]] = {
     "": _Telling.named,
@@ -284,10 +271,5 @@ _FORMS: dict[str, Callable[[_Telling, Sequence[Value]], str]] = {
     "trade": lambda _, values: _entity(values).occupation,
     "people": lambda _, values: _entity(values).demonym,
     "title": lambda _, values: _entity(values).title,
-    "s": _by_number("", "", "s"),
-    "were": _by_number("was", "was", "were"),
-    "son": _by_number("son", "daughter", "children"),
-    "brother": _by_number("brother", "sister", "siblings"),
-    "he": _by_number("he", "she", "they"),
-    "his": _by_number("his", "her", "their"),
+    **{form: partial(_by_number, words) for form, words in FORMAT["by_number"].items()},
 }

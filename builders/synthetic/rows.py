@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from builders.synthetic.world import NAME
-from builders.work import fields as read
+from builders.work import fields
 from safe_stepwise.errors import RowError
-from safe_stepwise.records import Hop, NoiseType, Passage, Question, SupportingFact, Triple
+from safe_stepwise.records import NoiseType, Question, canonical_json
+from safe_stepwise.store import boundary
 from safe_stepwise.store.codec import question_row
+
+_COLUMNS = tuple(question_row(Question("", "", "", "", "")))
 
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
@@ -23,57 +26,30 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     >>> parse(to_row(question, truth), "validation") == question
     True
     """
-    passages = _passages(row)
-    sentences = {p.title: len(p.sentences) for p in passages}
-    facts = tuple(
-        SupportingFact(read.text(title, "title"), read.integer(sentence, "sentence"))
-        for title, sentence in _records(row, "supporting_facts", "title", "sentence")
-    )
-    for fact in facts:
+    columns = {name: fields.require(row, name) for name in _COLUMNS}
+    for name in ("id", "question"):
+        fields.filled_text(columns[name], name)
+    columns["answer"] = fields.answer(row)
+    try:
+        question = boundary.read(Question, {**columns, "benchmark": NAME, "split": split}, "the row")
+        canonical_json(question).encode()  # no half of a character
+    except ValueError as error:
+        raise RowError(str(error)) from None
+    _check_numbers(question)
+    return question
+
+
+def _check_numbers(question: Question) -> None:
+    """Raise RowError for a passage without text, and for a number of a sentence or passage that is not there."""
+    if not question.passages:
+        raise RowError("no passages")
+    for number, page in enumerate(question.passages, 1):
+        if not page.text.strip():
+            raise RowError(f"passage {number} ({page.title!r}) is empty")
+    sentences = {page.title: len(page.sentences) for page in question.passages}
+    for fact in question.supporting_facts:
         if not 0 <= fact.sentence < sentences.get(fact.title, 0):
             raise RowError(f"supporting fact {fact.title!r} {fact.sentence}: no such sentence")
-    aliases = read.items(read.require(row, "aliases"), "aliases")
-    return Question(
-        id=read.filled_text(read.require(row, "id"), "id"),
-        benchmark=NAME,
-        split=split,
-        question=read.filled_text(read.require(row, "question"), "question"),
-        answer=read.answer(row),
-        aliases=tuple(read.text(alias, "alias") for alias in aliases),
-        kind=read.text(read.require(row, "kind"), "kind"),
-        hops=read.integer(read.require(row, "hops"), "hops"),
-        passages=passages,
-        supporting_facts=facts,
-        evidence=tuple(
-            Triple(read.text(head, "head"), read.text(relation, "relation"), read.text(tail, "tail"))
-            for head, relation, tail in _records(row, "evidence", "head", "relation", "tail")
-        ),
-        decomposition=_hops(row, len(passages)),
-    )
-
-
-def _records(row: Mapping[str, Any], name: str, *columns: str) -> list[tuple[Any, ...]]:
-    return read.records(read.require(row, name), columns, name)
-
-
-def _passages(row: Mapping[str, Any]) -> tuple[Passage, ...]:
-    passages = []
-    for number, (title, sentences, is_gold) in enumerate(
-        _records(row, "passages", "title", "sentences", "is_gold"), 1
-    ):
-        texts = tuple(read.text(s, "sentence") for s in read.items(sentences, "sentences"))
-        if not "".join(texts).strip():
-            raise RowError(f"passage {number} ({title!r}) is empty")
-        passages.append(Passage(read.text(title, "title"), texts, read.boolean(is_gold, "is_gold")))
-    if not passages:
-        raise RowError("no passages")
-    return tuple(passages)
-
-
-def _hops(row: Mapping[str, Any], passages: int) -> tuple[Hop, ...]:
-    hops = []
-    for question, answer, passage in _records(row, "decomposition", "question", "answer", "passage"):
-        if not 1 <= read.integer(passage, "hop's passage") <= passages:
-            raise RowError(f"a hop points at passage {passage}, which is not there")
-        hops.append(Hop(read.filled_text(question, "hop"), read.text(answer, "answer"), passage))
-    return tuple(hops)
+    for hop in question.decomposition:
+        if hop.passage is None or not 1 <= hop.passage <= len(question.passages):
+            raise RowError(f"a hop points at passage {hop.passage}, which is not there")

@@ -19,26 +19,26 @@ from safe_stepwise.errors import UserError
 
 FOLDER = Path(__file__).parent / "writers"
 
-_FORMAT: dict[str, Any] = load("articles.yaml")
-TOLD: dict[str, list[str]] = _FORMAT["told"]
+FORMAT: dict[str, Any] = load("articles.yaml")
+TOLD: dict[str, list[str]] = FORMAT["told"]
 """What an article of a kind can have to tell. ``/year``: of a date that is known by its year."""
 RARE = {
     key: (f"{key}/trade", f"{key}/region", f"{key}/year")
     for key in {key.removesuffix("/year") for keys in TOLD.values() for key in keys}
 }
 """Forms that not every value of a relation has."""
-BESIDE = frozenset(_FORMAT["beside"])
+BESIDE = frozenset(FORMAT["beside"])
 """Relations whose two ends a sentence can name without saying it."""
 REMARKS: dict[str, tuple[str, ...]] = {
-    **{f"works {relation}": ("work",) for relation in _FORMAT["works"]},
-    **{f"aside {kind}": ("near",) for kind in _FORMAT["aside"]},
+    **{f"works {relation}": ("work",) for relation in FORMAT["works"]},
+    **{f"aside {kind}": ("near",) for kind in FORMAT["aside"]},
     "aside filler": (),
-    **{f"beside {relation}": ("other",) for relation in (*_FORMAT["beside"], "record label of a person")},
+    **{f"beside {relation}": ("other",) for relation in (*FORMAT["beside"], "record label of a person")},
     "apart hatnote": ("other",),
     "apart remark": ("meant", "other"),
 }
 """Sentences that are no fact of their subject's, and the placeholders of what they are about."""
-WORDS, SOME, FORMS = frozenset(_FORMAT["words"].split()), _FORMAT["some"], _FORMAT["forms"]
+WORDS, SOME, FORMS = frozenset(FORMAT["words"].split()), FORMAT["some"], FORMAT["forms"]
 REST = "{remarks}"
 """Among the facts of a kind: here stands what is no fact."""
 LEAST = 2
@@ -60,9 +60,8 @@ _MONTHS = {n: {"month": month, "mon": month[:3], "mm": f"{n:02}"} for n, month i
 class Wording:
     """A sentence with placeholders.
 
-    ``fields`` are its placeholders as (placeholder, "a" or "A" where it takes an article, what it
-    is of, form), ``needs`` what an article must still have to tell for it to fit, ``tells`` the
-    facts that it states.
+    ``fields`` are its placeholders as (placeholder, "a" or "A" where it takes an article, what it is of, form),
+    ``needs`` what an article must still have to tell for it to fit, ``tells`` the facts that it states.
     """
 
     text: str
