@@ -17,7 +17,7 @@ from builders.steps.collect import Pool, StepsBuild, enough
 from builders.steps.composition import Chosen, choose, rank
 from builders.steps.first import Taken, held_out
 from builders.steps.lengths import check_lengths
-from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
+from builders.steps.questions import OF_A_BUILD, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rewriting import Rewriter, checkers_of
 from builders.steps.rows import StepRow, question_key
@@ -60,7 +60,8 @@ def build(
     plan = replace(plan, pool=enough(plan, verified))
     if plan.first is not None:
         plan.first.check(verified.builds)
-    if others := _labelled_otherwise(verified):
+    stale = [b for b in verified.builds if b["code_sha256"] != code_of(b["benchmark"], b["teacher"])]
+    if others := [f"{b['benchmark']} {b['split']}" for b in stale]:
         warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
     pool, players = Pool(plan, verified, maker), [player for player in (maker, rewriter) if player is not None]
 
@@ -79,14 +80,6 @@ def build(
     for concern in statistics.concerns(record):
         warn(concern)
     return record
-
-
-def _labelled_otherwise(verified: VerifiedSet) -> list[str]:
-    return [
-        f"{build['benchmark']} {build['split']}"
-        for build in verified.builds
-        if build["code_sha256"] != code_of(build["benchmark"], build["teacher"])
-    ]
 
 
 def _check_kind(plan: StepsBuild) -> None:

@@ -73,7 +73,8 @@ def altered(source: Source, item: Item, value: str, other: str) -> Context | Non
         return None
 
     def told(triples: Sequence[Triple]) -> tuple[Triple, ...]:
-        return tuple(_with_other(t, number, value, other) for t in triples)
+        same = [t.passage == number and normal_name(t.tail) == normal_name(value) for t in triples]
+        return tuple(replace(t, tail=other) if is_same else t for t, is_same in zip(triples, same, strict=True))
 
     question = _with_page(source.question, number, changed)
     if normal_name(question.answer) == normal_name(value):
@@ -165,12 +166,6 @@ def _left(page: Passage, value: str, other: str) -> bool:
         return False
     words = [w for w in value.split() if len(w) > 2 and w[0].isupper() and w not in other]
     return any(re.search(rf"\b{re.escape(word)}\b", s) for word in words for s in page.sentences)
-
-
-def _with_other(triple: Triple, number: int, value: str, other: str) -> Triple:
-    if triple.passage != number or normal_name(triple.tail) != normal_name(value):
-        return triple
-    return replace(triple, tail=other)
 
 
 def _with_page(question: Question, number: int, page: Passage) -> Question:

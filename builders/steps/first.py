@@ -195,15 +195,13 @@ def read_first(source: str) -> First:
     if not record.is_file():
         raise UserError(f"{source}: no verifier set with its record in it; {ANEW}")
     about = boundary.read_file(FirstRecord, record, "the record", ANEW)
-    rows = {split: [*_rows(folder, split)] for split in (names.TRAIN, names.TEST)}
+    rows = {
+        split: [row for file in parquet_files(folder, names.STEPS, split) for row in read_rows(file, _row, _COLUMNS)]
+        for split in (names.TRAIN, names.TEST)
+    }
     if not any(rows.values()):
         raise UserError(f"{source}: its set has no rows; {ANEW}")
     return First(name, revision, sha256_of(record), about, rows)
-
-
-def _rows(folder: Path, split: str) -> Iterator[Candidate]:
-    for file in parquet_files(folder, names.STEPS, split):
-        yield from read_rows(file, _row, _COLUMNS)
 
 
 def _row(row: Mapping[str, Any]) -> Candidate:

@@ -42,7 +42,8 @@ def document(question: Question) -> Document:
     for text in (question.question, *(text for _, text in gold)):
         words = _WORD.findall(text.casefold())
         for start in range(max(len(words) - WORDS, 0) + 1):
-            grams.add(_number(" ".join(words[start : start + WORDS])))
+            gram = " ".join(words[start : start + WORDS]).encode("utf-8", "replace")
+            grams.add(int.from_bytes(hashlib.blake2b(gram, digest_size=8).digest()))
     return Document(digest.digest(), frozenset(grams))
 
 
@@ -147,7 +148,3 @@ def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:
         for gram in held.grams:
             holders[gram].append(number)
     return holders
-
-
-def _number(words: str) -> int:
-    return int.from_bytes(hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=8).digest())

@@ -43,7 +43,10 @@ def check_lengths(
         count, method = _counter(tokenizer, prompt_set), "tokens"
         sizes = {row.id: count(row) for row in rows}
     else:
-        sizes, method = {row.id: _bytes(row, prompt_set) for row in rows}, "bytes"
+        sizes, method = (
+            {row.id: sum(len(turn["content"].encode()) + TURN for turn in _turns(row, prompt_set)) for row in rows},
+            "bytes",
+        )
         if any(size > max_length for size in sizes.values()):
             sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
             method = "estimate"
@@ -64,10 +67,6 @@ def check_lengths(
 def _turns(row: StepRow, prompt_set: PromptSet) -> list[dict[str, str]]:
     content = prompt_completion_row(row, incomplete_evidence=True, prompt_set=prompt_set)
     return [*content["prompt"], *content["completion"]]
-
-
-def _bytes(row: StepRow, prompt_set: PromptSet) -> int:
-    return sum(len(turn["content"].encode()) + TURN for turn in _turns(row, prompt_set))
 
 
 def _counter(name: str, prompt_set: PromptSet) -> Callable[[StepRow], int]:

@@ -173,7 +173,11 @@ class _Asking:
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
         found += await asyncio.gather(*(self._injected(steps, target) for target in chosen))
         if self.checker is not None:
-            found += self._without_evidence(self.checker, steps)
+            if follows_plan(self.checker, steps):
+                found += without_evidence(self.checker, steps, self.maker.seed, self.maker.name)
+            else:
+                reason = "the trajectory has another order than the plan"
+                found.append(Refused.of(self.question, reason, error_type=MISSING_EVIDENCE))
         rows = tuple(one for one in found if isinstance(one, StepRow))
         return Made(rows, tuple(one for one in found if isinstance(one, Refused)))
 
@@ -188,12 +192,6 @@ class _Asking:
             return Refused.of(q, str(error), _shown(f"{said.diagnosis} {said.guidance}"), position=position)
         feedback = Feedback(CORRECT, said.diagnosis, said.guidance)
         return StepRow(q, tuple(taken[:-1]), taken[-1], feedback, IDEAL, self.maker.name)
-
-    def _without_evidence(self, checker: Checker, steps: Sequence[Step]) -> Sequence[StepRow | Refused]:
-        if follows_plan(checker, steps):
-            return without_evidence(checker, steps, self.maker.seed, self.maker.name)
-        reason = "the trajectory has another order than the plan"
-        return [Refused.of(self.question, reason, error_type=MISSING_EVIDENCE)]
 
     async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[replies.Written, ...], str]:
         """The steps, what was said of each, and what the request had quoted."""

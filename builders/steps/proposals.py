@@ -396,7 +396,7 @@ class Injector:
         if exact and self.plan.kind == "sequential":
             return self._shuffled(self._wrong_values(facts[-1], answer, position), position, "answer")
         names = [side.entity for side in self.plan.sides]
-        names += [self._subject(item) for item in facts]
+        names += [item.triples[0].head if item.sentence is None else item.page(self.passages).title for item in facts]
         if self.plan.kind == "sequential":
             names += [self.claims.value_of(item) for item in facts]
         plain = dict.fromkeys(without_qualifier(name) for name in names)
@@ -410,22 +410,18 @@ class Injector:
     def _plain_answer(self) -> str:
         return self.question.answer.removesuffix(".")
 
-    def _subject(self, item: Item) -> str:
-        return item.page(self.passages).title if item.sentence is not None else item.triples[0].head
-
     def _told(self, item: Item, position: int) -> _Draft:
         """A fact as a step would tell it, as a claim or in its passage's own words."""
         values: dict[str, Any] = {"n": item.passage}
         if self.words is None:
             values |= self.writer.said(item, f"{position} told")
         else:
-            said = state(item.triples, position) if item.sentence is None else self._sentence(item)
-            values |= {"claim": said, "sentence": said}
+            if item.sentence is None:
+                words = state(item.triples, position)
+            else:
+                words = told(item.page(self.passages), item.sentence, self.claims.value_of(item))
+            values |= {"claim": words, "sentence": words}
         return _Draft("told", "Attribution", values)
-
-    def _sentence(self, item: Item) -> str:
-        assert item.sentence is not None
-        return told(item.page(self.passages), item.sentence, self.claims.value_of(item))
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Sentences that no fact needs, nearest to the question's words first, one a passage."""

@@ -34,7 +34,6 @@ from typing import Any
 
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
-from builders.synthetic.draft import Draft
 from builders.synthetic.noise import spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
@@ -42,7 +41,7 @@ from builders.synthetic.rows import parse as parse
 from builders.synthetic.rows import to_row as to_row
 from builders.synthetic.small import LEAST, MOST, allowed, make_row
 from builders.synthetic.world import NAME as NAME
-from builders.synthetic.world import Namer, World, one, weighted
+from builders.synthetic.world import Namer, one, weighted
 from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Passage, Question
@@ -158,13 +157,7 @@ def generate(
         if small:
             draft, others = make_row(world, rng, truth, small.passages)
         else:
-            draft = _draft(world, rng, truth)
+            style = one(rng, STYLES)
+            while not spoil(draft := plan(world, rng, truth, style)):  # drawn again until one can carry the noise
+                pass
         yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, others), truth
-
-
-def _draft(world: World, rng: Random, truth: NoiseType) -> Draft:
-    """A row with exactly the noise ``truth``; plans that can't carry it are drawn again."""
-    style = one(rng, STYLES)
-    while not spoil(draft := plan(world, rng, truth, style)):
-        pass
-    return draft

@@ -113,7 +113,11 @@ class _Telling:
         fitting = [
             each for choice in choices for each in choice.wordings if each.needs <= have and each.tells == (told,)
         ]
-        named = [each for each in fitting if _names_it(each)]
+        named = [
+            each
+            for each in fitting
+            if each.text.partition(" ")[0] in _IT or any(of in _NAMES_IT for _, _, of, _ in each.fields)
+        ]
         short = sorted(named or fitting, key=lambda each: len(each.text))
         self.say(one(self.rng, short[: max(LEAST, len(short) // 2)]))
 
@@ -203,12 +207,6 @@ class _Telling:
         return str(low + int(self.rng.random() * size))
 
 
-def _names_it(wording: Wording) -> bool:
-    """Whether a wording names its subject once it stands alone."""
-    opens = wording.text.partition(" ")[0]
-    return opens in _IT or any(of in _NAMES_IT for _, _, of, _ in wording.fields)
-
-
 def _for_some(e: Entity) -> set[str]:
     """Which of the words that only some persons have this one has."""
     given, _, surname = e.name.partition(" ")
@@ -230,11 +228,6 @@ def _entity(values: Sequence[Value]) -> Entity:
     (value,) = values
     assert isinstance(value, Entity)
     return value
-
-
-def _year_of(values: Sequence[Value]) -> str:
-    value = values[0]
-    return str(start_year(value) if isinstance(value, Entity) else order_of(value)[0])
 
 
 def _by_number(words: Sequence[str], _: _Telling, values: Sequence[Value]) -> str:
@@ -267,7 +260,7 @@ _FORMS: dict[str, Callable[[_Telling, Sequence[Value]], str]] = {
     "": _Telling.named,
     "who": _Telling.introduced,
     "region": _Telling.region,
-    "year": lambda _, values: _year_of(values),
+    "year": lambda _, values: str(start_year(values[0]) if isinstance(values[0], Entity) else order_of(values[0])[0]),
     "trade": lambda _, values: _entity(values).occupation,
     "people": lambda _, values: _entity(values).demonym,
     "title": lambda _, values: _entity(values).title,

@@ -12,7 +12,7 @@ from random import Random
 from builders.synthetic.draft import Draft, choose_gold
 from builders.synthetic.noise import spoil
 from builders.synthetic.questions import chain
-from builders.synthetic.world import Entity, Value, World, one, start_year, text_of
+from builders.synthetic.world import Entity, World, one, start_year, text_of
 from safe_stepwise.records import NoiseType
 
 LEAST, MOST = 4, 8
@@ -87,7 +87,7 @@ def _others(draft: Draft, number: int) -> list[Entity] | None:
         values = e.facts.get(link.relation, [])
         if e.key in near or not {e.name, e.title}.isdisjoint(names) or not values:
             continue
-        if any(_key(value) in near or text_of(value) in known for value in values):
+        if any(getattr(value, "key", None) in near or text_of(value) in known for value in values):
             continue
         _tell(draft, e, link.relation)
         draft.altered[e.key].asides = []
@@ -96,7 +96,3 @@ def _others(draft: Draft, number: int) -> list[Entity] | None:
             near.add(e.key)
             names |= {e.name, e.title}
     return None
-
-
-def _key(value: Value) -> int | None:
-    return value.key if isinstance(value, Entity) else None

@@ -187,7 +187,7 @@ class _Reading:
         for text in said:
             found = [] if text == REST else self._wordings(f"facts {kind}", [text], TOLD[kind])
             made += found
-            order |= dict.fromkeys([REST] if text == REST else _told(found))
+            order |= dict.fromkeys([REST] if text == REST else [key for each in found for key in each.tells])
         for key in TOLD[kind]:
             if sum(each.needs == {key} for each in made) < LEAST:
                 raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
@@ -221,10 +221,6 @@ def _keys(where: str, found: Any, needed: Iterable[str], allowed: Iterable[str] 
         raise _Amiss(f"{where} lacks {missing[0]!r} ({len(missing)} missing)")
     if unknown := [key for key in found if key not in {*needed, *allowed}]:
         raise _Amiss(f"{where} has an unknown {unknown[0]!r}")
-
-
-def _told(wordings: Iterable[Wording]) -> list[str]:
-    return [key for each in wordings for key in each.tells]
 
 
 def _texts(where: str, said: Any) -> list[str]:
