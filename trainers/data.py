@@ -15,10 +15,10 @@ from safe_stepwise.store.names import TEST, TRAIN
 from trainers.base_model import context_of
 from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
 from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
-from trainers.rows.generator import generator
-from trainers.rows.paths import paths
+from trainers.rows.generator import GeneratorRows
+from trainers.rows.paths import PathRows
 from trainers.rows.tokens import Example, tokenize, too_long
-from trainers.rows.verifier import prompts_of, verifier
+from trainers.rows.verifier import VerifierRows, prompts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class Data:
 def kind_of(recipe: Recipe) -> Kind:
     """The kind of row that a recipe trains on."""
     if isinstance(recipe, PathRecipe):
-        return paths(recipe.method, recipe.splits)
+        return PathRows(recipe.method, recipe.splits)
     if isinstance(recipe, VerifierRecipe):
         said = (recipe.prompts, recipe.verdict_order)
         wanted = PromptSet.of(*said) if any(said) else None
         own = prompts_of(recipe.dataset, wanted)
-        return verifier(recipe.incomplete_evidence, recipe.filters.unasked, own)
+        return VerifierRows(recipe.incomplete_evidence, recipe.filters.unasked, own)
     if isinstance(recipe, GeneratorRecipe):
         own = prompts_of(recipe.dataset)
         name, order = recipe.prompts or own.name, recipe.verdict_order or own.verdict_order
-        return generator(PromptSet(name, order))
+        return GeneratorRows(PromptSet(name, order))
     raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 

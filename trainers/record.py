@@ -69,7 +69,7 @@ class Training:
             **({"start": {"name": self.start.name, "revision": self.start.revision}} if self.start else {}),
             "dataset": _dataset(data),
             "prompt_sha256": self.kind.prompt_digest(),
-            **({"prompts": dict(self.kind.told)} if self.kind.told else {}),
+            **({"prompts": dict(prompts)} if (prompts := self.kind.recorded_prompts) else {}),
             "tokens": {
                 "longest": data.longest,
                 "limit": data.limit,

@@ -61,7 +61,7 @@ def train(
         training.refuse_another(done)
         return done
     abouts = (training.data.source.about, *(joined.source.about for joined in training.data.joined))
-    ours = (kind.set_digest or kind.prompt_digest)()
+    ours = kind.set_digest()
     if first and {about.get(kind.rendered_by, ours) for about in abouts} != {ours}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
     with files.exclusive(recipe.output, "run", OWNED) if first else nullcontext():

@@ -24,8 +24,8 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -199,47 +199,45 @@ class OpenAIEngine:
 
     async def _owner(self) -> str | None:
         """Who serves the model, by the list of models; None where there is no such list."""
-        errors = self._library
         try:
-            return _served(await self._models()).get(self.model)
-        except errors.APIStatusError as error:
-            refusal = self._refusal(error)
-            if refusal.transient and error.status_code != 500:  # that is no list, and stays none
-                raise refusal from None
-        except (errors.APIConnectionError, TimeoutError) as error:
-            raise EngineError(fault(error), transient=True) from None
-        except (LookupError, TypeError, AttributeError):
-            pass  # JSON that is no list
-        except EngineError:
-            raise
-        except Exception as error:
-            reason = f"unreadable reply ({type(error).__name__})"
-            raise EngineError(reason, transient=True) from None
+            with self._failing():
+                listed = await self._models()
+                with suppress(LookupError, TypeError, AttributeError):  # JSON that is no list
+                    return _served(listed).get(self.model)
+        except EngineError as error:
+            if error.transient and not str(error).startswith("HTTP 500"):  # that is no list, and stays none
+                raise
         return None
 
     async def _one(self, request: Request) -> Completion | EngineError:
-        errors = self._library
         try:
             if self._template is None or (request.choices and self._choices is None):
                 await self._look()
             body = json.dumps(self._body(request), allow_nan=False).encode()
+            with self._failing():
+                async with asyncio.timeout(self.timeout):
+                    # By path: the typed method spends more on walking our data than all the rest.
+                    return completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
         except EngineError as error:
             return error
         except ValueError as error:
             return EngineError(f"the request can't be sent ({error})")
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Whatever goes wrong while a server is asked, as an ``EngineError``."""
+        errors = self._library
         try:
-            async with asyncio.timeout(self.timeout):
-                # By path: the typed method spends more on walking our data than all the rest.
-                return completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
+            yield
         except errors.APIStatusError as error:
-            return self._refusal(error)
+            raise self._refusal(error) from None
         except (errors.APIConnectionError, TimeoutError) as error:
-            return EngineError(fault(error), transient=True)
-        except EngineError as error:
-            return error
+            raise EngineError(fault(error), transient=True) from None
+        except EngineError:
+            raise
         except Exception as error:
             # A body that is cut short, has no choices or is no HTTP: the client lets it pass.
-            return EngineError(f"unreadable reply ({type(error).__name__})", transient=True)
+            raise EngineError(f"unreadable reply ({type(error).__name__})", transient=True) from None
 
     def _refusal(self, error: openai.APIStatusError) -> EngineError:
         """An answer that is none; a key that was refused ends the run, as it won't get better."""

@@ -18,7 +18,7 @@ from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.records import Feedback
 from trainers.config import VerifierRecipe
 from trainers.rows.tokens import tokenize
-from trainers.rows.verifier import VERIFIER, open_rows
+from trainers.rows.verifier import VERIFIER
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
@@ -112,7 +112,7 @@ def test_it_serves_a_16_bit_base_as_the_4_bit_one_it_was_trained_on(
     from safe_stepwise.engines.chat import Chat
     from safe_stepwise.engines.weights import find_model
 
-    _, rows = open_rows(recipe.dataset, "train", recipe.filters)
+    _, rows = VERIFIER.open(recipe.dataset, "train", recipe.filters)
     examples, _ = tokenize(rows[:8], Chat.load(find_model(Model(str(model_folder)))), VERIFIER.check)
     nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
     chosen = []

@@ -16,7 +16,7 @@ from scripts.demo_train import RECIPE, main
 from scripts.training import forget_stale
 from trainers.config import VerifierRecipe, read_recipe
 from trainers.rows.base import fingerprint
-from trainers.rows.verifier import open_rows
+from trainers.rows.verifier import VERIFIER
 
 
 def test_it_says_what_to_run_first(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_an_adapter_of_other_rows_or_another_recipe_is_stale(tmp_path: Path) -> 
     recipe = read_recipe(RECIPE, {"dataset": str(steps), "output": str(output)}, VerifierRecipe)
     record = {
         "recipe": {**recipe.plain(), "dataset": steps.name},
-        "dataset": {"sha256": fingerprint(open_rows(str(steps), "train", recipe.filters)[1])},
+        "dataset": {"sha256": fingerprint(VERIFIER.open(str(steps), "train", recipe.filters)[1])},
     }
 
     def stays(told: dict[str, Any], asked: Any = recipe) -> bool:

@@ -1,7 +1,8 @@
 """What a kind of row tells of itself, and where its sets are found: in a folder or on the Hub."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +33,47 @@ class Source:
     about: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(ABC):
     """A kind of row: all that training has to know of it."""
 
-    open: Callable[[str, str, Any], tuple[Source, list[Row]]]
-    """The rows ``{id, prompt, completion}`` of a dataset's split that filters leave, in order.
-
-    Those that are good or bad examples have a ``label``, too.
-    """
-    questions: Callable[[str, str], Mapping[str, Any]]
-    """The question that each row of a dataset's split is of, by the row's id."""
-    check: Callable[[str], None]
-    """Raises ``BadRow`` for a completion that is none, or is cut short."""
-    prompt_digest: Callable[[], str]
-    """SHA-256 of the prompts that are sent to the adapter once it serves."""
-    rendered_by: str = "prompt_sha256"
-    """What a set's statistics call the digest of those that its rows were rendered by."""
-    set_digest: Callable[[], str] | None = None
-    """That digest as this version has it, where other prompts are sent."""
-    told: Mapping[str, str] = field(default_factory=dict)
+    rendered_by = "prompt_sha256"
+    """What a set's statistics call the digest of the prompts that its rows were rendered by."""
+    recorded_prompts: Mapping[str, str] = {}
     """What a run's record says of the prompts, as far as they are not the paper's."""
-    labelled: bool = False
+    labelled = False
     """Whether rows have a label: then KTO learns from them, else SFT does."""
+
+    def open(self, dataset: str, split: str, filters: Any) -> tuple[Source, list[Row]]:
+        """The `rows` that are left by the filters; ``UserError`` where none is."""
+        source, rows = self.rows(dataset, split, filters)
+        kept = rows[: filters.rows]
+        if not kept:
+            raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
+        return source, kept
+
+    @abstractmethod
+    def rows(self, dataset: str, split: str, filters: Any) -> tuple[Source, list[Row]]:
+        """The rows ``{id, prompt, completion}`` of a dataset's split that filters leave, in order.
+
+        Those that are good or bad examples have a ``label``, too. Raises ``UserError`` for a dataset that is not
+        there, not pinned or of another kind.
+        """
+
+    @abstractmethod
+    def questions(self, dataset: str, split: str) -> Mapping[str, Any]:
+        """The question that each row of a dataset's split is of, by the row's id."""
+
+    @abstractmethod
+    def check(self, completion: str) -> None:
+        """Raise ``BadRow`` for a completion that is none, or is cut short."""
+
+    @abstractmethod
+    def prompt_digest(self) -> str:
+        """SHA-256 of the prompts that are sent to the adapter once it serves."""
+
+    def set_digest(self) -> str:
+        """SHA-256 of the prompts that this version renders a set's rows by."""
+        return self.prompt_digest()
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
@@ -93,7 +112,8 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
 
 def fingerprint(rows: Iterable[Row]) -> str:
     """SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
-    return identity([[row["id"], list(row["prompt"]), list(row["completion"]), *_label(row)] for row in rows])
+    parts = ("id", "prompt", "completion", "label")
+    return identity([[row[part] for part in parts if part in row] for row in rows])
 
 
 def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
@@ -102,10 +122,6 @@ def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
         named = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:NAMED])
         more = f"; and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
         raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({named}{more}); {mend}")
-
-
-def _label(row: Row) -> list[bool]:
-    return [row["label"]] if "label" in row else []
 
 
 def _on_hub(name: str, revision: str, statistics: str) -> Source:

@@ -12,13 +12,11 @@ Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. O
 Quirk: a set's passages are whole texts, so that evidence in a remark is a passage, not a sentence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from safe_stepwise.errors import UserError
 from safe_stepwise.methods.generator import generator_request, prompt_digest
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.quoting import with_evidence
@@ -28,8 +26,6 @@ from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 from trainers.config import GeneratorFilters
 from trainers.rows.base import BadRow, Kind, Row, Source, find, load
-
-_PLACE = (VERIFIER_STEPS, STEPS_RECORD)
 
 
 @dataclass(frozen=True)
@@ -44,53 +40,58 @@ class _Asked:
     """The verdict on the last of some accepted steps."""
 
 
-def open_rows(
-    dataset: str, split: str, filters: GeneratorFilters, prompt_set: PromptSet = PAPER
-) -> tuple[Source, list[Row]]:
-    """The rows ``{id, prompt, completion}`` of a split that the filters leave, as a draw.
+@dataclass(frozen=True)
+class GeneratorRows(Kind):
+    """The rows of a set of prompts, as a draw; they are rendered now, by what the loop sends."""
 
-    Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
-    filters that leave nothing.
-    """
-    source, found = _steps(dataset, split)
-    made = {row["id"]: row for row, _ in _made(found, filters, prompt_set)}
-    drawn = sorted(made.values(), key=lambda row: sha256(row["id"].encode()).digest())
-    kept: list[Row] = [*drawn[: filters.rows]]
-    if not kept:
-        raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
-    return source, kept
+    prompt_set: PromptSet = PAPER
+    rendered_by = ""
+
+    @property
+    def recorded_prompts(self) -> dict[str, str]:  # type: ignore[override]
+        return {"role": "generator", **self.prompt_set.plain}
+
+    def rows(self, dataset: str, split: str, filters: GeneratorFilters) -> tuple[Source, list[Row]]:
+        source, found = _steps(dataset, split)
+        rows = {row["id"]: row for row, _ in self._made(found, filters)}
+        return source, sorted(rows.values(), key=lambda row: sha256(row["id"].encode()).digest())
+
+    def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
+        _, found = _steps(dataset, split)
+        return {row["id"]: question for row, question in self._made(found, GeneratorFilters())}
+
+    def check(self, completion: str) -> None:
+        try:
+            parse_step(completion)
+        except StepError as error:
+            raise BadRow(f"has a completion that is no step, or is cut short ({error})") from None
+
+    def prompt_digest(self) -> str:
+        return prompt_digest(self.prompt_set)
+
+    def _made(self, found: list[Row], filters: GeneratorFilters) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
+        """Rows, each with its question's benchmark and id."""
+        asked, prompt_set = _by_question(found, self.prompt_set), self.prompt_set
+        wanted = filters.tasks or ("next", "rewrite")
+        if "next" in wanted:
+            for (*key, _), one in asked.items():
+                for previous, right in one.right.items():
+                    yield _row(one, previous, right, prompt_set), (str(key[0]), str(key[1]))
+        if "rewrite" in wanted:
+            for row in found:
+                one, previous = asked[_key(row)], tuple(row["previous_steps"])
+                if row["error_type"] != CORRECT and previous in one.right:
+                    said = _feedback(row, one, prompt_set)
+                    made = _row(one, previous, one.right[previous], prompt_set, row, said)
+                    yield made, (row["benchmark"], row["question_id"])
 
 
 def _steps(dataset: str, split: str) -> tuple[Source, list[Row]]:
     """The rows of the set's steps, labels in words."""
-    source, place = find(dataset, *_PLACE)
+    source, place = find(dataset, VERIFIER_STEPS, STEPS_RECORD)
     found = load(dataset, place, source.revision, STEPS, split)
     label = found.features["error_type"]
     return source, [{**row, "error_type": label.int2str(row["error_type"])} for row in found]
-
-
-def _questions(dataset: str, split: str, prompt_set: PromptSet) -> dict[str, tuple[str, str]]:
-    _, found = _steps(dataset, split)
-    return {row["id"]: asked for row, asked in _made(found, GeneratorFilters(), prompt_set)}
-
-
-def _made(
-    found: list[Row], filters: GeneratorFilters, prompt_set: PromptSet
-) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
-    """Rows, each with its question's benchmark and id."""
-    asked = _by_question(found, prompt_set)
-    wanted = filters.tasks or ("next", "rewrite")
-    if "next" in wanted:
-        for (*key, _), one in asked.items():
-            for previous, right in one.right.items():
-                yield _row(one, previous, right, prompt_set), (str(key[0]), str(key[1]))
-    if "rewrite" in wanted:
-        for row in found:
-            one, previous = asked[_key(row)], tuple(row["previous_steps"])
-            if row["error_type"] != CORRECT and previous in one.right:
-                said = _feedback(row, one, prompt_set)
-                made = _row(one, previous, one.right[previous], prompt_set, row, said)
-                yield made, (row["benchmark"], row["question_id"])
 
 
 def _by_question(found: list[Row], prompt_set: PromptSet) -> dict[tuple[str, ...], _Asked]:
@@ -141,23 +142,3 @@ def _row(
         "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
         "completion": [{"role": "assistant", "content": right}],
     }
-
-
-def _check(completion: str) -> None:
-    try:
-        parse_step(completion)
-    except StepError as error:
-        raise BadRow(f"has a completion that is no step, or is cut short ({error})") from None
-
-
-def generator(prompt_set: PromptSet) -> Kind:
-    """The kind of row of a set of prompts."""
-    told: Mapping[str, str] = {"role": "generator", **prompt_set.plain}
-    return Kind(
-        partial(open_rows, prompt_set=prompt_set),
-        partial(_questions, prompt_set=prompt_set),
-        _check,
-        partial(prompt_digest, prompt_set),
-        rendered_by="",  # rows are rendered now, by what the loop sends
-        told=told,
-    )

@@ -15,93 +15,80 @@ and of ``prompt_completion``, where ``rank`` 0 is a question's first path of sev
     {"id": "5c0e...", "question_id": "3hop-train-5", "hops": 3, "rank": 0, "prompt": ..., ...}
 """
 
-from functools import partial
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import prompt_digest, read_path
-from safe_stepwise.store.names import PATHS_SETS, PROMPT_COMPLETION
+from safe_stepwise.store.names import BY_TEMPLATE, PATHS_RECORD, PATHS_SETS, PROMPT_COMPLETION
+from safe_stepwise.store.names import KTO as KTO_ROWS
 from trainers.config import PathFilters
 from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
 
-KTO_ROWS = "kto"
-BY_TEMPLATE = "_by_template"
-RECORD = "statistics/paths.json"
 
+@dataclass(frozen=True)
+class PathRows(Kind):
+    """The rows that a method learns: ``sft`` or ``kto``; ``splits`` by ``question`` or ``template``.
 
-def open_rows(dataset: str, split: str, filters: PathFilters, config: str) -> tuple[Source, list[Row]]:
-    """The rows ``{id, prompt, completion}`` of a split that the filters leave.
-
-    Those of KTO have a ``label``, too. They come in the order of their ids' hashes, so that the first N are a draw, of
-    as many questions as can be: a set is in the order of its source, which may have a file a number of hops.
-
-    Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
-    filters that leave nothing.
+    They come in the order of their ids' hashes, so that the first N are a draw, of as many questions as can be: a set
+    is in the order of its source, which may have a file a number of hops.
     """
-    source, place = _found(dataset)
-    rows = _rows(load(dataset, place, source.revision, config, split))
-    wanted = {"id", "question_id", "prompt", "completion"}
-    wanted |= {"label", "kind"} if config.startswith(KTO_ROWS) else {"rank"}
-    for row in rows[:1]:
-        if lacking := sorted(wanted - set(row)):
-            raise UserError(f"{dataset}: its {config} lacks {', '.join(lacking)}; {ANEW}")
-    kinds = {row["kind"] for row in rows if not row.get("label", True)}
-    if unknown := sorted(set(filters.negatives) - kinds):
-        known = ", ".join(sorted(kinds))
-        raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {known}")
-    drawn = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
-    kept = [row for row in drawn if _stays(row, filters)][: filters.rows]
-    if not kept:
-        raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
-    return source, kept
 
+    method: str
+    splits: str
 
-def _rows(found: Any) -> list[Row]:
-    """With kinds in words."""
-    kind = found.features.get("kind")
-    named = getattr(kind, "int2str", None)  # as text they are words already
-    return [{**row, "kind": named(row["kind"])} if named else row for row in found]
+    @property
+    def labelled(self) -> bool:  # type: ignore[override]
+        return self.method == "kto"
+
+    @property
+    def config(self) -> str:
+        config = KTO_ROWS if self.labelled else PROMPT_COMPLETION
+        return config + (BY_TEMPLATE if self.splits == "template" else "")
+
+    def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[Source, list[Row]]:
+        source, loaded = self._loaded(dataset, split)
+        kind = loaded.features.get("kind")
+        named = getattr(kind, "int2str", None)  # as text they are words already
+        rows: list[Row] = [{**row, "kind": named(row["kind"])} if named else row for row in loaded]
+        needed = {"id", "question_id", "prompt", "completion"} | ({"label", "kind"} if self.labelled else {"rank"})
+        for row in rows[:1]:
+            if lacking := sorted(needed - set(row)):
+                raise UserError(f"{dataset}: its {self.config} lacks {', '.join(lacking)}; {ANEW}")
+        kinds = {row["kind"] for row in rows if not row.get("label", True)}
+        if unknown := sorted(set(filters.negatives) - kinds):
+            known = ", ".join(sorted(kinds))
+            raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {known}")
+        drawn = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
+        return source, [row for row in drawn if _stays(row, filters)]
+
+    def questions(self, dataset: str, split: str) -> dict[str, str]:
+        rows = self._loaded(dataset, split)[1].select_columns(["id", "question_id"])
+        return {row["id"]: row["question_id"] for row in rows}
+
+    def check(self, completion: str) -> None:
+        try:
+            read_path(completion)
+        except ValueError as error:
+            raise BadRow(f"has a completion that is no path, or is cut short ({error})") from None
+
+    def prompt_digest(self) -> str:
+        return prompt_digest()
+
+    def _loaded(self, dataset: str, split: str) -> tuple[Source, Any]:
+        """A split's rows of whatever benchmark the set is of."""
+        folder = Path(dataset).expanduser()
+        inner = sorted(folder.glob(f"{PATHS_SETS}/data")) if not (folder / "data").is_dir() else []
+        if len(inner) > 1:
+            names = ", ".join(path.parent.name for path in inner)
+            raise UserError(f"{dataset}: holds several sets ({names}); name one of them")
+        source, place = find(dataset, inner[0].parent.name if inner else PATHS_SETS, PATHS_RECORD)
+        return source, load(dataset, place, source.revision, self.config, split)
 
 
 def _stays(row: Row, filters: PathFilters) -> bool:
     if "label" in row:
         return bool(row["label"]) or not filters.negatives or row["kind"] in filters.negatives
     return filters.paths is None or row["rank"] < filters.paths
-
-
-def _found(dataset: str) -> tuple[Source, str]:
-    """As `find`, for whatever benchmark the set is of."""
-    folder = Path(dataset).expanduser()
-    inner = sorted(folder.glob(f"{PATHS_SETS}/data")) if not (folder / "data").is_dir() else []
-    if len(inner) > 1:
-        names = ", ".join(path.parent.name for path in inner)
-        raise UserError(f"{dataset}: holds several sets ({names}); name one of them")
-    return find(dataset, inner[0].parent.name if inner else PATHS_SETS, RECORD)
-
-
-def _check(completion: str) -> None:
-    try:
-        read_path(completion)
-    except ValueError as error:
-        raise BadRow(f"has a completion that is no path, or is cut short ({error})") from None
-
-
-def _questions(dataset: str, split: str, config: str) -> dict[str, str]:
-    source, place = _found(dataset)
-    rows = load(dataset, place, source.revision, config, split)
-    return {row["id"]: row["question_id"] for row in rows.select_columns(["id", "question_id"])}
-
-
-def paths(method: str, splits: str) -> Kind:
-    """The kind of row that a method learns: ``sft`` or ``kto``, by ``question`` or ``template``."""
-    config = KTO_ROWS if method == "kto" else PROMPT_COMPLETION
-    config += BY_TEMPLATE if splits == "template" else ""
-    return Kind(
-        partial(open_rows, config=config),
-        partial(_questions, config=config),
-        _check,
-        prompt_digest,
-        labelled=method == "kto",
-    )

@@ -12,10 +12,8 @@ What an ablation filters by (error type, origin) stands in the configs of steps,
 A category that is dropped from the prompt, too (SAFE v2, Table 4), is in none of its instructions.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from functools import partial
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
@@ -45,47 +43,85 @@ _LATER = ("context",)
 _CLASSES = ("error_type", "origin", *_LATER)
 
 
-def open_rows(
-    dataset: str, split: str, filters: Filters, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER
-) -> tuple[Source, list[Row]]:
-    """The rows ``{id, prompt, completion}`` of a split that the filters leave, in their order.
+@dataclass(frozen=True)
+class VerifierRows(Kind):
+    """The rows of a setting: of eleven labels, or of twelve; ``dropped`` is what filters leave out of the prompt."""
 
-    With ``incomplete_evidence`` they have twelve labels. ``prompt_set`` is the set's.
+    incomplete_evidence: bool = False
+    dropped: Category | None = None
+    prompt_set: PromptSet = PAPER
+    """By which the set's rows were rendered."""
 
-    Raises ``UserError`` for a dataset that is not there, not pinned or of another kind, and for
-    filters that leave nothing.
-    """
-    source, place = find(dataset, *_PLACE)
-    config = MISSING_PROMPT_COMPLETION if incomplete_evidence else PROMPT_COMPLETION
-    if config not in source.about.get("files", (config,)):
-        raise UserError(f"{dataset}: holds no {config}; {ANEW}, for incomplete_evidence")
-    rows = list(load(dataset, place, source.revision, config, split))
-    for row in rows[:1]:
-        if not {"id", "prompt", "completion"} <= set(row):
-            raise UserError(f"{dataset}: its {config} lacks id, prompt or completion")
-    if filters.drop_category or filters.origins or not filters.twins:
-        labels = _labels(dataset, source, place, split, incomplete_evidence)
-        kept = {row["id"] for row in labels if _stays(row, filters)}
-        rows = [row for row in rows if row["id"] in kept]
-    rows = rows[: filters.rows]
-    if not rows:
-        raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
-    if filters.unasked is not None:
-        before = instructions(incomplete_evidence, prompt_set=prompt_set)
-        if others := [row["id"] for row in rows if _instructed(row) != before]:
+    @property
+    def rendered_by(self) -> str:  # type: ignore[override]
+        return RENDERED_BY[self.incomplete_evidence]
+
+    @property
+    def recorded_prompts(self) -> Mapping[str, str]:  # type: ignore[override]
+        return self.prompt_set.plain
+
+    def open(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+        source, rows = super().open(dataset, split, filters)
+        order = self.prompt_set.verdict_order
+        if filters.unasked is not None:
+            before = instructions(self.incomplete_evidence, prompt_set=self.prompt_set)
+            if others := [row["id"] for row in rows if _instructed(row) != before]:
+                raise UserError(
+                    f"{dataset}: its prompts have other instructions than ours (row {others[0]}), so "
+                    f"that no category can be taken out of them; {ANEW}"
+                )
+            without = instructions(self.incomplete_evidence, filters.unasked, self.prompt_set)
+            rows = [instructed(row, without) for row in rows]
+        if order == EVIDENCE_FIRST and filters.feedback == "guidance":
             raise UserError(
-                f"{dataset}: its prompts have other instructions than ours (row {others[0]}), so "
-                f"that no category can be taken out of them; {ANEW}"
+                f"{dataset}: filters.feedback: its verdicts begin with their evidence, which guidance "
+                "alone leaves out; take a set with the label first"
             )
-        told = instructions(incomplete_evidence, filters.unasked, prompt_set)
-        rows = [instructed(row, told) for row in rows]
-    order = prompt_set.verdict_order
-    if order == EVIDENCE_FIRST and filters.feedback == "guidance":
-        raise UserError(
-            f"{dataset}: filters.feedback: its verdicts begin with their evidence, which guidance "
-            "alone leaves out; take a set with the label first"
-        )
-    return source, [with_feedback(row, filters.feedback, order) for row in rows]
+        return source, [with_feedback(row, filters.feedback, order) for row in rows]
+
+    def rows(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
+        source, place = find(dataset, *_PLACE)
+        config = MISSING_PROMPT_COMPLETION if self.incomplete_evidence else PROMPT_COMPLETION
+        if config not in source.about.get("files", (config,)):
+            raise UserError(f"{dataset}: holds no {config}; {ANEW}, for incomplete_evidence")
+        rows = list(load(dataset, place, source.revision, config, split))
+        for row in rows[:1]:
+            if not {"id", "prompt", "completion"} <= set(row):
+                raise UserError(f"{dataset}: its {config} lacks id, prompt or completion")
+        if filters.drop_category or filters.origins or not filters.twins:
+            kept = {row["id"] for row in self._labels(dataset, source, place, split) if _stays(row, filters)}
+            rows = [row for row in rows if row["id"] in kept]
+        return source, rows
+
+    def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
+        labels = self._labels(dataset, *find(dataset, *_PLACE), split)
+        return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
+
+    def check(self, completion: str) -> None:
+        try:
+            parse_feedback(completion, incomplete_evidence=True)
+        except FeedbackError as error:
+            raise BadRow(f"has a completion that is no verdict, or is cut short ({error})") from None
+
+    def prompt_digest(self) -> str:
+        return prompt_digest(self.incomplete_evidence, self.dropped, self.prompt_set)
+
+    def set_digest(self) -> str:
+        return prompt_digest(self.incomplete_evidence, prompt_set=self.prompt_set)
+
+    def _labels(self, dataset: str, source: Source, place: str, split: str) -> Iterator[Row]:
+        """`_COLUMNS` of every row of a split, in words."""
+        files = source.about.get("files")  # of the configs but the first, a set may have no rows
+        first, *more = ASKED_OF[self.incomplete_evidence]
+        for config in (first, *(c for c in more if files is None or files[c][split]["rows"])):
+            whole = load(dataset, place, source.revision, config, split)
+            found = whole.select_columns([name for name in (*_COLUMNS, *_LATER) if name in whole.features])
+            named = {name: label for name, label in found.features.items() if name in _CLASSES}
+            for row in found:
+                yield {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
+
+
+VERIFIER = VerifierRows()
 
 
 def prompts_of(dataset: str, said: PromptSet | None = None) -> PromptSet:
@@ -134,35 +170,6 @@ def with_feedback(row: Row, keep: str, order: VerdictOrder = LABEL_FIRST) -> Row
     return {**row, "completion": [{**turn, "content": format_feedback(verdict, order)}]}
 
 
-def _check(completion: str) -> None:
-    try:
-        parse_feedback(completion, incomplete_evidence=True)
-    except FeedbackError as error:
-        raise BadRow(f"has a completion that is no verdict, or is cut short ({error})") from None
-
-
-def _questions(dataset: str, split: str, incomplete_evidence: bool) -> dict[str, tuple[str, str]]:
-    labels = _labels(dataset, *find(dataset, *_PLACE), split, incomplete_evidence)
-    return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
-
-
-def _labels(dataset: str, source: Source, place: str, split: str, incomplete_evidence: bool) -> list[Row]:
-    """``{id, benchmark, question_id, error_type, origin}`` of every row of a split, in words."""
-    files = source.about.get("files")  # of the configs but the first, a set may have no rows
-    first, *more = ASKED_OF[incomplete_evidence]
-    configs = [first, *(c for c in more if files is None or files[c][split]["rows"])]
-    return list(chain.from_iterable(_told(dataset, source, place, c, split) for c in configs))
-
-
-def _told(dataset: str, source: Source, place: str, config: str, split: str) -> Iterator[Row]:
-    whole = load(dataset, place, source.revision, config, split)
-    columns = [name for name in (*_COLUMNS, *_LATER) if name in whole.features]
-    found = whole.select_columns(columns)
-    named = {name: found.features[name] for name in columns if name in _CLASSES}
-    for row in found:
-        yield {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
-
-
 def _stays(row: Row, filters: Filters) -> bool:
     label = row["error_type"]
     dropped = label != CORRECT and category(label) == filters.drop_category
@@ -175,22 +182,3 @@ def _context(row: Row) -> str:
     if "context" not in row:
         raise UserError(f"filters.twins: the set does not say which rows are twins; {ANEW}")
     return str(row["context"])
-
-
-def verifier(incomplete_evidence: bool, dropped: Category | None = None, prompt_set: PromptSet = PAPER) -> Kind:
-    """The kind of row of a setting: of eleven labels, or of twelve; none of a ``dropped`` category.
-
-    ``dropped`` is what the filters leave out of the prompt, ``prompt_set`` what the set's are.
-    """
-    return Kind(
-        partial(open_rows, incomplete_evidence=incomplete_evidence, prompt_set=prompt_set),
-        partial(_questions, incomplete_evidence=incomplete_evidence),
-        _check,
-        partial(prompt_digest, incomplete_evidence, dropped, prompt_set),
-        RENDERED_BY[incomplete_evidence],
-        partial(prompt_digest, incomplete_evidence, prompt_set=prompt_set),
-        prompt_set.plain,
-    )
-
-
-VERIFIER = verifier(incomplete_evidence=False)

@@ -120,7 +120,7 @@ def test_the_record_says_how_rows_were_rendered(early: Path, tmp_path: Path) -> 
     assert record["prompts"] == EARLY.plain
     assert record["prompt_sha256"] == prompt_digest(prompt_set=EARLY)
     recipe = VerifierRecipe(base_model="m", dataset=str(early), output=tmp_path)
-    assert kind_of(recipe).told == EARLY.plain
+    assert kind_of(recipe).recorded_prompts == EARLY.plain
     assert kind_of(recipe).prompt_digest() == record["prompt_sha256"]
 
 

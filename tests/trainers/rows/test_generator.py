@@ -16,7 +16,7 @@ from tests.evaluators.verifier.step_rows import row, step, write_set
 from trainers.config import GeneratorFilters, GeneratorRecipe, VerifierRecipe
 from trainers.data import kind_of, train_rows
 from trainers.rows.base import BadRow, fingerprint
-from trainers.rows.generator import generator, open_rows
+from trainers.rows.generator import GeneratorRows
 
 ONE = step(1, "According to Passage 1, Oru lies on the Vel.")
 TWO = step(2, "From Step 1, the river is the Vel.", "Logical")
@@ -42,7 +42,7 @@ def asked(found: list[Any]) -> list[tuple[str, str]]:
 
 
 def test_the_next_steps_are_those_of_the_ideal_trajectories(steps: str) -> None:
-    _, found = open_rows(steps, "train", GeneratorFilters(tasks=("next",)))
+    _, found = GeneratorRows().open(steps, "train", GeneratorFilters(tasks=("next",)))
     assert sorted(said for _, said in asked(found)) == sorted([ONE, TWO, LAST])
     for told, said in asked(found):
         assert f"Write Step {parse_step(said).number}." in told
@@ -51,12 +51,12 @@ def test_the_next_steps_are_those_of_the_ideal_trajectories(steps: str) -> None:
 
 def test_a_rejected_step_is_written_anew_by_what_was_said_of_it(steps: str) -> None:
     """Of the second question nothing but the wrong step is known, so that it makes no row."""
-    _, found = open_rows(steps, "train", GeneratorFilters(tasks=("rewrite",)))
+    _, found = GeneratorRows().open(steps, "train", GeneratorFilters(tasks=("rewrite",)))
     ((told, said),) = asked(found)
     assert said == TWO
     assert f'Rejected: "{WRONG}"' in told
     assert 'Fault: "Contradictory"' in told
-    _, short = open_rows(steps, "train", GeneratorFilters(tasks=("rewrite",)), EARLY)
+    _, short = GeneratorRows(EARLY).open(steps, "train", GeneratorFilters(tasks=("rewrite",)))
     ((told, _),) = asked(short)
     places = "Oru: Step 1. Vel: Step 1. Isk: new."
     why = f"Passage 1: Oru lies on the Vel. It is old. {places} Step: Isk. Different."
@@ -71,27 +71,27 @@ def test_rows_are_the_loops_own_requests(steps: str, prompt_set: PromptSet) -> N
         generator_request("What is asked by q1?", pages, done, advice, prompt_set=prompt_set).messages[1].content
         for advice in (None, said)
     }
-    _, found = open_rows(steps, "train", GeneratorFilters(), prompt_set)
+    _, found = GeneratorRows(prompt_set).open(steps, "train", GeneratorFilters())
     assert len(found) == len({one["id"] for one in found}) == 4
     told = {told for told, said in asked(found) if said == TWO and "Rejected" not in told}
     assert told
     assert told <= possible
-    again = open_rows(steps, "train", GeneratorFilters(), prompt_set)[1]
+    again = GeneratorRows(prompt_set).open(steps, "train", GeneratorFilters())[1]
     assert fingerprint(again) == fingerprint(found)
-    kind = generator(prompt_set)
+    kind = GeneratorRows(prompt_set)
     assert {*kind.questions(steps, "train")} == {one["id"] for one in found}
     assert {*kind.questions(steps, "test").values()} == {("synthetic", "q3")}
-    assert kind.told == {"role": "generator", **prompt_set.plain}
+    assert kind.recorded_prompts == {"role": "generator", **prompt_set.plain}
 
 
 def test_filters_that_leave_nothing_are_refused(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "set", train=[row("d", [WRONG], "Contradictory", "injected")])
     with pytest.raises(UserError, match="left by the filters"):
-        open_rows(str(folder), "train", GeneratorFilters())
+        GeneratorRows().open(str(folder), "train", GeneratorFilters())
 
 
 def test_a_completion_has_to_be_a_whole_step(steps: str) -> None:
-    check = generator(PAPER).check
+    check = GeneratorRows().check
     check(ONE)
     with pytest.raises(BadRow, match="is no step, or is cut short"):
         check(ONE[:-3])
@@ -100,8 +100,8 @@ def test_a_completion_has_to_be_a_whole_step(steps: str) -> None:
 def test_the_recipe_says_which_prompts(steps: str, tmp_path: Path) -> None:
     base: dict[str, Any] = {"base_model": "m", "dataset": steps, "output": tmp_path}
     short = GeneratorRecipe(**base, prompts="compact", verdict_order="evidence_first")
-    assert kind_of(short).told == {"role": "generator", **EARLY.plain}
-    assert kind_of(GeneratorRecipe(**base)).told == {"role": "generator"}
+    assert kind_of(short).recorded_prompts == {"role": "generator", **EARLY.plain}
+    assert kind_of(GeneratorRecipe(**base)).recorded_prompts == {"role": "generator"}
     assert len(train_rows(GeneratorRecipe(**base))[1]) == 4
     with pytest.raises(UserError, match="build it with --prompts compact --verdict-order label_f"):
         kind_of(VerifierRecipe(**base, prompts="compact"))

@@ -14,9 +14,9 @@ from tests.trainers.paths_sets import NAME, write_set
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import kind_of, train_rows
 from trainers.rows.base import BadRow, Kind, fingerprint
-from trainers.rows.paths import paths
+from trainers.rows.paths import PathRows
 
-SFT, KTO = paths("sft", "question"), paths("kto", "question")
+SFT, KTO = PathRows("sft", "question"), PathRows("kto", "question")
 
 
 @pytest.fixture(scope="module")
