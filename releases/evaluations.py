@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from releases.keys import Known, read_entry
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import Allowance
+from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS, asking, verifier
 from safe_stepwise.methods.base import options_type

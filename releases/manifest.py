@@ -21,8 +21,7 @@ from releases.evaluations import (
 from releases.keys import Known, check_keys, manifest_values, read_entry
 from releases.refining import PART as REFINEMENT
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import EFFORTS, Effort
+from safe_stepwise.engines.base import EFFORTS, Allowance, Effort
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store.names import (

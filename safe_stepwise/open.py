@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from safe_stepwise.engines import mock, openai, transformers, vllm
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Engine
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client, check
 from safe_stepwise.engines.weights import Model, read_models

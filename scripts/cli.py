@@ -10,7 +10,7 @@ from safe_stepwise.commands.command import command as command
 from safe_stepwise.commands.ending import run as run
 from safe_stepwise.commands.ending import warn as warn
 from safe_stepwise.commands.values import Count, Seconds
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import IN_FLIGHT
 
 HELP = Path(__file__).with_name("help")

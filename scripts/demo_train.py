@@ -6,8 +6,7 @@ from pathlib import Path
 
 from evaluators.verifier import options as verifier
 from evaluators.verifier.page import margins
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import need
+from safe_stepwise.engines.base import Allowance, need
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS

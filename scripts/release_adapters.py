@@ -7,7 +7,7 @@ from typing import Any
 
 from releases.evaluations import AdapterEntry
 from releases.manifest import BlockEntry, Manifest
-from safe_stepwise.engines.allowance import Allowance
+from safe_stepwise.engines.base import Allowance
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, TUNED, VERIFIER_STEPS
 from trainers.base_model import find_base

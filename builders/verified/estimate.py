@@ -13,8 +13,7 @@ from builders.verified.teachers.llm import (
     resolution_request,
 )
 from builders.verified.verification import GLEANING_ROUNDS
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import Request, request_key
+from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph

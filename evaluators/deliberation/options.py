@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from safe_stepwise.commands.values import Count, Seconds
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention
 from safe_stepwise.methods.deliberation import Deliberating

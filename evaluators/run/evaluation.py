@@ -11,7 +11,7 @@ from evaluators.outcomes import CORPUS, DROP_GOLD, PASSAGES, Outcome, conditions
 from evaluators.prompting.measures import measures
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.base import Method, prompts_digest
 from safe_stepwise.methods.corpus import Corpus

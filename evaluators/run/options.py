@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from evaluators.run.evaluation import Evaluation, Setting
 from safe_stepwise import prompts
 from safe_stepwise.commands.values import Commas, Count, Known, Seconds
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Engine
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError, one_of

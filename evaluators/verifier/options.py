@@ -6,8 +6,7 @@ from pathlib import Path
 
 from evaluators.verifier.step_set import Setting
 from safe_stepwise.commands.values import Count, Seconds
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Engine
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.methods.taught import as_learnt, check_examples, dropped_category

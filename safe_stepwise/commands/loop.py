@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from safe_stepwise.commands.values import Count, Known, Seconds, Whole
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
 from safe_stepwise.errors import UserError, one_of

@@ -19,8 +19,7 @@ import yaml
 
 from safe_stepwise import prompts
 from safe_stepwise.commands.values import COUNT, ByRole, Choice, Known, Shown
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import EFFORTS
+from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError
 
 EVERYDAY, SHARED = "everyday", "shared"

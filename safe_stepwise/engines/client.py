@@ -15,8 +15,16 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from tenacity.wait import wait_base, wait_random_exponential
 from tqdm import tqdm
 
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import NO_USAGE, Completion, Engine, EngineError, Request, request_key
+from safe_stepwise.engines.base import (
+    AS_PROMPTED,
+    NO_USAGE,
+    Allowance,
+    Completion,
+    Engine,
+    EngineError,
+    Request,
+    request_key,
+)
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.mock import PrefixCache, prompt_tokens, tokens_of
 from safe_stepwise.errors import UserError

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import Allowance, Request
 from safe_stepwise.methods.scene import PathScene
 from safe_stepwise.records import Triple
 from safe_stepwise.store.replies import ReplyError, read_reply

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import Engine
+from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
 from safe_stepwise.records import VERDICT_ORDERS

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from tqdm import tqdm
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS

@@ -12,8 +12,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from releases.evaluations import EvaluationEntry
 from releases.manifest import read_manifest
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Effort
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Effort
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import refine_verifier_steps, regenerate, release_datasets, release_sets

@@ -6,7 +6,7 @@ import pytest
 
 from safe_stepwise.commands.command import Command
 from safe_stepwise.commands.options import Line, read_words
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
 from scripts.cli import HELP, Asking, roles_of
 

@@ -23,8 +23,7 @@ from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Completion, Engine, EngineError, Message, Request
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Message, Request
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Account, Client, requests_and_tokens
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key

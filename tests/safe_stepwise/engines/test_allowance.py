@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import EFFORTS, Message, Request, Sampling, request_key
+from safe_stepwise.engines.base import AS_PROMPTED, EFFORTS, Allowance, Message, Request, Sampling, request_key
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.methods.generator import FINAL_ROLE, generator_request
 from safe_stepwise.methods.generator import ROLE as GENERATE

@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from safe_stepwise.engines.allowance import AS_PROMPTED, Allowance
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, request_key
+from safe_stepwise.engines.base import (
+    AS_PROMPTED,
+    Allowance,
+    Completion,
+    EngineError,
+    Message,
+    Request,
+    Sampling,
+    request_key,
+)
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError

@@ -15,8 +15,7 @@ from builders.steps.targets import Target
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.llm import extraction_request, gleaning_request, path_request
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import Request, request_key
+from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback

@@ -15,8 +15,7 @@ import pytest
 
 from builders.synthetic import Spec, generate
 from safe_stepwise import prompts
-from safe_stepwise.engines.allowance import Allowance
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import Allowance, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
