@@ -19,7 +19,7 @@ _PLAIN = frozenset(" .,;:?!'\"/-")
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
-def fill(template: str, **values: Any) -> str:
+def fill(template: str, /, **values: Any) -> str:
     """The text of a card's template; raises ``KeyError`` for a figure that it lacks."""
     return pages.fill(_TEMPLATES, template, **values)
 

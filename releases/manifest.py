@@ -4,46 +4,37 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from builders.steps.composition import Composition
+from builders.verified.questions import EVALUATION_SIZE
 from releases.evaluations import (
     OWN_ADAPTER,
     OWN_GENERATOR,
     AdapterEntry,
     EvaluationEntry,
-    GeneratorEntry,
     RefinementEntry,
-    read_adapter,
-    read_evaluation,
-    read_generator,
-    read_refinement,
+    list_values,
 )
-from releases.keys import Known, check_keys, manifest_values, read_entry
-from releases.refining import PART as REFINEMENT
+from releases.reading import RecipeEntry, need_positive, need_share, read_entry
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import EFFORTS, Allowance, Effort
+from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.prompt_sets import PromptSet
-from safe_stepwise.store.names import (
-    ADAPTER,
-    AUDITED,
-    DATASETS,
-    GENERATOR,
-    REPORT,
-    STEPS,
-    TRAIN,
-    VALIDATION,
-    known_version,
-)
+from safe_stepwise.store import names
+from trainers.config import GeneratorRecipe, VerifierRecipe
 
-PROBE = "path_probe"
-"""The part, and the key, of `PathProbeEntry`."""
-OWN_PARTS = (*("datasets", REFINEMENT, "verifier_steps", "audits", PROBE, "space", GENERATOR, "adapter"), "evaluation")
+REFINEMENT, PROBE = "refinement", "path_probe"
+OWN_SET = "verifier_steps"
+"""The part that makes the release's own verifier set; a block makes one under its own name."""
+OWN_PARTS = (
+    *(names.DATASETS, REFINEMENT, OWN_SET, "audits", PROBE, "space", names.GENERATOR, names.ADAPTER),
+    "evaluation",
+)
 """What a release is made of, in this order; its blocks come behind them."""
 SHOWN = ("extract", "path", "inject")
 """Roles of builds that may be shown examples."""
-OWN_SET = "verifier_steps"
-"""The part that makes the release's own verifier set; a block makes one under its own name."""
+TEST_SHARE = 0.1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
@@ -68,23 +59,42 @@ class BuildEntry:
     published: Path | None = None
     """Labels to score ours against; a path that is not absolute is beside the manifest."""
 
+    def checked(self, where: str, beside: Path) -> Self:
+        """With its paths. Raises ``UserError`` with the key that is wrong."""
+        one_of(self.split, (names.TRAIN, names.VALIDATION), f"{where}split")
+        one_of(self.on_error, ("stop", "keep"), f"{where}on_error")
+        need_positive(self, where, "limit")
+        if not 0 <= self.min_confidence <= 1:
+            raise UserError(f"{where}min_confidence: has to lie between 0 and 1")
+        return self if self.published is None else replace(self, published=beside / self.published)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A benchmark's part of the verifier set."""
+
+    rows: int
+    questions: int
+
 
 @dataclass(frozen=True, slots=True)
 class StepsEntry:
     """``verifier_steps``: what the verifier set is composed of, and who makes its steps."""
 
     rows: int
-    max_length: int
+    max_length: int | None = None
+    """The builder's own, if not said."""
     questions: int | None = None
     ideal: float | None = None
-    refined: int | None = 0
-    """None, which only a file of them or their mining may have, is all there are."""
-    per_benchmark: Mapping[str, tuple[int, int]] | None = None
-    """Rows and questions of each; ``{rows: N, questions: N}`` in the file."""
+    refined: int | None = None
+    """None are none; where a file or their mining is named, all there are."""
+    per_benchmark: Mapping[str, Share] | None = None
+    """Rows and questions of each."""
     rows_per_question: int | None = None
     """Rows of a question at most; the composition's own limit, if not said."""
     teacher: str = "annotations"
-    test_share: float = 0.1
+    test_share: float | None = None
+    """`TEST_SHARE`, if neither this nor the next is said."""
     test_split: str | None = None
     """The split of the builds whose questions are those of test, in the place of a share."""
     prompts: str | None = None
@@ -101,25 +111,47 @@ class StepsEntry:
     """`OWN_SET`: the rows of the release's own set, made anew by another teacher; likewise."""
 
     @property
-    def prompt_set(self) -> PromptSet:
-        """What its rows are rendered by; raises ``ValueError`` for prompts that there are not."""
-        said: Any = (self.prompts, self.verdict_order)
-        return PromptSet.of(*said)
+    def share_of_test(self) -> float:
+        """Of its questions, unless the builds' own splits are kept."""
+        return TEST_SHARE if self.test_share is None else self.test_share
 
     @property
-    def composition(self) -> dict[str, Any]:
-        """What goes into the set, as far as it is said."""
-        names = ("rows", "questions", "ideal", "per_benchmark", "rows_per_question")
-        said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {**said, "refined": self.refined}
+    def prompt_set(self) -> PromptSet:
+        """What its rows are rendered by; raises ``ValueError`` for prompts that there are not."""
+        choices: Any = (self.prompts, self.verdict_order)
+        return PromptSet.of(*choices)
 
+    @property
+    def composition(self) -> Composition:
+        """What goes into the set; raises ``UserError`` for numbers at odds."""
+        keys = ("rows", "questions", "ideal", "rows_per_question")
+        numbers = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+        if self.per_benchmark is not None:
+            numbers["per_benchmark"] = {name: (s.rows, s.questions) for name, s in self.per_benchmark.items()}
+        mined = self.refined_from is not None or self.refinement is not None
+        return Composition(**numbers, refined=0 if self.refined is None and not mined else self.refined)
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A benchmark's part of the verifier set."""
-
-    rows: int
-    questions: int
+    def checked(self, key: str, builds: Sequence[BuildEntry], beside: Path) -> Self:
+        """With its paths. Raises ``UserError`` with the key that is wrong."""
+        where = f"{key}."
+        for name in self.per_benchmark or ():
+            one_of(name, [build.benchmark for build in builds], f"{where}per_benchmark")
+        if self.refinement is not None and self.refined_from is not None:
+            raise UserError(f"{where}refinement: finds the rows that refined_from has; name one")
+        try:
+            _ = self.composition, self.prompt_set
+        except (UserError, ValueError) as error:
+            raise UserError(f"{key}: {error}") from None
+        if any(number is not None and number < 1 for number in (self.max_length, self.pool)):
+            raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
+        need_share(self.test_share, f"{where}test_share")
+        if self.test_split is not None:
+            one_of(self.test_split, [build.split for build in builds], f"{where}test_split")
+            if self.test_share is not None:
+                raise UserError(f"{where}test_share and {where}test_split: say one of them")
+        if self.unverifiable and (self.refined or self.refined_from):
+            raise UserError(f"{where}refined: such rows are of verified questions; leave it out")
+        return self if self.refined_from is None else replace(self, refined_from=beside / self.refined_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +186,16 @@ class PathProbeEntry:
         """What it reads beside the verified questions."""
         return [file for file in (self.kb, self.questions, self.derivations) if file is not None]
 
+    def checked(self, builds: Sequence[BuildEntry], beside: Path) -> Self:
+        """With its paths. Raises ``UserError`` with the key that is wrong."""
+        for name in self.benchmarks:
+            one_of(name, [build.benchmark for build in builds], f"{PROBE}.benchmarks")
+        if (self.kb is None) != (self.questions is None):
+            raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
+        need_positive(self, f"{PROBE}.", "limit")
+        paths = {name: getattr(self, name) for name in ("kb", "questions", "derivations")}
+        return replace(self, **{name: beside / file for name, file in paths.items() if file})
+
 
 @dataclass(frozen=True, slots=True)
 class BlockEntry:
@@ -169,49 +211,53 @@ class BlockEntry:
     evaluation: EvaluationEntry | None = None
 
     @property
-    def needs_adapter(self) -> bool:
-        """Whether the release's own adapter has to be there for it."""
-        return not self.adapters and self.evaluation is not None and self.evaluation.needs_adapter
-
-    @property
-    def needs_generator(self) -> bool:
-        """Whether the release's own generator has to be there for it."""
-        return self.evaluation is not None and self.evaluation.needs_generator
-
-    @property
     def learns_steps(self) -> bool:
         """Whether any of its adapters learns the release's own set."""
-        own = self.verifier_steps
-        return bool(self.adapters) and (own is None or own.unverifiable)
+        return bool(self.adapters) and (self.verifier_steps is None or self.verifier_steps.unverifiable)
 
-    @property
-    def needs_steps(self) -> bool:
-        """Whether the release's own set has to be there for it."""
-        own = self.verifier_steps
-        return self.learns_steps or (own is not None and own.rows_of is not None)
+    def checked(self, name: str, manifest: "Manifest", beside: Path) -> Self:
+        """With its paths. Raises ``UserError`` with the key that is wrong."""
+        where, steps, evaluation = f"blocks.{name}", self.verifier_steps, self.evaluation
+        _check_name(name, where, OWN_PARTS)
+        if steps is not None:
+            steps = steps.checked(f"{where}.{OWN_SET}", manifest.builds, beside)
+            if steps.refinement is not None:
+                raise UserError(f"{where}.{OWN_SET}.refinement: is of the release's own set alone")
+        for adapter in self.adapters:
+            _check_name(adapter, f"{where}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
+        adapters = {
+            key: entry.checked(f"{where}.adapters.{key}", beside, VerifierRecipe)
+            for key, entry in self.adapters.items()
+        }
+        if not adapters and (evaluation is None or steps is not None):
+            raise UserError(f"{where}: add adapters (who learn its verifier_steps) or an evaluation")
+        if self.learns_steps and manifest.verifier_steps is None:
+            raise UserError(f"{where}.adapters: learn the verifier set; add verifier_steps")
+        if adapters and evaluation is not None and not evaluation.names(OWN_ADAPTER):
+            raise UserError(f"{where}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
+        return replace(self, verifier_steps=steps, adapters=adapters, evaluation=_located(evaluation, beside))
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A release manifest; ``sha256`` is the file's own digest."""
+    """A manifest of a release of verified questions."""
 
-    path: Path
-    sha256: str
     version: str
     seed: int
-    evaluation_size: int
     builds: tuple[BuildEntry, ...]
+    evaluation_size: int = EVALUATION_SIZE
     evaluation_passages: int | None = None
     """Of each question of a sample; the builder's own number, if not said."""
     verifier_steps: StepsEntry | None = None
-    generator: GeneratorEntry | None = None
+    generator: RecipeEntry | None = None
+    """What learns to write steps from the verifier set."""
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
     path_probe: PathProbeEntry | None = None
     blocks: Mapping[str, BlockEntry] = field(default_factory=dict)
-    max_tokens: Mapping[str, int] | None = None
-    reasoning_effort: Mapping[str, Effort] | None = None
+    max_tokens: Mapping[str, Any] | None = None
+    reasoning_effort: Mapping[str, Any] | None = None
     examples: tuple[str, ...] = ()
     """Roles of the builds that are shown some, of `SHOWN`; evaluations have their own."""
 
@@ -222,241 +268,112 @@ class Manifest:
         return Allowance.of(self.max_tokens, self.reasoning_effort, examples)
 
     @property
+    def trained(self) -> list[str]:
+        """What stands for a model that the release trains, in the specs of its evaluations."""
+        models = ((OWN_ADAPTER, self.adapter), (OWN_GENERATOR, self.generator))
+        return [placeholder for placeholder, entry in models if entry is not None]
+
+    @property
     def sets(self) -> dict[str, StepsEntry]:
         """Every verifier set by the part that makes it, the release's own first."""
         named = {name: block.verifier_steps for name, block in self.blocks.items()}
         every = {OWN_SET: self.verifier_steps, **named}
         return {part: steps for part, steps in every.items() if steps is not None}
 
-    @property
-    def evaluations(self) -> dict[str, EvaluationEntry]:
-        """Every evaluation by its part, the release's own first."""
-        named = {name: block.evaluation for name, block in self.blocks.items()}
-        every = {"evaluation": self.evaluation, **named}
-        return {part: one for part, one in every.items() if one is not None}
+    def checked(self, beside: Path) -> Self:
+        """With all paths. Raises ``UserError`` with the key that is wrong."""
+        if not self.builds:
+            raise UserError("builds: name at least one")
+        need_positive(self, "", "evaluation_size", "evaluation_passages")
+        names.known_version(self.version)
+        builds = tuple(build.checked(f"builds[{n}].", beside) for n, build in enumerate(self.builds))
+        places = [(build.benchmark, build.split) for build in builds]
+        for number, (benchmark, split) in enumerate(places):
+            if (benchmark, split) in places[:number]:
+                raise UserError(f"builds[{number}]: {benchmark} {split} again")
+        steps = self.verifier_steps
+        if steps is not None:
+            steps = steps.checked(OWN_SET, builds, beside)
+            for name in ("unverifiable", "rows_of"):
+                if getattr(steps, name):
+                    raise UserError(f"{OWN_SET}.{name}: such a set is for one of the blocks")
+        for name in (names.ADAPTER, names.GENERATOR):
+            if getattr(self, name) is not None and steps is None:
+                raise UserError(f"{name}: is trained on the verifier set; add verifier_steps")
+        if steps is not None and steps.refinement is not None and self.adapter is None:
+            raise UserError(f"{OWN_SET}.refinement: mines with an adapter; add adapter")
+        manifest = replace(
+            self,
+            builds=builds,
+            verifier_steps=steps,
+            generator=self.generator and self.generator.checked(names.GENERATOR, beside, GeneratorRecipe),
+            adapter=self.adapter and self.adapter.checked(names.ADAPTER, beside, VerifierRecipe),
+            evaluation=_located(self.evaluation, beside),
+            audits=self._checked_audits(beside),
+            path_probe=self.path_probe and self.path_probe.checked(builds, beside),
+        )
+        self._check_roles()
+        return replace(manifest, blocks={n: block.checked(n, manifest, beside) for n, block in self.blocks.items()})
+
+    def _checked_audits(self, beside: Path) -> tuple[AuditEntry, ...]:
+        for number, entry in enumerate(self.audits):
+            where = f"audits[{number}]"
+            one_of(entry.of, names.AUDITED, f"{where}.of")
+            if entry.of in [earlier.of for earlier in self.audits[:number]]:
+                raise UserError(f"{where}: {entry.of} again; score all files of a sample together")
+            if entry.of == names.STEPS and self.verifier_steps is None:
+                raise UserError(f"{where}: judges the verifier set; add verifier_steps")
+        return tuple(replace(entry, file=beside / entry.file) for entry in self.audits)
+
+    def _check_roles(self) -> None:
+        for role, tokens in (self.max_tokens or {}).items():
+            one_of(role, prompts.limits(), "max_tokens:")
+            if type(tokens) is not int or tokens < 1:
+                raise UserError(f"max_tokens.{role}: has to be a whole number from 1 on")
+        for role, effort in (self.reasoning_effort or {}).items():
+            one_of(role, prompts.limits(), "reasoning_effort:")
+            one_of(str(effort), EFFORTS, f"reasoning_effort.{role}:")
+        for role in self.examples:
+            one_of(role, SHOWN, "examples:")
 
 
-def read_manifest(path: Path, known: Known) -> Manifest:
-    """Read a manifest strictly: ``UserError`` names the file and the key that is wrong."""
-    values, sha256 = manifest_values(path)
-    try:
-        if isinstance(values, dict):
-            values.setdefault("evaluation_size", known.evaluation_size)
-        check_keys(Manifest, values, "", given=("path", "sha256"))
-        return _manifest(path, sha256, values, known)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+def _located(entry: EvaluationEntry | None, beside: Path) -> EvaluationEntry | None:
+    """An evaluation with the path of its corpus."""
+    return entry if entry is None or entry.corpus is None else replace(entry, corpus=beside / entry.corpus)
 
 
-def _manifest(path: Path, sha256: str, values: Mapping[str, Any], known: Known) -> Manifest:
-    if not values["builds"]:
-        raise UserError("builds: name at least one")
-    for name in ("evaluation_size", "evaluation_passages"):
-        if values.get(name, 1) < 1:
-            raise UserError(f"{name}: has to be 1 or more")
-    known_version(values["version"])
-    builds: list[BuildEntry] = []
-    for number, entry in enumerate(values["builds"]):
-        build = _build(entry, f"builds[{number}].", path.parent, known)
-        if (build.benchmark, build.split) in {(b.benchmark, b.split) for b in builds}:
-            raise UserError(f"builds[{number}]: {build.benchmark} {build.split} again")
-        builds.append(build)
-    steps, adapter, evaluation, generator = (
-        values.get(name) for name in ("verifier_steps", "adapter", "evaluation", GENERATOR)
-    )
-    beside = path.parent
-    made = None if steps is None else _steps(steps, "verifier_steps", builds, beside, known)
-    for name in ("unverifiable", "rows_of"):
-        if made is not None and getattr(made, name):
-            raise UserError(f"verifier_steps.{name}: such a set is for one of the blocks")
-    if adapter is not None and made is None:
-        raise UserError("adapter: is trained on the verifier set; add verifier_steps")
-    if generator is not None and made is None:
-        raise UserError("generator: is trained on the verifier set; add verifier_steps")
-    if made is not None and made.refinement is not None and adapter is None:
-        raise UserError("verifier_steps.refinement: mines with an adapter; add adapter")
-    trained = ((OWN_ADAPTER, adapter), (OWN_GENERATOR, generator))
-    own, evaluated = [name for name, entry in trained if entry is not None], None
-    if evaluation is not None:
-        evaluated = read_evaluation(evaluation, "evaluation", own, beside, known)
-    return Manifest(
-        path=path,
-        sha256=sha256,
-        version=values["version"],
-        seed=values["seed"],
-        evaluation_size=values["evaluation_size"],
-        evaluation_passages=values.get("evaluation_passages"),
-        builds=tuple(builds),
-        verifier_steps=made,
-        generator=None if generator is None else read_generator(generator, GENERATOR, beside, known),
-        adapter=None if adapter is None else read_adapter(adapter, "adapter", beside, known),
-        evaluation=evaluated,
-        audits=_audits(values.get("audits", ()), made, beside),
-        path_probe=_probe(values.get(PROBE), builds, beside),
-        blocks={
-            str(name): _block(str(name), block, builds, (made, own), beside, known)
-            for name, block in values.get("blocks", {}).items()
-        },
-        **_by_role(values),
-    )
+def read_manifest(values: Any, beside: Path) -> Manifest:
+    """A manifest from its YAML, paths ``beside`` it. Raises ``UserError`` with the key that is wrong."""
+    if isinstance(values, dict):
+        blocks = values.get("blocks")
+        values = {**values, "evaluation": list_values(values.get("evaluation"))}
+        if isinstance(blocks, dict):
+            values["blocks"] = {str(name): _block_values(str(name), block, values) for name, block in blocks.items()}
+    return read_entry(Manifest, values).checked(beside)
 
 
-def _build(values: Any, where: str, beside: Path, known: Known) -> BuildEntry:
-    entry = read_entry(BuildEntry, values, where)
-    one_of(entry.benchmark, known.benchmarks, f"{where}benchmark")
-    one_of(entry.split, (TRAIN, VALIDATION), f"{where}split")
-    if not (beside / entry.input).exists():
-        try:
-            known.check_source(entry.benchmark, entry.input)
-        except UserError as error:
-            raise UserError(f"{where}input: {error}") from None
-    known.check_teacher(entry.teacher, f"{where}teacher", beside)
-    one_of(entry.on_error, ("stop", "keep"), f"{where}on_error")
-    if entry.limit is not None and entry.limit < 1:
-        raise UserError(f"{where}limit: has to be 1 or more")
-    if not 0 <= entry.min_confidence <= 1:
-        raise UserError(f"{where}min_confidence: has to lie between 0 and 1")
-    return entry if entry.published is None else replace(entry, published=beside / entry.published)
-
-
-def _steps(values: Any, key: str, builds: Sequence[BuildEntry], beside: Path, known: Known) -> StepsEntry:
-    where = f"{key}."
-    entry = read_entry(StepsEntry, values, where, max_length=known.max_length)
-    if entry.per_benchmark is not None:
-        parts: dict[str, tuple[int, int]] = {}
-        for name, part in entry.per_benchmark.items():
-            one_of(str(name), [b.benchmark for b in builds], f"{where}per_benchmark")
-            of = read_entry(Share, part, f"{where}per_benchmark.{name}.")
-            parts[name] = (of.rows, of.questions)
-        entry = replace(entry, per_benchmark=parts)
-    if entry.refined_from is not None:
-        refined = entry.refined if "refined" in values else None
-        entry = replace(entry, refined=refined, refined_from=beside / entry.refined_from)
-    if entry.refinement is not None:
-        found = read_refinement(entry.refinement, f"{where}refinement", known)
-        if entry.refined_from is not None:
-            raise UserError(f"{where}refinement: finds the rows that refined_from has; name one")
-        entry = replace(entry, refinement=found, refined=values.get("refined"))
-    try:
-        known.check_composition(**entry.composition)
-    except UserError as error:
-        raise UserError(f"{key}: {error}") from None
-    known.check_teacher(entry.teacher, f"{where}teacher", None)
-    if entry.max_length < 1 or (entry.pool is not None and entry.pool < 1):
-        raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
-    if not 0 < entry.test_share < 1:
-        raise UserError(f"{where}test_share: a share lies between 0 and 1")
-    if entry.test_split is not None:
-        one_of(entry.test_split, [build.split for build in builds], f"{where}test_split")
-        if "test_share" in values:
-            raise UserError(f"{where}test_share and {where}test_split: say one of them")
-    try:
-        _ = entry.prompt_set
-    except ValueError as error:
-        raise UserError(f"{key}: {error}") from None
-    if entry.unverifiable and (entry.refined or entry.refined_from):
-        raise UserError(f"{where}refined: such rows are of verified questions; leave it out")
-    return entry
-
-
-def _made_anew(values: Mapping[str, Any], key: str, own: StepsEntry | None, known: Known) -> StepsEntry:
-    """The release's ``own`` set by another teacher, but for rows of refinement."""
-    if own is None:
+def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
+    """A block with its evaluation's values in lists, and the rest of what a set is that has the rows of the own."""
+    if not isinstance(block, dict):
+        return block
+    block = {**block, "evaluation": list_values(block.get("evaluation"))}
+    steps, own, key = block.get(OWN_SET), values.get(OWN_SET), f"blocks.{name}.{OWN_SET}"
+    if not isinstance(steps, dict) or "rows_of" not in steps:
+        return block
+    one_of(str(steps["rows_of"]), (OWN_SET,), f"{key}.rows_of")
+    if not isinstance(own, dict):
         raise UserError(f"{key}.rows_of: names the release's verifier set; add verifier_steps")
-    whole = {"rows": own.rows, "max_length": own.max_length, **values}
-    check_keys(StepsEntry, whole, f"{key}.")
-    one_of(str(values["rows_of"]), (OWN_SET,), f"{key}.rows_of")
-    if others := sorted(values.keys() - {"rows_of", "teacher"}):
+    if others := sorted(steps.keys() - {"rows_of", "teacher"}):
         raise UserError(f"{key}.{others[0]}: is as in {OWN_SET}, whose rows these are; leave it out")
-    if "teacher" not in values:
+    if "teacher" not in steps:
         raise UserError(f"{key}.teacher: is missing")
-    known.check_teacher(values["teacher"], f"{key}.teacher", None)
-    return replace(own, **values, refined=0, refined_from=None, refinement=None)
+    kept = {name: value for name, value in own.items() if name not in ("refined", "refined_from", "refinement")}
+    return {**block, OWN_SET: {**kept, **steps}}
 
 
-def _block(
-    name: str,
-    values: Any,
-    builds: Sequence[BuildEntry],
-    own: tuple[StepsEntry | None, Collection[str]],
-    beside: Path,
-    known: Known,
-) -> BlockEntry:
-    """A block; ``own`` are the release's verifier set, if it has one, and what stands for models
-    that it trains."""
-    where, steps = f"blocks.{name}", None
-    _check_name(name, where, OWN_PARTS)
-    entry = read_entry(BlockEntry, values, f"{where}.")
-    if entry.verifier_steps is not None:
-        key, its = f"{where}.verifier_steps", values["verifier_steps"]
-        steps = _made_anew(its, key, own[0], known) if "rows_of" in its else _steps(its, key, builds, beside, known)
-        if steps.refinement is not None:
-            raise UserError(f"{where}.verifier_steps.refinement: is of the release's own set alone")
-    for adapter in entry.adapters:
-        _check_name(str(adapter), f"{where}.adapters", (DATASETS, ADAPTER, REPORT))
-    adapters = {
-        str(key): read_adapter(one, f"{where}.adapters.{key}", beside, known) for key, one in entry.adapters.items()
-    }
-    evaluation = None
-    if entry.evaluation is not None:
-        there = {*own[1], *([OWN_ADAPTER] if adapters else [])}
-        evaluation = read_evaluation(entry.evaluation, f"{where}.evaluation", there, beside, known)
-    block = BlockEntry(steps, adapters, evaluation)
-    if not adapters and (evaluation is None or steps is not None):
-        raise UserError(f"{where}: add adapters (who learn its verifier_steps) or an evaluation")
-    if block.learns_steps and own[0] is None:
-        raise UserError(f"{where}.adapters: learn the verifier set; add verifier_steps")
-    if adapters and evaluation is not None and not evaluation.needs_adapter:
-        raise UserError(f"{where}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
-    return block
-
-
-def _check_name(name: str, where: str, taken: Sequence[str]) -> None:
+def _check_name(name: str, where: str, taken: Collection[str]) -> None:
     if not _NAME.fullmatch(name) or name in taken:
         raise UserError(
             f"{where}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "
             f"of {', '.join(taken)}"
         )
-
-
-def _probe(values: Any, builds: Sequence[BuildEntry], beside: Path) -> PathProbeEntry | None:
-    if values is None:
-        return None
-    entry = read_entry(PathProbeEntry, values, f"{PROBE}.")
-    for name in entry.benchmarks:
-        one_of(str(name), [build.benchmark for build in builds], f"{PROBE}.benchmarks")
-    if (entry.kb is None) != (entry.questions is None):
-        raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
-    if entry.limit is not None and entry.limit < 1:
-        raise UserError(f"{PROBE}.limit: has to be 1 or more")
-    named = {name: getattr(entry, name) for name in ("kb", "questions", "derivations")}
-    return replace(entry, **{name: beside / file for name, file in named.items() if file})
-
-
-def _audits(values: Sequence[Any], steps: StepsEntry | None, beside: Path) -> tuple[AuditEntry, ...]:
-    audits: dict[str, AuditEntry] = {}
-    for number, one in enumerate(values):
-        where = f"audits[{number}]"
-        entry = read_entry(AuditEntry, one, f"{where}.")
-        one_of(entry.of, AUDITED, f"{where}.of")
-        if entry.of in audits:
-            raise UserError(f"{where}: {entry.of} again; score all files of a sample together")
-        if entry.of == STEPS and steps is None:
-            raise UserError(f"{where}: judges the verifier set; add verifier_steps")
-        audits[entry.of] = replace(entry, file=beside / entry.file)
-    return tuple(audits.values())
-
-
-def _by_role(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What some roles are given; raises ``UserError`` for another role, number or effort."""
-    names = ("max_tokens", "reasoning_effort")
-    found = {name: values[name] for name in names if name in values}
-    for name, by_role in found.items():
-        for role, said in by_role.items():
-            one_of(str(role), prompts.limits(), f"{name}:")
-            if name == "reasoning_effort":
-                one_of(str(said), EFFORTS, f"{name}.{role}:")
-            elif type(said) is not int or said < 1:
-                raise UserError(f"{name}.{role}: has to be a whole number from 1 on")
-    shown = [one_of(str(role), SHOWN, "examples:") for role in values.get("examples", ())]
-    return {**found, "examples": tuple(shown)}

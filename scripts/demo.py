@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from builders.synthetic import generate, parse_spec
+from releases import release as releases
 from releases.lock import read_lock
-from releases.manifest import Manifest, read_manifest
+from releases.making import make, release_code
+from releases.manifest import Manifest
+from releases.stages import open_release
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
 from safe_stepwise.store.tables import table
 from scripts.cli import command, cores, run
-from scripts.evaluate_stepwise import evaluated
-from scripts.release_datasets import release_code, released
-from scripts.release_models import model_parts
-from scripts.release_plans import KNOWN
-from scripts.release_sets import sets
 from studies.labels.agreement import by_noise_type, noise_types, score_rows
 
 ROOT = Path(__file__).parents[1]
@@ -32,17 +30,17 @@ class Options:
 def main(options: Options) -> None:
     """Regenerate the demo manifest, load every config, run the loop, print what was found."""
     output = options.output
-    manifest, cache = read_manifest(MANIFEST, KNOWN), output / "replies.sqlite"
-    forget_stale(manifest, output)
-    others = model_parts(manifest, output, cache, evaluated)
-    print(released(manifest, output, sets, others, skip_training=True, cache=cache, workers=cores()))
+    how: dict[str, Any] = {"skip_training": True, "cache": output / "replies.sqlite", "workers": cores()}
+    release = open_release(releases.Options(manifest=MANIFEST, output=output, **how))
+    forget_stale(release)
+    print(make(release))
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     rows = [(*config, split, found.num_rows) for config, splits in opened.items() for split, found in splits.items()]
     print(table([("dataset", "config", "split", "rows"), *rows]))
     found = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
-    scores = score_rows(by_noise_type(truth(manifest), found))
+    scores = score_rows(by_noise_type(truth(release.manifest), found))
     print(table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")
@@ -65,14 +63,14 @@ def open_all(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
     }
 
 
-def forget_stale(manifest: Manifest, output: Path) -> None:
+def forget_stale(release: releases.Release[Manifest]) -> None:
     """Remove a demo that other code, or another manifest, made: it would show old figures."""
-    if not (output / LOCK).exists():
+    if not (release.output / LOCK).exists():
         return
-    made = read_lock(output)
-    if (made["code_sha256"], made["manifest"]["sha256"]) != (release_code(), manifest.sha256):
-        (output / LOCK).unlink()
-        remove_folder(output / DATASETS)
+    made = read_lock(release.output)
+    if (made["code_sha256"], made["manifest"]["sha256"]) != (release_code(), release.sha256):
+        (release.output / LOCK).unlink()
+        remove_folder(release.output / DATASETS)
 
 
 def truth(manifest: Manifest) -> dict[tuple[str, str], str]:

@@ -9,7 +9,7 @@ from builders.benchmarks import sources
 from builders.benchmarks.sources import InputSource
 from builders.synthetic import Spec, parse_spec
 from builders.verified.chunks import CHUNK_ROWS, Chunk, shard_schema
-from builders.verified.questions import PASSAGES
+from builders.verified.questions import EVALUATION_SIZE, PASSAGES
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
@@ -18,8 +18,6 @@ from builders.work.plans import Plan
 from builders.work.rejects import Rejecting
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
-
-EVALUATION_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True)

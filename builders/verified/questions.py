@@ -14,6 +14,8 @@ from safe_stepwise.records import NOISE_TYPES, Label, Question, Triple
 from safe_stepwise.store.codec import label_of, question_of
 from safe_stepwise.store.parquet import read_rows
 
+EVALUATION_SIZE = 1_000
+"""Questions of a sample, unless said otherwise."""
 PASSAGES = 10
 """Passages of every question to evaluate on, unless said otherwise (SAFE v1's evaluation setting)."""
 Rows = Callable[[Any], Any]

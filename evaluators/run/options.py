@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
+from evaluators.run.trial import Trial
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import Commas, Count, Known, Seconds
+from safe_stepwise.commands.values import Count, Known, Seconds
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
@@ -19,7 +20,7 @@ from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS, asking, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.limits import FEEDBACK_FORMS, Limits
+from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.running import AT_ONCE
@@ -35,39 +36,6 @@ LOOP = ("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES)
 """Options of the loop that the command has by their names."""
 SHOWN = (verifier.ROLE, JUDGE)
 """Roles that may be shown examples."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What is tried over all questions, said by a command's options or by an entry of a release's manifest.
-
-    Where several values may be given, a run has each of them.
-    """
-
-    judge: str | None = None
-    limit: Count | None = None
-    """Questions of each benchmark; all if not said."""
-    drop_gold: bool = False
-    """Whether each question loses one of its gold passages."""
-    corpus: Path | None = None
-    """Passages to search."""
-    max_steps: Annotated[Sequence[int], Commas(1)] = ()
-    max_retries: Annotated[Sequence[int], Commas()] = ()
-    on_exhausted: Annotated[Sequence[str], Commas(names=("accept", "drop"))] = ()
-    feedback: Annotated[Sequence[str], Commas(names=FEEDBACK_FORMS)] = ()
-    iterations: Annotated[Sequence[int], Commas(1)] = ()
-    revisions: Annotated[Sequence[int], Commas()] = ()
-    samples: Annotated[Sequence[int], Commas(1)] = ()
-    sampling: Annotated[Sequence[str], Commas(names=asking.SAMPLING)] = ()
-    evidence: Sequence[bool] = ()
-    """Whether prompting methods are asked for facts and triples, too."""
-    tries_total: Sequence[bool] = ()
-    accepted_diagnosis: Sequence[bool] = ()
-    last_rejected: Sequence[bool] = ()
-    answer_when_told: Sequence[bool] = ()
-    judge_without_question: bool | None = None
-    as_published: bool = False
-    """Whether to follow the papers in every choice that is not made above, or by an example."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,30 +12,12 @@ from typing import Any, Literal
 from releases import report
 from releases.lock import read_lock
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import (
-    ADAPTER,
-    DATASETS,
-    GENERATOR,
-    LOCK,
-    METRIC,
-    PATH_PROBE,
-    PATHS_SETS,
-    README,
-    SETS,
-    SPACE,
-    TRAINING,
-    TUNED,
-    VERIFIED,
-    adapter_repo,
-    generator_repo,
-    known_version,
-    proposer_repo,
-)
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-MODEL_WEIGHTS = f"{TUNED}/model.safetensors"
+MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
 """Of a model that was tuned as a whole."""
 KEPT = ".gitattributes"
 """The Hub's own file, which it writes when a repo is made."""
@@ -88,7 +70,7 @@ class Artifact:
     @property
     def card(self) -> LocalFile | None:
         """Its README.md, if there is one."""
-        return next((file for file in self.files if file.path == README), None)
+        return next((file for file in self.files if file.path == names.README), None)
 
     @property
     def url(self) -> str:
@@ -147,20 +129,20 @@ def read_release(root: Path, namespace: str) -> Release:
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
-    if not (root / LOCK).is_file():
+    if not (root / names.LOCK).is_file():
         raise UserError(
-            f"{root}: has no {LOCK}, so it is no finished release; make one with "
+            f"{root}: has no {names.LOCK}, so it is no finished release; make one with "
             "safe-stepwise regenerate MANIFEST --output DIR"
         )
     lock = read_lock(root)
-    version = known_version(lock["version"])
+    version = names.known_version(lock["version"])
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
-    taken = {file.origin for artifact in artifacts for file in artifact.files} | {LOCK}
+    taken = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
     left_out = tuple(path for path in walk(root) if path not in taken)
     long = tuple(path.relative_to(root).as_posix() for path in report.too_long(root))
-    return Release(root, version, lock, sha256_of(root / LOCK), artifacts, left_out, long)
+    return Release(root, version, lock, sha256_of(root / names.LOCK), artifacts, left_out, long)
 
 
 def walk(folder: Path) -> list[str]:
@@ -170,14 +152,14 @@ def walk(folder: Path) -> list[str]:
 
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
-    sets, paths = (*SETS, PATH_PROBE), _paths_sets(root)
-    found: list[tuple[Kind, str, str]] = [("dataset", name, f"{DATASETS}/{name}") for name in (*sets, *paths)]
-    if (root / ADAPTER).is_dir():
-        found.append(("model", _adapter_repo(root / ADAPTER), ADAPTER))
-    if (root / GENERATOR).is_dir():
-        found.append(("model", generator_repo(_tuned_base(root / GENERATOR)), GENERATOR))
-    found.append(("space", METRIC, SPACE))
-    reports, reported = _reports(root), paths[0] if paths else VERIFIED
+    sets, paths = (*names.SETS, names.PATH_PROBE), _paths_sets(root)
+    found: list[tuple[Kind, str, str]] = [("dataset", name, f"{names.DATASETS}/{name}") for name in (*sets, *paths)]
+    if (root / names.ADAPTER).is_dir():
+        found.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
+    if (root / names.GENERATOR).is_dir():
+        found.append(("model", names.generator_repo(_tuned_base(root / names.GENERATOR)), names.GENERATOR))
+    found.append(("space", names.METRIC, names.SPACE))
+    reports, reported = _reports(root), paths[0] if paths else names.VERIFIED
     return [
         Artifact(kind, f"{namespace}/{name}", folder, (*_files(root, folder), *(reports if name == reported else ())))
         for kind, name, folder in found
@@ -187,29 +169,29 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
 
 def _paths_sets(root: Path) -> list[str]:
     """The sets of relation paths in a release."""
-    return sorted(path.name for path in (root / DATASETS).glob(PATHS_SETS) if path.is_dir())
+    return sorted(path.name for path in (root / names.DATASETS).glob(names.PATHS_SETS) if path.is_dir())
 
 
 def _adapter_repo(adapter: Path) -> str:
     """What an adapter is called after: its base model, and its rows if these are paths."""
-    if (adapter / TUNED).is_dir():
-        return adapter_repo(_tuned_base(adapter))
+    if (adapter / names.TUNED).is_dir():
+        return names.adapter_repo(_tuned_base(adapter))
     file = adapter / ADAPTER_CONFIG
     base = read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
         raise UserError(f"{file}: names no base model; was the adapter saved by peft?")
-    record = adapter / TRAINING
+    record = adapter / names.TRAINING
     learnt = read_object(record).get("dataset") if record.is_file() else None
     name = str(learnt.get("name")) if isinstance(learnt, dict) else ""
-    return proposer_repo(name, base) if fnmatch(name, PATHS_SETS) else adapter_repo(base)
+    return names.proposer_repo(name, base) if fnmatch(name, names.PATHS_SETS) else names.adapter_repo(base)
 
 
 def _tuned_base(model: Path) -> str:
     """The base of a model that was tuned as a whole."""
-    base = read_object(model / TRAINING).get("base_model")
+    base = read_object(model / names.TRAINING).get("base_model")
     name = base.get("name") if isinstance(base, dict) else None
     if not isinstance(name, str):
-        raise UserError(f"{model / TRAINING}: names no base model; was the model trained here?")
+        raise UserError(f"{model / names.TRAINING}: names no base model; was the model trained here?")
     return name
 
 

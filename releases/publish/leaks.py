@@ -3,38 +3,18 @@
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from releases import report
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.names import (
-    ASKED_OF,
-    BY_TEMPLATE,
-    DATASETS,
-    EVAL,
-    KTO,
-    LABELED,
-    MISSING_PROMPT_COMPLETION,
-    PATH_PROBE,
-    PATHS,
-    PATHS_SETS,
-    PREFERENCE,
-    PROBED,
-    PROMPT_COMPLETION,
-    QUESTIONS,
-    STEPS,
-    TEST,
-    TRAIN,
-    VERIFIED,
-    VERIFIER_STEPS,
-)
+from safe_stepwise.store import names
 from safe_stepwise.store.parquet import parquet_files
 from safe_stepwise.store.parsing import parse_json
 
-_BENCHMARKS, _STEPS = f"{DATASETS}/{VERIFIED}", f"{DATASETS}/{VERIFIER_STEPS}"
-_PROBE = f"{DATASETS}/{PATH_PROBE}"
+_BENCHMARKS, _STEPS = f"{names.DATASETS}/{names.VERIFIED}", f"{names.DATASETS}/{names.VERIFIER_STEPS}"
+_PROBE = f"{names.DATASETS}/{names.PATH_PROBE}"
 _MEND = "build the release again, or take those rows out of train and say so in the card"
 
 
@@ -49,26 +29,23 @@ def check_leaks(root: Path) -> None:
     splits; in the path probe no question, nor an evaluation question in train. Raises UserError
     naming the first one.
     """
-    for folder in sorted((root / DATASETS).glob(PATHS_SETS)):
-        for way in ("", BY_TEMPLATE):
-            both = _asked_for(folder, way, TRAIN) & _asked_for(folder, way, TEST)
-            what = "a template of test" if way else "a test question"
-            _refuse(both, f"{DATASETS}/{folder.name}", what)
-    probed = _probed(root, TRAIN)
-    _refuse(probed & _probed(root, TEST), _PROBE, "a test question")
+    for folder in sorted((root / names.DATASETS).glob(names.PATHS_SETS)):
+        for way in ("", names.BY_TEMPLATE):
+            both = _path_keys(folder, way, names.TRAIN) & _path_keys(folder, way, names.TEST)
+            _refuse(both, f"{names.DATASETS}/{folder.name}", "a template of test" if way else "a test question")
+    probed, train = _probe_keys(root, names.TRAIN), _step_keys(root, names.TRAIN)
+    _refuse(probed & _probe_keys(root, names.TEST), _PROBE, "a test question")
+    _refuse(train & _step_keys(root, names.TEST), _STEPS, "a test question")
+    _refuse(_row_ids(root, names.TRAIN) & _row_ids(root, names.TEST), _STEPS, "a test row")
     samples: dict[str, set[tuple[str, str]]] = {}
-    train = _steps(root, TRAIN)
-    _refuse(train & _steps(root, TEST), _STEPS, "a test question")
-    _refuse(_row_ids(root, TRAIN) & _row_ids(root, TEST), _STEPS, "a test row")
-    for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{EVAL}")):
-        benchmark = folder.name.removesuffix(EVAL)
-        files = parquet_files(root / _BENCHMARKS, folder.name, TEST)
+    for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{names.EVAL}")):
+        benchmark = folder.name.removesuffix(names.EVAL)
+        files = parquet_files(root / _BENCHMARKS, folder.name, names.TEST)
         sample = [row for file in files for row in _rows(file, _QUESTION)]
         samples[benchmark] = {(row["id"], row["question"]) for row in sample}
-        keys = {key for row in sample for key in _keys(benchmark, row["id"], row["question"])}
+        keys = {key for row in sample for key in _question_keys(benchmark, row["id"], row["question"])}
         _refuse(train & keys, _STEPS, f"a question of {folder.name}")
-        asked = {f"{benchmark} {row['id']}" for row in sample}
-        _refuse(probed & asked, _PROBE, f"a question of {folder.name}")
+        _refuse(probed & {f"{benchmark} {row['id']}" for row in sample}, _PROBE, f"a question of {folder.name}")
         _refuse_copies(root, benchmark, sample)
     if (root / _BENCHMARKS).is_dir():
         _refuse_strangers(root, samples)
@@ -82,16 +59,16 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
     whole = {_whole(row) for row in sample}
     texts = {row["question"] for row in sample}
     where = f"{_BENCHMARKS}, {benchmark}"
-    for config in (benchmark, benchmark + LABELED):
-        for file in parquet_files(root / _BENCHMARKS, config, TRAIN):
+    for config in (benchmark, benchmark + names.LABELED):
+        for file in parquet_files(root / _BENCHMARKS, config, names.TRAIN):
             for row in _rows(file, _QUESTION, texts, ids):
                 if row["id"] in ids or _whole(row) in whole:
-                    _refuse({row["id"]}, where, f"a question of {benchmark}{EVAL}")
+                    _refuse({row["id"]}, where, f"a question of {benchmark}{names.EVAL}")
 
 
 def _refuse_strangers(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
     for folder in report.folders(root):
-        packed = folder / f"{QUESTIONS}{report.PACKED}"
+        packed = folder / f"{names.QUESTIONS}{report.PACKED}"
         for asked in _lines(packed) if packed.is_file() else ():
             if (asked["id"], asked["question"]) not in samples.get(asked["benchmark"], set()):
                 raise UserError(
@@ -117,52 +94,45 @@ def _refuse(leaked: set[str], where: str, what: str) -> None:
         raise UserError(f"{where}: {what} is in train ({name!r}{more}); {_MEND}")
 
 
-def _steps(root: Path, split: str) -> set[str]:
+def _step_keys(root: Path, split: str) -> set[str]:
     """Ids and texts of the questions in a split of the verifier set."""
-    columns = ("benchmark", "question_id", "question")
-    return {
-        key
-        for config in ASKED_OF[True]
-        for file in parquet_files(root / _STEPS, config, split)
-        for row in _rows(file, columns)
-        for key in _keys(row["benchmark"], row["question_id"], row["question"])
-    }
-
-
-def _asked_for(dataset: Path, way: str, split: str) -> set[str]:
-    """Ids and texts of the questions in a split of relation paths, or ids and templates."""
-    column = "template" if way else "question"
-    found = {row[column] for file in parquet_files(dataset, PATHS + way, split) for row in _rows(file, (column,))}
-    return found | {
-        f"question {row['question_id']}"
-        for config in (PATHS, PROMPT_COMPLETION, KTO)
-        for file in parquet_files(dataset, config + way, split)
-        for row in _rows(file, ("question_id",))
-    }
-
-
-def _probed(root: Path, split: str) -> set[str]:
-    """Ids and texts of the questions in a split of the path probe, each with its benchmark."""
-    return {
-        f"{row['benchmark']} {said}"
-        for file in parquet_files(root / _PROBE, PROBED, split)
-        for row in _rows(file, ("benchmark", "question_id", "question"))
-        for said in (row["question_id"], f"{row['question'].casefold()}?")
-    }
+    rows = _split(root / _STEPS, names.ASKED_OF[True], split, "benchmark", "question_id", "question")
+    return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
 
 
 def _row_ids(root: Path, split: str) -> set[str]:
     """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``, and so on."""
+    configs = (names.STEPS, names.PROMPT_COMPLETION, names.MISSING_PROMPT_COMPLETION, names.PREFERENCE, names.KTO)
+    return {row["id"] for row in _split(root / _STEPS, configs, split, "id")}
+
+
+def _probe_keys(root: Path, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of the path probe, each with its benchmark."""
+    rows = _split(root / _PROBE, (names.PROBED,), split, "benchmark", "question_id", "question")
     return {
-        row["id"]
-        for config in (STEPS, PROMPT_COMPLETION, MISSING_PROMPT_COMPLETION, PREFERENCE, KTO)
-        for file in parquet_files(root / _STEPS, config, split)
-        for row in _rows(file, ("id",))
+        f"{row['benchmark']} {name}" for row in rows for name in (row["question_id"], f"{row['question'].casefold()}?")
     }
 
 
-def _keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
+def _path_keys(dataset: Path, way: str, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of relation paths, or ids and templates."""
+    column = "template" if way else "question"
+    asked = _split(
+        dataset, [config + way for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)], split, "question_id"
+    )
+    texts = {row[column] for row in _split(dataset, [names.PATHS + way], split, column)}
+    return texts | {f"question {row['question_id']}" for row in asked}
+
+
+def _question_keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
     return f"{benchmark} {name}", " ".join(question.casefold().split())
+
+
+def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Some columns of all rows that configs of a dataset have in a split."""
+    for config in configs:
+        for file in parquet_files(dataset, config, split):
+            yield from _rows(file, columns)
 
 
 def _whole(row: dict[str, Any]) -> bytes:

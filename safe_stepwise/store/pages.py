@@ -11,7 +11,7 @@ from safe_stepwise.store import tables
 from safe_stepwise.store.names import marked
 
 
-def fill(folder: Path, template: str, **values: Any) -> str:
+def fill(folder: Path, template: str, /, **values: Any) -> str:
     """The Markdown of a template in a folder; raises ``KeyError`` for a figure that it lacks."""
     try:
         body = environment((folder,)).get_template(template).render(**values)

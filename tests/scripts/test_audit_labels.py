@@ -12,12 +12,11 @@ import pytest
 
 from evaluators.audit.asked import asked_of
 from evaluators.audit.sample import draw
-from releases.manifest import read_manifest
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import audit_labels, regenerate
-from scripts.release_plans import KNOWN
 from tests.evaluators.audit.made import exported, said
+from tests.makers.manifests import manifest_of
 from tests.scripts.test_manifest import MANIFEST, contents
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +135,7 @@ def test_a_bad_entry_names_file_and_key(tmp_path: Path, audits: str, expected: s
     file = tmp_path / "small.yaml"
     file.write_text(f"{MANIFEST}{audits}\n", encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(file, KNOWN)
+        manifest_of(file)
     assert "small.yaml" in str(caught.value)
 
 
@@ -145,7 +144,7 @@ def test_an_audit_of_steps_needs_steps(tmp_path: Path) -> None:
     without = MANIFEST.partition("verifier_steps:")[0]
     file.write_text(f"{without}audits: [{{of: steps, file: a.json}}]\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"audits\[0\]: judges the verifier set; add verifier_steps"):
-        read_manifest(file, KNOWN)
+        manifest_of(file)
 
 
 def test_a_file_that_is_not_there_is_named_before_any_work(tmp_path: Path) -> None:

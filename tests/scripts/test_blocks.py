@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from evaluators.run.options import Options
-from releases.manifest import OWN_SET, read_manifest
-from releases.needs import left_out, needs
+from releases.manifest import OWN_SET
+from releases.stages import adapter, evaluation
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
-from scripts import evaluate_stepwise, regenerate, release_adapters, release_training
-from scripts.release_plans import KNOWN
+from scripts import evaluate_stepwise, regenerate
 from tests.cards.records import config, training
+from tests.makers.manifests import left_out, manifest_of, needs, release_of
 from trainers.config import Recipe
 
 BUILDS = """
@@ -154,7 +154,7 @@ def test_what_is_left_of_other_code_or_changed_is_not_kept(
     with pytest.raises(UserError, match=r"sweep/report/results\.json: differs"):
         made(manifest, output, "forms")
     file.write_bytes(kept)
-    monkeypatch.setattr("scripts.release_datasets.release_code", lambda: "other")
+    monkeypatch.setattr("releases.making.release_code", lambda: "other")
     with pytest.raises(UserError, match="sweep was made there from another manifest, or by other"):
         made(manifest, output, "forms")
     assert not (output / "blocks" / "forms").exists()
@@ -183,8 +183,7 @@ def test_a_block_that_was_killed_goes_on(manifest: Path, swept: Path) -> None:
 def test_needs_are_followed(tmp_path: Path) -> None:
     file = tmp_path / "trained.yaml"
     file.write_text(TRAINED, encoding="utf-8")
-    manifest = read_manifest(file, KNOWN)
-    assert needs(manifest) == {
+    assert needs(file) == {
         "datasets": set(),
         "verifier_steps": {"datasets"},
         "space": set(),
@@ -194,19 +193,19 @@ def test_needs_are_followed(tmp_path: Path) -> None:
         "drop-category": {"datasets", "verifier_steps"},
         "other-set": {"datasets"},
     }
-    every = set(needs(manifest))
-    assert set(left_out(manifest, only=["drop-category"])) == every - {
+    every = set(needs(file))
+    assert set(left_out(file, only=["drop-category"])) == every - {
         "datasets", "verifier_steps", "drop-category"
     }  # fmt: skip
-    assert set(left_out(manifest, only=["again", "space"])) == {
+    assert set(left_out(file, only=["again", "space"])) == {
         "evaluation", "drop-category", "other-set"
     }  # fmt: skip
     untrained = {"adapter", "evaluation", "again", "drop-category", "other-set"}
-    assert set(left_out(manifest, skip_training=True)) == untrained
+    assert set(left_out(file, skip_training=True)) == untrained
     with pytest.raises(UserError, match="--only 'agian' is not known; did you mean again"):
-        left_out(manifest, only=["agian"])
+        left_out(file, only=["agian"])
     with pytest.raises(UserError, match="takes adapter, which --skip-training leaves out"):
-        left_out(manifest, skip_training=True, only=["again"])
+        left_out(file, skip_training=True, only=["again"])
 
 
 @pytest.fixture
@@ -240,10 +239,10 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         (options.output / "results.json").write_text(json.dumps(found))
         return said
 
-    monkeypatch.setattr(release_adapters, "need_libraries", lambda _: None)
-    monkeypatch.setattr(release_adapters, "find_base", lambda _: None)
-    monkeypatch.setattr(release_training, "train", train)
-    monkeypatch.setattr(regenerate, "evaluated", evaluated)
+    monkeypatch.setattr(adapter, "need_libraries", lambda _: None)
+    monkeypatch.setattr(adapter, "find_base", lambda _: None)
+    monkeypatch.setattr(adapter, "train", train)
+    monkeypatch.setattr(evaluation, "evaluate_stepwise", evaluated)
     return recipes, asked
 
 
@@ -297,8 +296,8 @@ def test_a_blocks_set_may_have_the_releases_rows_by_another(
     weaker = "verifier_steps: {teacher: annotations, rows_of: verifier_steps}"
     block = f"  weaker: {{{weaker}, adapters: {{of-it: {{recipe: smollm2-cpu}}}}}}"
     file.write_text(f"{head}blocks:\n{block}\n", encoding="utf-8")
-    manifest = read_manifest(file, KNOWN)
-    assert needs(manifest)["weaker"] == {"datasets", "verifier_steps"}
+    manifest = manifest_of(file)
+    assert needs(file)["weaker"] == {"datasets", "verifier_steps"}
     said, lock = made(file, output, "weaker")
     home = output / "blocks" / "weaker"
     assert [recipe.dataset for recipe in recipes] == [str(home / "datasets/safe-verifier-steps")]
@@ -322,10 +321,8 @@ def test_unverifiable_rows_join_those_of_the_release(tmp_path: Path) -> None:
     teacher = '"openai:m@http://127.0.0.1:9/v1"'
     joined = f"verifier_steps: {{rows: 30, ideal: 0.4, unverifiable: true, teacher: {teacher}}}"
     file.write_text(TRAINED.replace(own, joined), encoding="utf-8")
-    manifest = read_manifest(file, KNOWN)
-    assert needs(manifest)["other-set"] == {"datasets", "verifier_steps"}
-    block = manifest.blocks["other-set"]
-    (one,) = release_adapters.trainings_of(manifest, "other-set", block, tmp_path)
+    assert needs(file)["other-set"] == {"datasets", "verifier_steps"}
+    (one,) = adapter.Adapter.of_block(release_of(file, tmp_path), "other-set")
     steps = "datasets/safe-verifier-steps"
     assert one.recipe.dataset == str(tmp_path / steps)
     assert one.recipe.plus == (str(tmp_path / "blocks" / "other-set" / steps),)
@@ -409,7 +406,7 @@ blocks:
 
 
 def test_the_papers_are_covered() -> None:
-    manifest = read_manifest(Path(regenerate.__file__).parent / "releases" / "paper.yaml", KNOWN)
+    manifest = manifest_of(Path(regenerate.__file__).parent / "releases" / "paper.yaml")
     blocks = manifest.blocks
     generators = blocks["generators"].evaluation
     assert generators is not None
@@ -473,7 +470,7 @@ def test_a_bad_block_names_file_and_key(manifest: Path, old: str, new: str, expe
     assert old in SWEEPS
     manifest.write_text(SWEEPS.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
     assert "small.yaml" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -510,7 +507,7 @@ def test_a_bad_adapter_of_a_block_names_its_key(tmp_path: Path, old: str, new: s
     file = tmp_path / "trained.yaml"
     file.write_text(TRAINED.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected):
-        read_manifest(file, KNOWN)
+        manifest_of(file)
 
 
 def test_a_corpus_that_is_not_here_stops_the_run_beforehand(

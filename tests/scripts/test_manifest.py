@@ -9,14 +9,16 @@ import pytest
 
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
+from releases import asking
 from releases.evaluations import EvaluationEntry
-from releases.manifest import read_manifest
+from releases.settings import settings_of
+from releases.stages import verifier_steps
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Effort
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import refine_verifier_steps, regenerate, release_datasets, release_sets
-from scripts.release_plans import KNOWN
+from scripts import refine_verifier_steps, regenerate
+from tests.makers.manifests import manifest_of
 from tests.makers.plausible import PlausibleMaker
 
 RELEASES = Path(__file__).parents[2] / "scripts" / "releases"
@@ -56,7 +58,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_steps_are_built_after_the_builds_and_locked(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     said = regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "safe-verifier-steps" in said
     lock = json.loads((tmp_path / "out" / LOCK).read_text(encoding="utf-8"))
@@ -93,7 +95,7 @@ def test_refined_rows_come_from_a_file_beside_the_manifest(
 
 def test_refined_rows_without_a_number_are_all_of_the_file(manifest: Path) -> None:
     manifest.write_text(MANIFEST.replace("  refined: 0", "  refined_from: a.jsonl"))
-    steps = read_manifest(manifest, KNOWN).verifier_steps
+    steps = manifest_of(manifest).verifier_steps
     assert steps is not None
     assert (steps.refined_from, steps.refined) == (manifest.parent / "a.jsonl", None)
 
@@ -120,8 +122,8 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         seen.append((what, options))
         return Broken()
 
-    monkeypatch.setattr(release_sets, "known_maker", known)
-    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
+    monkeypatch.setattr(verifier_steps, "known_maker", known)
+    monkeypatch.setattr(asking, "known_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
@@ -146,8 +148,8 @@ def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> li
         asked.append(allowance)
         return AnnotationsTeacher
 
-    monkeypatch.setattr(release_datasets, "known_teacher", teacher)
-    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(asking, "known_teacher", teacher)
+    monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, output, workers=1)
     return asked
 
@@ -157,7 +159,7 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
 ) -> None:
     manifest.write_text(MANIFEST + BY_ROLE, encoding="utf-8")
     efforts: dict[str, Effort] = {"path": "low", "judge": "high"}
-    read = read_manifest(manifest, KNOWN)
+    read = manifest_of(manifest)
     assert read.allowance == Allowance.of({"path": 4096, "inject": 99}, efforts)
     asked = allowed(manifest, tmp_path / "out", monkeypatch)
     path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
@@ -168,7 +170,7 @@ def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest.write_text(MANIFEST + "examples: [extract, inject]\n", encoding="utf-8")
-    read = read_manifest(manifest, KNOWN)
+    read = manifest_of(manifest)
     asked = allowed(manifest, tmp_path / "out", monkeypatch)
     extract, inject = prompts.examples(["extract"]), prompts.examples(["inject"])
     assert [dict(one.examples or ()) for one in asked] == [extract, extract, inject]
@@ -180,15 +182,15 @@ def test_examples_go_to_the_builders_that_are_named_and_not_to_evaluations(
     for said in ("[verify]", "[nobody]"):
         manifest.write_text(f"{MANIFEST}examples: {said}\n", encoding="utf-8")
         with pytest.raises(UserError, match=r"examples: '.*' is not known"):
-            read_manifest(manifest, KNOWN)
+            manifest_of(manifest)
 
 
 def test_an_evaluation_may_follow_the_papers() -> None:
     ours = EvaluationEntry(("g",), ("v",), ("safe",), judge="j")
-    (setting,) = ours.settings
+    (setting,) = settings_of(ours)
     assert (setting.options, setting.examples) == ((), ())
     theirs = replace(ours, as_published=True, last_rejected=(False,))
-    (followed,) = theirs.settings
+    (followed,) = settings_of(theirs)
     assert dict(followed.options) == {
         "tries_total": True,
         "accepted_diagnosis": True,
@@ -196,7 +198,7 @@ def test_an_evaluation_may_follow_the_papers() -> None:
         "answer_when_told": True,
     }
     assert followed.examples == ("verify", "judge")
-    (none,) = replace(theirs, examples=()).settings
+    (none,) = settings_of(replace(theirs, examples=()))
     assert none.examples == ()
 
 
@@ -214,14 +216,14 @@ def test_an_evaluation_may_follow_the_papers() -> None:
 def test_a_limit_that_is_none_is_one_line(manifest: Path, said: str, expected: str) -> None:
     manifest.write_text(f"{MANIFEST}{said}\n", encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
     assert "\n" not in str(caught.value)
 
 
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release_sets, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.partition("verifier_steps:")[0], encoding="utf-8")
@@ -230,12 +232,12 @@ def test_steps_that_the_manifest_does_not_name(
 
 
 def test_the_papers_composition_is_a_manifest() -> None:
-    manifest = read_manifest(RELEASES / "paper.yaml", KNOWN)
+    manifest = manifest_of(RELEASES / "paper.yaml")
     assert manifest.version == "v1.0.0"
     assert manifest.evaluation_size == 1_000
     assert len(manifest.builds) == 6
     assert manifest.verifier_steps is not None
-    assert Composition(**manifest.verifier_steps.composition) == Composition(
+    assert manifest.verifier_steps.composition == Composition(
         rows=11_515,
         questions=5_060,
         ideal=0.339,
@@ -245,20 +247,20 @@ def test_the_papers_composition_is_a_manifest() -> None:
 
 
 def test_a_manifest_may_cap_the_rows_of_a_question(manifest: Path) -> None:
-    steps = read_manifest(manifest, KNOWN).verifier_steps
+    steps = manifest_of(manifest).verifier_steps
     assert steps is not None
-    assert Composition(**steps.composition).rows_per_question == ROWS_PER_QUESTION
+    assert steps.composition.rows_per_question == ROWS_PER_QUESTION
     manifest.write_text(MANIFEST.replace("refined: 0", "refined: 0\n  rows_per_question: 3"))
-    steps = read_manifest(manifest, KNOWN).verifier_steps
+    steps = manifest_of(manifest).verifier_steps
     assert steps is not None
-    assert Composition(**steps.composition).rows_per_question == 3
+    assert steps.composition.rows_per_question == 3
     manifest.write_text(MANIFEST.replace("refined: 0", "refined: 0\n  rows_per_question: 2"))
     with pytest.raises(UserError, match="20 questions with at most 2 rows each are too few"):
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
 
 
 def test_the_demo_has_steps() -> None:
-    steps = read_manifest(RELEASES / "demo.yaml", KNOWN).verifier_steps
+    steps = manifest_of(RELEASES / "demo.yaml").verifier_steps
     assert steps is not None
     assert steps.teacher == "annotations"
 
@@ -284,5 +286,5 @@ def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expe
     assert old in MANIFEST
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
     assert "small.yaml" in str(caught.value)

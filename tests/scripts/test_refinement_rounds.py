@@ -16,13 +16,12 @@ import pytest
 
 from builders.steps.collect import StepsBuild
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from releases.manifest import read_manifest
-from releases.needs import left_out, needs
-from releases.parts import Made
+from releases.stage import Made
+from releases.stages import adapter, verifier_steps
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
-from scripts import regenerate, release_adapters, release_models, release_refinement, release_sets
-from scripts.release_plans import KNOWN
+from scripts import regenerate
+from tests.makers.manifests import left_out, manifest_of, needs
 from trainers.config import Recipe
 
 MANIFEST = """\
@@ -72,7 +71,7 @@ class Dies(KeyboardInterrupt):
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """What was made anew, in order; `dying` has one of it interrupted."""
     made: Log = []
-    build, refine = release_sets.build, release_refinement.refine
+    build, refine = verifier_steps.build, verifier_steps.refine
 
     def building(plan: StepsBuild, *rest: Any, **more: Any) -> Any:
         found = build(plan, *rest, **more)
@@ -96,15 +95,15 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
         made.append(f"cases of {plan.output.parent.name}")
         return found
 
-    def adapter(of: release_adapters.Training, *rest: Any) -> Made:
-        training(of.recipe, True, None)
+    def trained(own: adapter.Adapter) -> Made:
+        training(own.recipe, True, None)
         return Made("trained")
 
-    monkeypatch.setattr(release_sets, "build", building)
-    monkeypatch.setattr(release_refinement, "train", training)
-    monkeypatch.setattr(release_refinement, "refine", mining)
-    monkeypatch.setattr(release_models, "trained", adapter)
-    monkeypatch.setattr(release_adapters.Training, "check", lambda _: None)
+    monkeypatch.setattr(verifier_steps, "build", building)
+    monkeypatch.setattr(verifier_steps, "train", training)
+    monkeypatch.setattr(verifier_steps, "refine", mining)
+    monkeypatch.setattr(adapter.Adapter, "make", trained)
+    monkeypatch.setattr(adapter.Adapter, "check", lambda _: None)
     return made
 
 
@@ -178,11 +177,11 @@ def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
     whole = list(log)
     log.clear()
     targets: list[tuple[Any, str]] = [
-        (release_sets, "build"),
-        (release_refinement, "train"),
-        (release_refinement, "refine"),
-        (release_sets, "build"),
-        (release_models, "trained"),
+        (verifier_steps, "build"),
+        (verifier_steps, "train"),
+        (verifier_steps, "refine"),
+        (verifier_steps, "build"),
+        (adapter.Adapter, "make"),
     ]
     module, name = targets[place]
     with monkeypatch.context() as patch:
@@ -215,7 +214,7 @@ def test_another_manifest_does_not_go_on_with_rounds_that_were_begun(
     manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(release_refinement, "refine", dying(release_refinement.refine, 0))
+        patch.setattr(verifier_steps, "refine", dying(verifier_steps.refine, 0))
         with pytest.raises(Dies):
             made(manifest, tmp_path / "out")
     manifest.write_text(MANIFEST.replace("limit: 20", "limit: 15"))
@@ -242,7 +241,7 @@ def test_what_joins_a_locked_release_is_killed_and_goes_on(
     output = tmp_path / "out"
     made(manifest, output, skip_training=True)
     with monkeypatch.context() as patch:
-        patch.setattr(release_models, "trained", dying(release_models.trained, 0))
+        patch.setattr(adapter.Adapter, "make", dying(adapter.Adapter.make, 0))
         with pytest.raises(Dies):
             made(manifest, output)
     assert not (output / LOCK).exists()  # what is half changed is not to be published
@@ -260,7 +259,7 @@ def test_rounds_under_way_outlive_a_run_of_something_else(
 ) -> None:
     output = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(release_refinement, "refine", dying(release_refinement.refine, 0))
+        patch.setattr(verifier_steps, "refine", dying(verifier_steps.refine, 0))
         with pytest.raises(Dies):
             made(manifest, output)
     _, lock = made(manifest, output, only=["datasets"])
@@ -271,11 +270,10 @@ def test_rounds_under_way_outlive_a_run_of_something_else(
 
 
 def test_refinement_is_made_with_what_needs_it(manifest: Path) -> None:
-    read = read_manifest(manifest, KNOWN)
-    assert needs(read)["verifier_steps"] == {"datasets", "refinement"}
-    assert set(left_out(read, only=["verifier_steps"])) == {"space", "adapter"}
-    assert set(left_out(read, only=["space"])) == set(needs(read)) - {"space"}
-    untrained = left_out(read, skip_training=True, only=["verifier_steps"])
+    assert needs(manifest)["verifier_steps"] == {"datasets", "refinement"}
+    assert set(left_out(manifest, only=["verifier_steps"])) == {"space", "adapter"}
+    assert set(left_out(manifest, only=["space"])) == set(needs(manifest)) - {"space"}
+    untrained = left_out(manifest, skip_training=True, only=["verifier_steps"])
     assert set(untrained) == {"refinement", "space", "adapter"}
 
 
@@ -290,7 +288,7 @@ def test_a_round_trains_as_the_release_does_but_on_eleven_labels(
 
     changed = "{recipe: smollm2-cpu, change: {lora_rank: 3}, incomplete_evidence: true}"
     manifest.write_text(MANIFEST.replace("{recipe: smollm2-cpu}", changed))
-    monkeypatch.setattr(release_refinement, "train", training)
+    monkeypatch.setattr(verifier_steps, "train", training)
     with pytest.raises(Dies):
         made(manifest, tmp_path / "out")
     (recipe,) = recipes
@@ -303,13 +301,13 @@ def test_a_round_trains_as_the_release_does_but_on_eleven_labels(
 def test_what_roles_are_allowed_holds_in_the_rounds(
     manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refine, asked = release_refinement.refine, []
+    refine, asked = verifier_steps.refine, []
 
     def mining(plan: Any, *clients: Any) -> Any:
         asked.extend(client.allowance.plain for client in clients if client)
         return refine(plan, *clients)
 
-    monkeypatch.setattr(release_refinement, "refine", mining)
+    monkeypatch.setattr(verifier_steps, "refine", mining)
     manifest.write_text(f"{MANIFEST}max_tokens: {{verify: 77, judge: 9}}\n")
     made(manifest, tmp_path / "out")
     assert asked == [{"max_tokens": "verify 77"}] * 2
@@ -350,12 +348,12 @@ def test_a_bad_entry_names_file_and_key(manifest: Path, old: str, new: str, expe
     assert old in MANIFEST
     manifest.write_text(MANIFEST.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
     assert "small.yaml" in str(caught.value)
 
 
 def test_how_many_refined_rows_the_set_takes_need_not_be_said(manifest: Path) -> None:
     manifest.write_text(MANIFEST.replace("  refined: 6\n", ""))
-    steps = read_manifest(manifest, KNOWN).verifier_steps
+    steps = manifest_of(manifest).verifier_steps
     assert steps is not None
-    assert steps.composition["refined"] is None
+    assert steps.composition.refined is None

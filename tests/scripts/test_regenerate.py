@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from releases.manifest import read_manifest
 from releases.publish.folder import read_release
 from releases.publish.leaks import check_leaks
+from releases.stages import datasets
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import build_path_probe, cli, demo, regenerate, release_datasets
-from scripts.release_plans import KNOWN
+from scripts import build_path_probe, cli, demo, regenerate
+from tests.makers.manifests import manifest_of
 
 MANIFEST = """\
 version: v0.1.0
@@ -100,7 +100,7 @@ def test_an_interrupted_release_goes_on(
     manifest: Path, first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "out"
-    real = release_datasets.build
+    real = datasets.build
 
     def stopped(plan: object, cards: object) -> object:
         if plan.split == "validation":  # type: ignore[attr-defined]
@@ -108,7 +108,7 @@ def test_an_interrupted_release_goes_on(
         return real(plan, cards)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(release_datasets, "build", stopped)
+        patch.setattr(datasets, "build", stopped)
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert not (output / LOCK).exists()
@@ -210,13 +210,13 @@ def test_a_mistake_in_a_path_probe_is_one_line(manifest: Path, tmp_path: Path, s
 def test_a_bad_manifest_names_file_and_key(manifest: Path, old: str, new: str, expected: str) -> None:
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
     assert "small.yaml" in str(caught.value) or "version" in old
 
 
 def test_a_manifest_may_leave_out_the_size_of_the_sample(manifest: Path) -> None:
     manifest.write_text(MANIFEST.replace("evaluation_size: 10\n", ""), encoding="utf-8")
-    assert read_manifest(manifest, KNOWN).evaluation_size == 1_000
+    assert manifest_of(manifest).evaluation_size == 1_000
 
 
 def test_a_source_has_to_match_its_digest(manifest: Path, tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from releases.manifest import read_manifest
-from releases.parts import Made
+from releases.stage import Made
+from releases.stages import adapter
+from releases.stages.space import CHECKOUT
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import regenerate, release_adapters, release_models
-from scripts.release_plans import KNOWN
+from scripts import regenerate
+from tests.makers.manifests import manifest_of
 
 MANIFEST = """
 version: v0.2.0
@@ -45,7 +46,7 @@ def made(manifest: Path, output: Path, **options: Any) -> tuple[str, dict[str, A
 
 def test_a_release_has_its_space_its_report_and_an_overview(manifest: Path, tmp_path: Path) -> None:
     said, lock = made(manifest, tmp_path / "out", skip_training=True)
-    folder, space = release_models.CHECKOUT / "evaluators/safe_stepwise", tmp_path / "out" / "space"
+    folder, space = CHECKOUT / "evaluators/safe_stepwise", tmp_path / "out" / "space"
     same = filecmp.dircmp(folder, space, ignore=["__pycache__"])
     assert not same.left_only + same.diff_files
     package = ["LICENSE", "pyproject.toml", "requirements.txt", "safe_stepwise", "setup.py"]
@@ -82,8 +83,8 @@ def test_what_was_left_out_is_made_by_the_next_run(
         asked.append(what)
         return Made("trained")
 
-    monkeypatch.setattr(release_models, "trained", trained)
-    monkeypatch.setattr(release_adapters.Training, "check", lambda _: None)
+    monkeypatch.setattr(adapter.Adapter, "make", trained)
+    monkeypatch.setattr(adapter.Adapter, "check", lambda _: None)
     said, lock = made(manifest, tmp_path / "out")
     assert "trained" in said
     assert len(asked) == 1
@@ -127,8 +128,8 @@ def test_a_bad_section_names_file_and_key(manifest: Path, old: str, new: str, ex
     assert old in MANIFEST
     manifest.write_text(MANIFEST.replace(old, new), encoding="utf-8")
     if expected is None:
-        assert read_manifest(manifest, KNOWN).adapter is None
+        assert manifest_of(manifest).adapter is None
         return
     with pytest.raises(UserError, match=expected) as caught:
-        read_manifest(manifest, KNOWN)
+        manifest_of(manifest)
     assert "small.yaml" in str(caught.value)

@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 
-from releases.parts import Made
-from releases.paths_manifest import read_paths
-from releases.planning import expectations
+from releases import making
+from releases.foreseeing import dry_run
+from releases.paths_manifest import PathsManifest
+from releases.pricing import Speed, expectations
+from releases.stage import Made, Stage
+from releases.stages import proposer
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import build_paths, regenerate, release_paths, release_proposer, release_sources, release_stages
+from scripts import build_paths, regenerate
 from tests.makers import films
+from tests.makers.manifests import manifest_of, needs, release_of
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = """
@@ -114,7 +118,7 @@ def test_an_interrupted_release_searches_nothing_twice(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(release_paths, "read_paths_release", stopped)
+        patch.setattr(making, "read_paths_release", stopped)
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert (output / SET / "README.md").is_file()
@@ -122,13 +126,13 @@ def test_an_interrupted_release_searches_nothing_twice(
     # What an interrupted build leaves is gone once there is a lock; until then it is what the next
     # run goes on from.
     with monkeypatch.context() as patch:
-        patch.setattr(regenerate, "proposer_parts", lambda *_: [Kill.part])
+        patch.setattr(proposer.Proposer, "named_in", lambda release: [Kill(release, "sft")])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     shards = {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")}
     assert shards
     with monkeypatch.context() as patch:
-        patch.setattr(regenerate, "proposer_parts", lambda *_: [Kill.part])
+        patch.setattr(proposer.Proposer, "named_in", lambda release: [Kill(release, "sft")])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")} == shards
@@ -137,16 +141,11 @@ def test_an_interrupted_release_searches_nothing_twice(
     assert contents(output) == contents(tmp_path / "clean")
 
 
-class Kill:
-    """A part that is interrupted."""
+class Kill(Stage[PathsManifest]):
+    """A stage that is interrupted."""
 
-    from releases.parts import Part
-
-    @staticmethod
-    def _make() -> Made:
+    def make(self) -> Made:
         raise KeyboardInterrupt
-
-    part = Part("sft", _make)
 
 
 def test_another_file_is_refused_by_its_digest(manifest: Path, tmp_path: Path) -> None:
@@ -173,9 +172,8 @@ def test_another_set_in_the_folder_is_refused(manifest: Path, tmp_path: Path) ->
 
 def test_a_dry_run_tells_digests_and_what_is_owed(manifest: Path, tmp_path: Path) -> None:
     manifest.write_text(MANIFEST + ADAPTER, encoding="utf-8")
-    speed = regenerate.Speed(1, 1, 3600)
-    which = {"skip_training": False, "only": []}
-    said = regenerate.dry_run(manifest, tmp_path / "out", speed, **which)
+    speed = Speed(1, 1, 3600)
+    said = dry_run(release_of(manifest), speed)
     digest = hashlib.sha256((tmp_path / "kb.txt").read_bytes()).hexdigest()
     assert f"{digest}, not in the manifest yet" in said
     assert "still owed" not in said
@@ -186,10 +184,10 @@ def test_a_dry_run_tells_digests_and_what_is_owed(manifest: Path, tmp_path: Path
     assert not (tmp_path / "out").exists()
     (tmp_path / "questions.jsonl").unlink()
     with pytest.raises(UserError, match="how many rows it has with expected_rows"):
-        regenerate.dry_run(manifest, tmp_path / "out", speed, **which)
+        dry_run(release_of(manifest), speed)
     text = MANIFEST.replace("{input: q", "{expected_rows: 12_345, input: q")
     manifest.write_text(text, encoding="utf-8")
-    said = regenerate.dry_run(manifest, tmp_path / "out", speed, **which)
+    said = dry_run(release_of(manifest), speed)
     assert "12,345" in said
     assert "still owed: paths.questions[0]: " in said
 
@@ -206,8 +204,7 @@ def test_a_dry_run_prices_the_answers_of_each_contender(manifest: Path, tmp_path
     manifest.write_text(MANIFEST + ADAPTER + entry, encoding="utf-8")
 
     def told(**which: Any) -> str:
-        asked = {"skip_training": False, "only": [], **which}
-        return regenerate.dry_run(manifest, tmp_path / "out", regenerate.Speed(1, 1, 1), **asked)
+        return dry_run(release_of(manifest, **which), Speed(1, 1, 1))
 
     one = expectations()["deliberation"]["propose"]
     # 80 questions of one to three hops, one topic entity each, one candidate: of KTO a call each.
@@ -251,12 +248,12 @@ def test_training_is_left_out_and_made_by_the_next_run(
     assert lock(tmp_path / "out")["skipped"] == ["adapter", "sft"]
     made = list[str]()
 
-    def trained(_: Any, stages: dict[str, Any], name: str) -> Made:
-        made.append(f"{name} of {stages[name].recipe.method} from {stages[name].start}")
+    def trained(stage: proposer.Proposer) -> Made:
+        made.append(f"{stage.name} of {stage.recipe.method} from {stage.start}")
         return Made()
 
-    monkeypatch.setattr(release_proposer, "_trained", trained)
-    monkeypatch.setattr(release_stages.Stage, "check", lambda _: None)
+    monkeypatch.setattr(proposer.Proposer, "make", trained)
+    monkeypatch.setattr(proposer.Proposer, "check", lambda _: None)
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert made == ["sft of sft from None", f"adapter of kto from {tmp_path / 'out' / 'sft'}"]
     assert lock(tmp_path / "out")["skipped"] == []
@@ -361,12 +358,11 @@ def test_what_kto_went_on_from_is_there_with_kto_alone(manifest: Path) -> None:
     entry = "deliberation: {paths: ['vllm:b+{sft}', 'vllm:b+{adapter}']}\n"
     manifest.write_text(MANIFEST + sft + entry, encoding="utf-8")
     with pytest.raises(UserError, match=r"\{sft\} in .* stands for none; add adapter.kto"):
-        read_paths(manifest, release_sources.KNOWN)
+        manifest_of(manifest)
     manifest.write_text(MANIFEST + ADAPTER + entry, encoding="utf-8")
-    needs = read_paths(manifest, release_sources.KNOWN).needs
-    assert needs["deliberation"] == {"paths", "sft", "adapter"}
+    assert needs(manifest)["deliberation"] == {"paths", "sft", "adapter"}
     manifest.write_text(MANIFEST + sft, encoding="utf-8")
-    assert read_paths(manifest, release_sources.KNOWN).needs == {"paths": set(), "adapter": {"paths"}}
+    assert needs(manifest) == {"paths": set(), "adapter": {"paths"}}
 
 
 def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Path) -> None:
@@ -388,12 +384,13 @@ def test_baselines_are_measured_without_an_adapter(manifest: Path, tmp_path: Pat
 
 
 def test_the_manifest_of_metaqa_names_what_there_is() -> None:
-    manifest = read_paths(ROOT / "scripts" / "releases" / "metaqa.yaml", release_sources.KNOWN)
+    file = ROOT / "scripts" / "releases" / "metaqa.yaml"
+    manifest = manifest_of(file)
     rows = [one.expected_rows for one in manifest.paths.questions]
     assert sum(number or 0 for number in rows) == 329_282  # as the reader's own page has it
     assert manifest.deliberation is not None
     tested = [one.expected_rows for one in manifest.deliberation.questions]
     assert sum(number or 0 for number in tested) == 39_093
-    assert list(manifest.needs) == ["paths", "sft", "adapter", "deliberation"]
+    assert list(needs(file)) == ["paths", "sft", "adapter", "deliberation"]
     # Nobody publishes any, and none is made up.
     assert not [one for one in manifest.sources.values() if one.sha256]

@@ -5,19 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evaluators.outcomes import Outcome
 from evaluators.run.options import Options
 from releases.evaluations import OPTIONS
+from releases.stages import evaluation
 from safe_stepwise.methods.loop import MALFORMED, UNREAD
 from safe_stepwise.records import Attempt, Feedback, Trajectory
-from scripts.release_rate import rejected
 
 LABELS = ("Correct", "Contradictory", "Contradictory", UNREAD, "Correct", MALFORMED)
 TEXTS = ("a", "b", "b", "c", "d", "no step")
 """The third is the second again, the last is no step at all: two of four steps are rejected."""
 
 
-def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(tmp_path: Path) -> None:
+def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Options] = []
 
     def evaluate(options: Options) -> str:
@@ -48,7 +52,8 @@ def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(tmp_pa
         "samples": (1, 3),
         "revisions": (2,),
     }
-    assert rejected(options, {}, evaluate) == "0.500"
+    monkeypatch.setattr(evaluation, "evaluate_stepwise", evaluate)
+    assert evaluation.measure_rate(options) == "0.500"
     (found,) = asked
     assert (found.method, found.generator, found.verifier) == (("safe",), ("first",), ("judge",))
     assert (found.max_retries, found.max_steps, found.tries_total) == ((3,), (10,), (False,))

@@ -12,16 +12,14 @@ import pytest
 
 from builders.steps.probes import told_apart
 from evaluators.run.options import Options
-from releases.manifest import read_manifest
-from releases.needs import left_out, needs
-from releases.parts import file_digests
+from releases.making import file_digests
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import evaluate_stepwise, regenerate, report_experiment
-from scripts.release_plans import KNOWN
 from studies.experiment.arms import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of
 from studies.experiment.experiment import references
 from studies.experiment.reading import read_experiment
+from tests.makers.manifests import left_out, manifest_of, needs
 
 SMALL = Path(__file__).parents[2] / "scripts" / "releases" / "small.yaml"
 WRITER, JUDGE = "symbolic:error_rate=0.4,seed=1", "symbolic:error_rate=0.2,seed=2"
@@ -255,21 +253,21 @@ def test_the_claims_are_measured_again_on_fresh_questions_of_the_same_models(rel
 
 
 def test_the_small_manifest_can_be_read_and_made_in_parts() -> None:
-    manifest = read_manifest(SMALL, KNOWN)
-    of = needs(manifest)
+    manifest = manifest_of(SMALL)
+    of = needs(SMALL)
     assert of["evaluation"] == {"datasets", "adapter", "generator"}
     assert of["generator"] == {"datasets", "verifier_steps"}
     assert of["verdict-order"] == {"datasets", "generator"}
     assert of["data"] == {"datasets", "verifier_steps", "generator"}
-    main = left_out(manifest, only=["evaluation"])
+    main = left_out(SMALL, only=["evaluation"])
     assert set(main) == {"space", *manifest.blocks}
-    assert set(left_out(manifest, skip_training=True)) == {*("generator", "adapter", "evaluation"), *manifest.blocks}
+    assert set(left_out(SMALL, skip_training=True)) == {*("generator", "adapter", "evaluation"), *manifest.blocks}
 
 
 def test_the_order_of_verdicts_is_measured_on_the_same_rows_by_one_recipe() -> None:
     """All but what a verdict begins with is as in the small release, half as many rows."""
     files = (SMALL, SMALL.with_name("small-order.yaml"))
-    small, order = (read_manifest(file, KNOWN) for file in files)
+    small, order = (manifest_of(file) for file in files)
     assert (order.builds, order.generator) == (small.builds, small.generator)
     assert (order.seed, order.verifier_steps) == (small.seed, small.verifier_steps)
     (block,) = order.blocks.values()
@@ -308,5 +306,5 @@ def test_a_manifest_that_is_wrong_is_refused_with_its_key(tmp_path: Path, old: s
     file = tmp_path / "small.yaml"
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UserError) as raised:
-        read_manifest(file, KNOWN)
+        manifest_of(file)
     assert said in str(raised.value)

@@ -12,13 +12,14 @@ from huggingface_hub import ModelCard
 
 from releases.lock import unchanged
 from releases.publish.folder import read_release
+from releases.stages import adapter, generator
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
 from safe_stepwise.players.chance import ChanceEngine
 from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK, TRAINING
-from scripts import regenerate, release_adapters, release_generator, release_training, report_experiment
+from scripts import regenerate, report_experiment
 from studies.experiment.reading import read_experiment
 from tests.cards.records import training
 from trainers.config import GeneratorRecipe, Recipe
@@ -89,12 +90,11 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
 
     kind = opening.Kind("transformers:MODEL", opened, read_models)
     monkeypatch.setattr(opening, "KINDS", {**opening.KINDS, "transformers": kind})
-    for module in (release_adapters, release_generator):
+    for module in (adapter, generator):
         monkeypatch.setattr(module, "need_libraries", lambda _: None)
         monkeypatch.setattr(module, "find_base", lambda _: None)
-    for made in (release_training, release_generator):
-        monkeypatch.setattr(made, "train", train)
-        monkeypatch.setattr(made, "license_of_base", lambda _: None)
+        monkeypatch.setattr(module, "train", train)
+        monkeypatch.setattr(module, "license_of_base", lambda _: None)
     return recipes
 
 

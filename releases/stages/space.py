@@ -5,13 +5,16 @@ import json
 import shutil
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from releases.parts import Made
+from releases.manifest import Manifest
+from releases.stage import Made, Stage
 from safe_stepwise.store.names import METRIC, QUESTIONS, REPORT, SPACE, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT
 
+CHECKOUT = Path(__file__).parents[2]
 PACKAGE, PROJECT, SETUP, LICENSE = "safe_stepwise", "pyproject.toml", "setup.py", "LICENSE"
 TRACES = "traces"
 MOST_TRACES = 60
@@ -19,7 +22,31 @@ MOST_TRACES = 60
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 
 
-def copy_space(checkout: Path, output: Path) -> Made:
+@dataclass(frozen=True)
+class Space(Stage[Manifest]):
+    """The Space's folder."""
+
+    part = SPACE
+
+    def make(self) -> Made:
+        copy_space(CHECKOUT, self.release.output)
+        return Made()
+
+
+@dataclass(frozen=True)
+class Traces(Stage[Manifest]):
+    """The traces that the Space shows."""
+
+    part, key = SPACE, "evaluation"
+
+    follows = "evaluation"
+
+    def make(self) -> Made:
+        copy_traces(self.release.output)
+        return Made()
+
+
+def copy_space(checkout: Path, output: Path) -> None:
     """Make the Space's folder.
 
     No server installs the package for it: whoever took its name on PyPI would run code in every
@@ -36,10 +63,9 @@ def copy_space(checkout: Path, output: Path) -> Made:
     needed = [*project["dependencies"], *project["optional-dependencies"]["openai"]]
     wanted = "".join(f"{line}\n" for line in sorted(needed))
     (folder / "requirements.txt").write_text(wanted, encoding="utf-8")
-    return Made()
 
 
-def copy_traces(output: Path) -> Made:
+def copy_traces(output: Path) -> None:
     """Give the Space the first trajectories of the release's report in which a step was rejected.
 
     Where no evaluation verifies steps there are none, and the page has no traces to show.
@@ -60,12 +86,11 @@ def copy_traces(output: Path) -> Made:
         rows = _lines(output / REPORT / QUESTIONS)
         asked = [row for row in rows if (row["benchmark"], row["id"]) in wanted]
         _write(folder / QUESTIONS, [{name: row[name] for name in names} for row in asked])
-    return Made()
 
 
 def _was_rejected(trajectory: Any) -> bool:
-    found = (attempt["feedback"] for attempt in trajectory["attempts"])
-    return any(said is not None and said["error_type"] != CORRECT for said in found)
+    verdicts = (attempt["feedback"] for attempt in trajectory["attempts"])
+    return any(verdict is not None and verdict["error_type"] != CORRECT for verdict in verdicts)
 
 
 def _lines(file: Path) -> Iterator[Any]:

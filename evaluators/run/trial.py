@@ -1,0 +1,43 @@
+"""What is tried in an evaluation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from safe_stepwise.commands.values import Commas, Count
+from safe_stepwise.methods import asking
+from safe_stepwise.methods.limits import FEEDBACK_FORMS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is tried over all questions, said by a command's options or by an entry of a release's manifest.
+
+    Where several values may be given, a run has each of them.
+    """
+
+    judge: str | None = None
+    limit: Count | None = None
+    """Questions of each benchmark; all if not said."""
+    drop_gold: bool = False
+    """Whether each question loses one of its gold passages."""
+    corpus: Path | None = None
+    """Passages to search."""
+    max_steps: Annotated[Sequence[int], Commas(1)] = ()
+    max_retries: Annotated[Sequence[int], Commas()] = ()
+    on_exhausted: Annotated[Sequence[str], Commas(names=("accept", "drop"))] = ()
+    feedback: Annotated[Sequence[str], Commas(names=FEEDBACK_FORMS)] = ()
+    iterations: Annotated[Sequence[int], Commas(1)] = ()
+    revisions: Annotated[Sequence[int], Commas()] = ()
+    samples: Annotated[Sequence[int], Commas(1)] = ()
+    sampling: Annotated[Sequence[str], Commas(names=asking.SAMPLING)] = ()
+    evidence: Sequence[bool] = ()
+    """Whether prompting methods are asked for facts and triples, too."""
+    tries_total: Sequence[bool] = ()
+    accepted_diagnosis: Sequence[bool] = ()
+    last_rejected: Sequence[bool] = ()
+    answer_when_told: Sequence[bool] = ()
+    judge_without_question: bool | None = None
+    as_published: bool = False
+    """Whether to follow the papers in every choice that is not made above, or by an example."""

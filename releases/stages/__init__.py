@@ -1,0 +1,89 @@
+"""The stages of a release, one file each.
+
+They are loaded by their names, as the way down from them is long.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from releases.release import Options, Release, read_release
+from releases.stage import Stage
+from safe_stepwise.errors import UserError, one_of
+
+STAGES = (
+    *("datasets.Datasets", "verifier_steps.Refinement", "verifier_steps.VerifierSet", "audits.Audits"),
+    *("path_probe.PathProbe", "space.Space", "generator.Generator", "adapter.Adapter"),
+    *("evaluation.Evaluation", "space.Traces"),
+    *("paths.PathsSet", "proposer.Proposer", "deliberation.Deliberation", "deliberation.ProposerCard"),
+)
+"""In the order of their making; what a block has of them comes behind."""
+SKIPPED, NOT_ASKED = "--skip-training", "--only"
+"""Why a part is left out."""
+
+
+def modules() -> list[str]:
+    """What stages are made by, and load by name."""
+    named = dict.fromkeys(f"{__name__}.{stage.partition('.')[0]}" for stage in STAGES)
+    return [*named, "scripts.evaluate_stepwise"]
+
+
+def open_release(options: Options) -> Release[Any]:
+    """The release of a manifest; raises ``UserError`` with its file and the key that is wrong."""
+    release = read_release(options)
+    try:
+        for stage in stages_of(release):
+            stage.validate()
+    except UserError as error:
+        raise UserError(f"{release.file}: {error}") from None
+    return release
+
+
+def stages_of(release: Release[Any]) -> Sequence[Stage[Any]]:
+    """What a release's manifest is a list of, in the order of its making."""
+    blocks = [*getattr(release.manifest, "blocks", ())]
+    named: list[Stage[Any]] = []
+    for stage in STAGES:
+        module, _, name = stage.partition(".")
+        kind: type[Stage[Any]] = getattr(import_module(f"{__name__}.{module}"), name)
+        if isinstance(release.manifest, kind.kind):
+            named += kind.named_in(release)
+    return sorted(named, key=lambda stage: blocks.index(stage.name) + 1 if stage.name in blocks else 0)
+
+
+def needs(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
+    """The parts in the order of their making, with the other parts that each needs."""
+    parts: dict[str, set[str]] = {}
+    for stage in stages:
+        parts[stage.name] = parts.get(stage.name, set()) | {part for part in stage.needs if part != stage.name}
+    return parts
+
+
+def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, str]:
+    """Parts that a run does not make, with the option that leaves each out.
+
+    Without training these are those that train, and what needs one. With ``only`` it is all but
+    those named, and what they need. Raises ``UserError`` for a name of no part, and for one that
+    can't be made without training.
+    """
+    parts, only, wanted = needs(stages), release.options.only, set[str]()
+    skipped: dict[str, str] = {}
+    if release.options.skip_training:
+        trained = {stage.name for stage in stages if stage.trains}
+        skipped = {name: SKIPPED for name in parts if {name, *_all_needed(name, parts)} & trained}
+    if not only:
+        return skipped
+    for name in only:
+        wanted |= {one_of(name, parts, f"{release.file}: {NOT_ASKED}"), *_all_needed(name, parts)}
+    if untrained := sorted(set(skipped) & wanted):
+        raise UserError(
+            f"{NOT_ASKED} {only[0]}: takes {untrained[0]}, which {SKIPPED} leaves out; leave out "
+            "one of the two options"
+        )
+    return {name: skipped.get(name, NOT_ASKED) for name in parts if name not in wanted}
+
+
+def _all_needed(name: str, parts: dict[str, set[str]]) -> set[str]:
+    """What a part needs, and what that needs."""
+    direct = parts[name] & parts.keys()
+    return direct.union(*(_all_needed(part, parts) for part in direct))

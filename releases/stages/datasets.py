@@ -1,0 +1,139 @@
+"""The verified benchmarks and their noise labels."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from builders.benchmarks import BENCHMARKS
+from builders.steps.refined import read_refined
+from builders.verified.build import build
+from builders.verified.collect import Build, count, questions, spec_of
+from builders.verified.estimate import at_hand, estimate
+from builders.verified.questions import PASSAGES
+from builders.verified.summary import counts, overview
+from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.llm import PROMPTS, LLMTeachers
+from builders.work.publishing import read_statistics
+from cards.datasets import CARDS
+from releases.asking import open_teachers
+from releases.manifest import BuildEntry, Manifest
+from releases.pricing import Cost, Forecast, price_rows
+from releases.stage import Made, Stage
+from releases.stages.audits import read_audits
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store.agreement import read_published
+from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, VERIFIED, VERIFIER_STEPS
+
+
+@dataclass(frozen=True)
+class Datasets(Stage[Manifest]):
+    """All builds of a manifest."""
+
+    part = DATASETS
+
+    @cached_property
+    def builds(self) -> list[Build]:
+        """The builds, with their teachers."""
+        return [self._build(entry) for entry in self.release.manifest.builds]
+
+    def _build(self, entry: BuildEntry) -> Build:
+        release, manifest = self.release, self.release.manifest
+        beside = release.file.parent
+        allowance = manifest.allowance.only([prompt.role for prompt in PROMPTS])
+        return Build(
+            benchmark=entry.benchmark,
+            source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
+            split=entry.split,
+            output=release.datasets,
+            teacher=open_teachers(release, entry.teacher, allowance, beside),
+            version=manifest.version,
+            seed=manifest.seed,
+            limit=entry.limit,
+            keep_rejects=entry.on_error == "keep",
+            evaluation_size=manifest.evaluation_size,
+            evaluation_passages=manifest.evaluation_passages or PASSAGES,
+            sha256=entry.sha256,
+            keep_work=True,
+            min_confidence=entry.min_confidence,
+            published=entry.published,
+            **release.options.engine_options,
+        )
+
+    def validate(self) -> None:
+        beside = self.release.file.parent
+        for number, entry in enumerate(self.release.manifest.builds):
+            where = f"builds[{number}]."
+            one_of(entry.benchmark, BENCHMARKS, f"{where}benchmark")
+            if not (beside / entry.input).exists():
+                try:
+                    spec_of(entry.benchmark, entry.input)
+                except UserError as error:
+                    raise UserError(f"{where}input: {error}") from None
+            known_teacher(entry.teacher, where=f"{where}teacher", lists=beside)
+
+    def look(self) -> None:
+        """Raise ``UserError`` for a folder of another release, and for a bad file that is named."""
+        self._refuse_strangers()
+        manifest = self.release.manifest
+        read_audits(manifest)
+        for entry in manifest.builds:
+            if entry.published is not None:
+                read_published(entry.published)
+        for steps in manifest.sets.values():
+            if steps.refined_from is not None:
+                read_refined(steps.refined_from)
+
+    def check(self) -> None:
+        self.look()
+        for plan in self.builds:
+            plan.teacher.check()
+
+    def price(self, forecast: Forecast) -> Iterator[Cost]:
+        """What verifying takes; sources that are here are read to the end, so that a bad row shows."""
+        for number, (entry, plan) in enumerate(zip(self.release.manifest.builds, self.builds, strict=True)):
+            is_here = at_hand(plan)
+            rows = count(plan) if is_here else self._expected_rows(number, entry)
+            forecast.build_rows.append(rows)
+            name = f"verify {entry.benchmark} {entry.split}"
+            if not isinstance(plan.teacher, LLMTeachers):
+                yield Cost(name, rows)
+            elif is_here:
+                roles = estimate(questions(plan), plan.teacher).values()
+                prompt = sum(role.prompt for role in roles)
+                calls, reply = sum(role.calls for role in roles), sum(role.completion for role in roles)
+                yield Cost(name, rows, calls, prompt, prompt, reply)
+            else:
+                yield price_rows(name, rows, BENCHMARKS[entry.benchmark].EXPECTED["verification"])
+
+    def owed(self) -> list[str]:
+        return [f"{plan.source} is not here" for plan in self.builds if not at_hand(plan)]
+
+    def make(self) -> Made:
+        audit = read_audits(self.release.manifest).get(LABELS)
+        cards = {name: partial(card, audit=audit) for name, card in CARDS.items()}
+        statistics = [build(plan, cards) for plan in self.builds]
+        return Made(overview(statistics), counts(statistics))
+
+    def _expected_rows(self, number: int, entry: BuildEntry) -> int:
+        if entry.expected_rows is None:
+            raise UserError(
+                f"{self.release.file}: builds[{number}].input: {entry.input} is not here; bring it, or say "
+                "how many rows it has with expected_rows"
+            )
+        return min(entry.expected_rows, entry.limit or entry.expected_rows)
+
+    def _refuse_strangers(self) -> None:
+        """Raise ``UserError`` for what the manifest does not name, and so must not be locked."""
+        manifest, datasets = self.release.manifest, self.release.datasets
+        named = {f"{entry.benchmark} {entry.split}" for entry in manifest.builds}
+        there = [f"{record['benchmark']} {record['split']}" for record in read_statistics(datasets / VERIFIED)]
+        for entry, name in ((manifest.verifier_steps, VERIFIER_STEPS), (manifest.path_probe, PATH_PROBE)):
+            if entry is None and (datasets / name).exists():
+                there.append(name)
+        blocks = (self.release.output / BLOCKS).glob("*")
+        there += [f"{BLOCKS}/{block.name}" for block in blocks if block.name not in manifest.blocks]
+        for stranger in there:
+            if stranger not in named:
+                raise UserError(
+                    f"{datasets}: holds {stranger}, which {self.release.file} does not name; choose another --output"
+                )

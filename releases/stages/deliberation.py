@@ -1,0 +1,166 @@
+"""How well answers are found by relation paths: an evaluation a way of asking, and the proposer's card anew."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builders.paths.questions import Questions
+from evaluators.deliberation.command import run_deliberation
+from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
+from evaluators.traces import page
+from releases.evaluations import OWN_ADAPTER
+from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, named
+from releases.pricing import Cost, Forecast, Take, add_costs, price_engine
+from releases.release import Release
+from releases.sources import question_rows
+from releases.stage import Made, Stage
+from releases.stages.proposer import write_card
+from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.open import check_spec
+from safe_stepwise.store.names import ADAPTER, PATHS, RESULTS, SFT, paths_set
+from trainers.checkpoints import read_json
+
+_PLACES = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
+"""The folders that placeholders in specs stand for."""
+
+
+@dataclass(frozen=True)
+class Deliberation(Stage[PathsManifest]):
+    """The evaluation of a manifest, asked one way."""
+
+    entry: DeliberationEntry
+    way: str
+    kind = PathsManifest
+    note = (
+        "Answers are priced at most: a path proposed for each candidate, and with a generator 1 + "
+        "2(k + 1) calls a question of k + 1 candidates; none is cached, and no reply is asked for anew."
+    )
+
+    @classmethod
+    def named_in(cls, release: Release[Any]) -> "Iterator[Deliberation]":
+        """One for each way."""
+        if (entry := release.manifest.deliberation) is not None:
+            yield from (cls(release, EVALUATION, entry, way) for way in entry.places)
+
+    @property
+    def needs(self) -> list[str]:
+        return [PATHS, *(part for placeholder, part in _PLACES.items() if self.entry.names(placeholder))]
+
+    def validate(self) -> None:
+        adapter = self.release.manifest.adapter
+        trained = {OWN_ADAPTER: adapter is not None, OWN_SFT: adapter is not None and adapter.kto is not None}
+        for contender in (*self.entry.paths, *([self.entry.generator] if self.entry.generator else ())):
+            spec = named(contender)[1]
+            if spec in BASELINES:
+                continue
+            for placeholder, is_made in trained.items():
+                if placeholder in spec and not is_made:
+                    what = "an adapter" if placeholder == OWN_ADAPTER else "adapter.kto"
+                    raise UserError(f"{EVALUATION}.paths: {placeholder} in {spec!r} stands for none; add {what}")
+                spec = spec.replace(placeholder, "x")
+            try:
+                check_spec(spec)
+            except UserError as error:
+                raise UserError(f"{EVALUATION}.paths: {contender!r} is no baseline, and {error}") from None
+
+    def price(self, forecast: Forecast) -> Iterator[Cost]:
+        """What each contender takes, at most."""
+        entry, expected = self.entry, forecast.expected["deliberation"]
+        put = EVALUATION if entry.questions else PATHS
+        rows = question_rows(self.release, forecast, put)
+        topics = max(forecast.sources[key].topics for key in rows)
+        candidates = (entry.candidates or (CANDIDATES if entry.generator else 1)) * topics
+        questions = self._questions(forecast, rows)
+        for contender in entry.paths:
+            name, spec = named(contender)
+            title = f"answer by {name or spec}, {self.way}"
+            proposed = 0 if spec in BASELINES else candidates
+            parts = [price_engine(spec, title, questions, _several(expected["propose"], proposed))]
+            if entry.generator is not None:
+                loop = _several(expected["loop"], 1 + 2 * candidates)
+                parts.append(price_engine(entry.generator, title, questions, loop))
+            yield add_costs(title, parts, questions)
+
+    def make(self) -> Made:
+        options = self.options()
+        options.output.mkdir(parents=True, exist_ok=True)
+        summary = run_deliberation(options, self._open_questions)
+        page.show(options.output)
+        return Made(summary)
+
+    def options(self) -> Options:
+        """The options of `evaluate_deliberation` that the entry comes to."""
+        release, entry, manifest = self.release, self.entry, self.release.manifest
+        paths, asking = manifest.paths, release.options
+        unsaid: dict[str, Any] = {
+            "max_hops": paths.max_hops,
+            "splits": None if manifest.adapter is None else manifest.adapter.splits,
+            "in_flight": asking.in_flight,
+            "cache": asking.cache,
+            "timeout": asking.timeout,
+        }
+        return Options(
+            questions=tuple(source.input for source in entry.questions or paths.questions),
+            paths=tuple(map(self._located, entry.paths)),
+            output=release.output / entry.places[self.way],
+            kb=None if paths.kb is None else Path(paths.kb.input),
+            benchmark=paths.benchmark,
+            split=entry.split if entry.questions else paths.split,
+            generator=entry.generator and self._located(entry.generator),
+            per_hop=entry.per_hop,
+            train=release.datasets / paths_set(paths.benchmark),
+            held_out=entry.held_out,
+            candidates=entry.candidates,
+            free=self.way == "free",
+            seed=manifest.seed,
+            **{name: value for name, value in unsaid.items() if value is not None},
+        )
+
+    def _open_questions(self, options: Options, work: Path) -> Questions:
+        where = (options.benchmark, options.questions, options.split, options.kb)
+        return Questions(*where, options.max_hops, work)
+
+    def _located(self, spec: str) -> str:
+        for placeholder, folder in _PLACES.items():
+            spec = spec.replace(placeholder, str(self.release.output / folder))
+        return spec
+
+    def _questions(self, forecast: Forecast, rows: dict[str, int]) -> int:
+        """Questions that are put, at most: held out or not they may be."""
+        total, per_hop = sum(rows.values()), self.entry.per_hop
+        if per_hop is None:
+            return total
+        by_hops = Counter[int]()
+        for key in rows:
+            if (counted := forecast.sources[key].by_hops) is None:
+                return min(total, per_hop * (self.release.manifest.paths.max_hops or HOPS))
+            by_hops.update(counted)
+        return sum(min(number, per_hop) for number in by_hops.values())
+
+
+@dataclass(frozen=True)
+class ProposerCard(Stage[PathsManifest]):
+    """The card of the proposer, written anew once it was measured, if it is."""
+
+    entry: DeliberationEntry
+    kind = PathsManifest
+
+    @classmethod
+    def named_in(cls, release: Release[Any]) -> "Iterator[ProposerCard]":
+        """Where the adapter plays."""
+        entry = release.manifest.deliberation
+        if entry is not None and entry.names(OWN_ADAPTER):
+            yield cls(release, EVALUATION, entry)
+
+    def make(self) -> Made:
+        output = self.release.output
+        places = self.entry.places.values()
+        write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
+        return Made()
+
+
+def _several(take: Take, number: int) -> Take:
+    return {what: number * value for what, value in take.items()}

@@ -1,0 +1,207 @@
+"""Evaluations of the loop over the release's samples: its own, and those of its blocks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from evaluators.outcomes import read_outcomes
+from evaluators.run.options import Options
+from evaluators.run.trial import Trial
+from evaluators.traces import page
+from releases.evaluations import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
+from releases.manifest import Manifest
+from releases.pricing import COUNTED, Cost, Forecast, Take, add_costs, price_engine
+from releases.release import Release
+from releases.settings import Setting, check_evaluation, settings_of
+from releases.stage import Made, Stage
+from releases.stages.adapter import Adapter
+from releases.stages.generator import Generator
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods import METHODS
+from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.limits import Limits, retries_of
+from safe_stepwise.methods.loop import MALFORMED
+from safe_stepwise.methods.options import option_values
+from safe_stepwise.records import canonical_json
+from safe_stepwise.store.files import remove_folder
+from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, GENERATOR, REPORT, VALIDATION, WORK
+from safe_stepwise.taxonomy import CORRECT
+
+COMMAND = "scripts.evaluate_stepwise"
+
+
+@dataclass(frozen=True)
+class Evaluation(Stage[Manifest]):
+    """An evaluation into a folder's report, with an adapter in it if it takes one."""
+
+    entry: EvaluationEntry
+    home: Path
+    """The release's folder, or one of a block."""
+    adapter: Adapter | None = None
+    """Who plays where `OWN_ADAPTER` is named, and whose card tells of it."""
+
+    @classmethod
+    def named_in(cls, release: Release[Any]) -> "Iterator[Evaluation]":
+        """The release's own; of each block one for each of its adapters, or one without any."""
+        manifest: Manifest = release.manifest
+        own = None if manifest.adapter is None else Adapter.own(release)
+        if manifest.evaluation is not None:
+            yield cls(release, "evaluation", manifest.evaluation, release.output, own)
+        for name, block in manifest.blocks.items():
+            if block.evaluation is not None:
+                if not block.adapters:
+                    yield cls(release, name, block.evaluation, release.output / BLOCKS / name, own)
+                for adapter in Adapter.of_block(release, name):
+                    yield cls(release, name, block.evaluation, adapter.home, adapter)
+
+    @property
+    def needs(self) -> list[str]:
+        plays_own = self.entry.names(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
+        models = [ADAPTER] * plays_own + [GENERATOR] * self.entry.names(OWN_GENERATOR)
+        return [DATASETS, *models]
+
+    def validate(self) -> None:
+        where = "evaluation" if self.name == "evaluation" else f"blocks.{self.name}.evaluation"
+        trained = {*self.release.manifest.trained, *([OWN_ADAPTER] if self.adapter is not None else [])}
+        check_evaluation(self.entry, where, trained)
+
+    def check(self) -> None:
+        if self.owed():
+            raise UserError(
+                f"{self.entry.corpus} is not here: the passages that evidence is searched in; make it "
+                "with safe-stepwise build_corpus"
+            )
+
+    def owed(self) -> list[str]:
+        corpus = self.entry.corpus
+        return [] if corpus is None or corpus.is_file() else [f"{corpus.name} is not here"]
+
+    def price(self, forecast: Forecast) -> Iterator[Cost]:
+        entry, manifest = self.entry, self.release.manifest
+        builds = zip(manifest.builds, forecast.build_rows, strict=True)
+        samples = [min(rows, manifest.evaluation_size) for build, rows in builds if build.split == VALIDATION]
+        questions = sum(min(size, entry.limit or size) for size in samples)
+        adapter = OWN_ADAPTER if self.adapter is None else f"{self.name}/{self.adapter.home.name}"
+        if self.adapter is not None and self.adapter.name == ADAPTER:
+            adapter = OWN_ADAPTER
+        costs: dict[str, list[Cost]] = {name: [] for name in entry.methods}
+        judged = 0
+        for setting in settings_of(entry):
+            key = _key(setting, adapter)
+            owed, take = forecast.ask_anew(key, questions), _take(setting, forecast.expected["evaluation"])
+            costs[setting.method].append(price_engine(setting.generator, "", owed, take))
+            judged += forecast.ask_anew((key, entry.judge), questions)
+        for name, parts in costs.items():
+            yield add_costs(f"evaluate {name}", parts)
+        if entry.judge is not None:
+            yield price_engine(entry.judge, "judge", judged, forecast.expected["evaluation"]["judge"])
+
+    def make(self) -> Made:
+        options = self.options()
+        if self.entry.matched:
+            rate = measure_rate(options)
+            options["verifier"] = tuple(spec.replace(MEASURED_RATE, rate) for spec in options["verifier"])
+        summary = evaluate_stepwise(Options(**options))
+        page.show(self.home / REPORT)
+        if self.adapter is not None:
+            self.adapter.write_card()
+        return Made(summary)
+
+    def options(self) -> dict[str, Any]:
+        """The options of `evaluate_stepwise` that the entry comes to."""
+        release, entry = self.release, self.entry
+        adapter = str(release.output / ADAPTER if self.adapter is None else self.adapter.model)
+        generator = str(Generator(release, GENERATOR).model) if entry.names(OWN_GENERATOR) else ""
+
+        def located(spec: str) -> str:
+            return spec.replace(OWN_ADAPTER, adapter).replace(OWN_GENERATOR, generator)
+
+        remove_folder(self.home / REPORT / REPORT)  # where tables went once
+        return {
+            **{field.name: getattr(entry, field.name) for field in fields(Trial)},
+            "questions": str(release.datasets),
+            "output": self.home / REPORT,
+            "report": self.home / REPORT,
+            "method": entry.methods,
+            "generator": tuple(map(located, entry.generator)),
+            "verifier": tuple(map(located, entry.verifier)),
+            "judge": None if entry.judge is None else located(entry.judge),
+            "seed": release.manifest.seed,
+            "allowance": entry.allowed(release.manifest.allowance),
+            "option": (f"verdict_order={entry.verdict_order}",) if entry.verdict_order else (),
+            "cache": release.options.cache,
+            "timeout": release.options.timeout,
+        }
+
+
+def evaluate_stepwise(options: Options) -> str:
+    """Evaluate as the command does, which is loaded by its name, as the way down from it is long."""
+    return str(import_module(COMMAND).evaluated(options))
+
+
+def measure_rate(options: dict[str, Any]) -> str:
+    """The share of steps that the first verifier rejects, as a spec has it.
+
+    That of the first generator, at the most retries of an evaluation's ``options``, is measured
+    beside its unfinished work; its replies are asked for once. A step that is tried again in the
+    same words counts once, as whoever draws by the request draws once for it. Verdicts that could
+    not be read count, as they accept nothing. Where no reply was a step, nothing was rejected.
+    """
+    folder = options["output"] / WORK / "rate"
+    loop = {field.name for field in fields(Limits)}
+    # The first of each option of the loop; those of other methods are none of this one's.
+    first_values = {name: options[name][:1] if name in loop else () for name in OPTIONS}
+    alone = {
+        "output": folder,
+        "report": folder,
+        "method": ("safe",),
+        "generator": options["generator"][:1],
+        "verifier": (next(spec for spec in options["verifier"] if MEASURED_RATE not in spec),),
+        "max_retries": tuple(sorted(options["max_retries"])[-1:]),
+        "judge": None,
+        "judge_without_question": None,
+    }
+    evaluate_stepwise(Options(**{**options, **first_values, **alone}))
+    labels = {
+        (outcome.benchmark, outcome.question_id, attempt.number, attempt.text): attempt.feedback.error_type
+        for outcome in read_outcomes(folder)
+        for attempt in outcome.trajectory.attempts
+        if attempt.feedback is not None and attempt.feedback.error_type != MALFORMED
+    }
+    rejected = sum(label != CORRECT for label in labels.values())
+    return f"{rejected / max(len(labels), 1):.3f}"
+
+
+def interpolate(values: dict[int, float], at: int) -> float:
+    """A number between those known, or beyond the last two, in a straight line.
+
+    >>> interpolate({0: 10, 5: 60}, 3), interpolate({0: 9, 3: 14, 5: 15}, 7)
+    (40.0, 16.0)
+    """
+    steps = list(pairwise(sorted(values)))
+    low, high = next((pair for pair in steps if at <= pair[1]), steps[-1])
+    return values[low] + (values[high] - values[low]) * (at - low) / (high - low)
+
+
+def _key(setting: Setting, adapter: str) -> object:
+    """What a setting asks, whoever else asks it; its number of questions aside."""
+    options = options_type(METHODS[setting.method])(**dict(setting.options))
+    players = (setting.generator, setting.verifier or "")
+    specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
+    return setting.method, specs, canonical_json(option_values(options)), setting.gold, setting.examples
+
+
+def _take(setting: Setting, expected: dict[str, Any]) -> Take:
+    """What one question takes, by its method, its retries, its votes (which share a prompt)."""
+    _, corpus = setting.gold
+    name = "searching" if corpus and setting.verifier is not None else setting.method
+    take: Take = expected.get(name, expected["other"])
+    calls, options = expected.get(name, {}).get("calls_by_retries"), dict(setting.options)
+    if calls and "max_retries" in options:
+        share = interpolate(calls, retries_of(options)) / take["calls"]
+        return {what: take[what] * share for what in COUNTED if what in take}
+    votes = options.get("samples", 1)
+    return {what: take[what] * (1 if what == "computed" else votes) for what in COUNTED if what in take}

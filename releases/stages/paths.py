@@ -1,0 +1,118 @@
+"""The set of relation paths."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from builders.benchmarks import sources
+from builders.paths.kg_build import build
+from builders.paths.kg_collect import PathsBuild
+from builders.paths.relation_readers import READERS, questions
+from builders.paths.relation_statistics import summary
+from cards.datasets import paths as card
+from releases.paths_manifest import PathsManifest
+from releases.pricing import Cost, Forecast
+from releases.sources import SourceRows, question_rows
+from releases.stage import Made, Stage
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store.names import PATHS, REJECTS, paths_set
+from safe_stepwise.store.tables import table
+
+
+@dataclass(frozen=True)
+class PathsSet(Stage[PathsManifest]):
+    """The set of a manifest."""
+
+    kind, part = PathsManifest, PATHS
+
+    @property
+    def plan(self) -> PathsBuild:
+        """The build."""
+        manifest, entry = self.release.manifest, self.release.manifest.paths
+        return PathsBuild(
+            benchmark=entry.benchmark,
+            sources=tuple(source.input for source in entry.questions),
+            split=entry.split,
+            output=self.release.datasets,
+            kb=None if entry.kb is None else Path(entry.kb.input),
+            version=manifest.version,
+            seed=manifest.seed,
+            keep_rejects=entry.on_error == "keep",
+            keep_work=True,
+            **entry.options,
+            **self.release.options.engine_options,
+        )
+
+    def validate(self) -> None:
+        entry = self.release.manifest.paths
+        one_of(entry.benchmark, READERS, "paths.benchmark")
+        if entry.kb is None and READERS[entry.benchmark].NEEDS_GRAPH:
+            raise UserError(f"paths.kb: {entry.benchmark} has its graph in a file of its own; name it")
+        if entry.kb is not None and not READERS[entry.benchmark].NEEDS_GRAPH:
+            raise UserError(f"paths.kb: rows of {entry.benchmark} bring their graph; leave it out")
+
+    def check(self) -> None:
+        """Raise ``UserError`` for a source that is not here or is another, and for other sets."""
+        for problem in self.owed():
+            raise UserError(f"{self.release.file}: {problem}")
+        datasets = self.release.datasets
+        own = {REJECTS, paths_set(self.release.manifest.paths.benchmark)}
+        for name in sorted({path.name for path in datasets.glob("[!.]*")} - own):
+            raise UserError(
+                f"{datasets}: holds {name}, which {self.release.file} does not name; choose another --output"
+            )
+
+    def preface(self, forecast: Forecast) -> str:
+        """A line a source, with the digest to write into the manifest where that has none."""
+        lines: list[tuple[object, ...]] = [("source", "file", "rows", "SHA-256")]
+        for key, entry in self.release.manifest.sources.items():
+            source = self._read(key)
+            forecast.sources[key] = source
+            known = "as the manifest says" if entry.sha256 else f"{source.sha256}, not in the manifest yet"
+            digest = "not here" if source.sha256 is None else known
+            lines.append((key, entry.input, "" if source.rows is None else source.rows, digest))
+        return table(lines)
+
+    def price(self, forecast: Forecast) -> Iterator[Cost]:
+        paths = self.release.manifest.paths
+        rows = sum(min(rows, paths.limit or rows) for rows in question_rows(self.release, forecast, PATHS).values())
+        forecast.build_rows.append(rows)
+        yield Cost(f"search {paths.benchmark} {paths.split}", rows)
+
+    def owed(self) -> Iterator[str]:
+        reader = READERS[self.release.manifest.paths.benchmark]
+        for key, entry in self.release.manifest.sources.items():
+            where = f"{key}: {entry.input}"
+            if not entry.is_here:
+                yield f"{where} is not here; get it from {reader.HOMEPAGE} and put it there"
+            elif entry.sha256 is not None and (digest := sources.digest(entry.input)) != entry.sha256:
+                yield (
+                    f"{where} has the SHA-256 {digest}, not {entry.sha256}; get the file that was "
+                    "meant, or correct the digest"
+                )
+
+    def make(self) -> Made:
+        statistics = build(self.plan, card)
+        files = {config: {n: file.rows for n, file in of.items()} for config, of in statistics.files.items()}
+        counts = {"questions": statistics.rows, "rejected": statistics.rejected, "rows": files}
+        return Made(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
+
+    def _read(self, key: str) -> SourceRows:
+        """Questions that are at hand are read to the end, so a bad row shows (unless such rows are kept apart)."""
+        manifest = self.release.manifest
+        paths, entry = manifest.paths, manifest.sources[key]
+        if entry.is_hub or not entry.is_here:
+            return SourceRows()
+        digest = sources.digest(entry.input)
+        if key == "paths.kb" or paths.on_error == "keep":
+            return SourceRows(digest, None if key == "paths.kb" else entry.expected_rows)
+        split, limit = paths.split, paths.limit
+        if manifest.deliberation is not None:
+            limit = None
+            split = split if key.startswith("paths.") else manifest.deliberation.split
+        by_hops, topics = Counter[int](), 1
+        for question in questions(paths.benchmark, entry.input, split, limit):
+            by_hops[question.hops] += 1
+            topics = max(topics, len(question.topics))
+        return SourceRows(digest, by_hops.total(), by_hops, topics)

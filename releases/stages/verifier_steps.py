@@ -1,0 +1,322 @@
+"""Verifier sets: the release's own, those of its blocks, and the refinement that finds hard cases for the own.
+
+Refinement is a loop: a verifier is trained, where it errs is mined, and that joins its set.
+That is SAFE v1's cycle of train, diagnose and augment (section 3.3), once or several times; the
+adapter of the release is trained behind it. A round has a folder of its own, with its verifier set,
+its adapter and what was mined; what is complete there is not made again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from builders.benchmarks import BENCHMARKS
+from builders.steps import chunks, collect, first, mining, refinement, statistics
+from builders.steps.build import build
+from builders.steps.model import INJECT, TRAJECTORY, known_maker
+from builders.steps.refined import REFINED, STATISTICS, join_refined
+from builders.steps.refinement import ANNOTATIONS, refine
+from builders.verified.teachers.choice import known_teacher
+from builders.work.publishing import CardOfOne
+from cards.datasets import verifier_steps as card
+from releases.asking import clients_of, open_teachers
+from releases.evaluations import OWN_ADAPTER, RefinementEntry
+from releases.manifest import OWN_SET, REFINEMENT, Manifest, StepsEntry
+from releases.players import check_player
+from releases.pricing import Cost, Forecast, add_costs, price_engine, price_rows
+from releases.release import Release
+from releases.stage import Made, Stage
+from releases.stages.adapter import Adapter
+from releases.stages.audits import read_audits
+from safe_stepwise import prompts
+from safe_stepwise.commands.ending import warn
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.loop import GENERATE, VERIFY
+from safe_stepwise.records import canonical_json, identity
+from safe_stepwise.store import names
+from safe_stepwise.store.boundary import read_object
+from safe_stepwise.store.files import sha256_of, write_atomically
+from safe_stepwise.store.parquet import labeled_files
+from trainers.config import FREE
+from trainers.run import train
+
+_LOOP = (*GENERATE, *VERIFY)
+_PROMPTS = ("steps/trajectory", "steps/inject", *_LOOP)
+"""Of all requests that rounds are made with."""
+_BEGUN = "begun.json"
+
+
+@dataclass(frozen=True)
+class VerifierSet(Stage[Manifest]):
+    """A verifier set of a manifest, by the name of the part that makes it."""
+
+    @classmethod
+    def named_in(cls, release: Release[Any]) -> "Iterator[VerifierSet]":
+        """The release's own, and one of each block that has another."""
+        yield from (cls(release, name) for name in release.manifest.sets)
+
+    @property
+    def entry(self) -> StepsEntry:
+        """What the manifest says of it."""
+        return self.release.manifest.sets[self.name]
+
+    @property
+    def needs(self) -> list[str]:
+        refined = self.entry.refinement is not None and not self.release.options.skip_training
+        return [names.DATASETS, *([REFINEMENT] if refined else []), *([OWN_SET] if self.entry.rows_of else [])]
+
+    @property
+    def follows(self) -> str:
+        own = self.release.manifest.verifier_steps
+        mined = own is not None and own.refinement is not None
+        return REFINEMENT if mined and (self.name == OWN_SET or self.entry.rows_of) else ""
+
+    @cached_property
+    def maker(self) -> chunks.Maker:
+        """Who makes its steps."""
+        entry, manifest = self.entry, self.release.manifest
+        allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
+        teacher = open_teachers(self.release, entry.teacher, allowance)
+        prompts = entry.prompt_set.name
+        maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
+        self.release.opened.append(maker)
+        return maker
+
+    @property
+    def plan(self) -> collect.StepsBuild:
+        """The build of the set but for what mining finds."""
+        entry, release = self.entry, self.release
+        home = release.output if self.name == OWN_SET else release.output / names.BLOCKS / self.name
+        return collect.StepsBuild(
+            verified=release.datasets,
+            output=home / names.DATASETS,
+            composition=entry.composition,
+            test_share=entry.share_of_test,
+            test_split=entry.test_split,
+            prompt_set=entry.prompt_set,
+            version=release.manifest.version,
+            seed=release.manifest.seed,
+            workers=release.options.workers,
+            max_length=entry.max_length or collect.MAX_LENGTH,
+            pool=entry.pool,
+            refined=entry.refined_from,
+            unverifiable=entry.unverifiable,
+        )
+
+    def build(self, plan: collect.StepsBuild, render_card: CardOfOne = card) -> statistics.Record:
+        """A set of such a plan, its own or that of a round of refinement."""
+        return build(plan, self.maker, render_card, warn)
+
+    def validate(self) -> None:
+        key = OWN_SET if self.name == OWN_SET else f"blocks.{self.name}.{OWN_SET}"
+        known_teacher(self.entry.teacher, where=f"{key}.teacher", lists=None)
+
+    def check(self) -> None:
+        for unmined in self.owed():
+            raise UserError(f"{self.release.file}: {unmined}")
+        self.maker.check()
+
+    def price(self, forecast: Forecast) -> Iterator[Cost]:
+        entry = self.entry
+        if entry.teacher == "annotations":
+            yield Cost("verifier set", entry.rows)
+            return
+        benchmarks = sorted({build.benchmark for build in self.release.manifest.builds})
+        questions = dict.fromkeys(benchmarks, (entry.questions or entry.rows) // len(benchmarks))
+        questions |= {name: share.questions for name, share in (entry.per_benchmark or {}).items()}
+        costs = [
+            price_rows(name, entry.pool or number, BENCHMARKS[name].EXPECTED["verifier_steps"])
+            for name, number in questions.items()
+        ]
+        yield add_costs("verifier set", costs, entry.rows)
+
+    def owed(self) -> list[str]:
+        entry, is_own = self.entry, self.name == OWN_SET
+        if not entry.refined or entry.refined_from or entry.refinement:
+            return []
+        where = OWN_SET if is_own else f"blocks.{self.name}.{OWN_SET}"
+        mend = ", or say with refinement how to mine them" if is_own else ""
+        return [f"{where}.refined: {entry.refined} rows come from no file; name it as refined_from{mend}"]
+
+    def make(self) -> Made:
+        plan, is_own = self.plan, self.name == OWN_SET  # which the audits are of
+        if self.entry.refinement is not None and not self.release.options.skip_training:
+            plan = replace(plan, refined=self.release.output / names.REPORT / REFINEMENT / REFINED)
+        if self.entry.rows_of:
+            plan = replace(plan, **first.read_first(str(plan.verified)).terms)
+        audit = read_audits(self.release.manifest).get(names.STEPS) if is_own else None
+        made = self.build(plan, partial(card, audit=audit))
+        counted = "verifier-steps" if is_own else f"verifier-steps-{self.name}"
+        return Made(statistics.summary(plan.output, made), {counted: statistics.counts(made)})
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The folder of a round, and the places in it."""
+
+    folder: Path
+
+    @property
+    def built(self) -> Path:
+        """Where its set is built."""
+        return self.folder / "set"
+
+    @property
+    def steps(self) -> Path:
+        """The verifier set itself."""
+        return self.built / names.VERIFIER_STEPS
+
+    @property
+    def mined(self) -> Path:
+        """What the round's adapter gets wrong."""
+        return self.folder / "mined"
+
+
+@dataclass(frozen=True)
+class Refinement(Stage[Manifest]):
+    """What finds the refined rows of the release's own verifier set."""
+
+    trains = True
+
+    @classmethod
+    def named_in(cls, release: Release[Any]) -> "Iterator[Refinement]":
+        """Where the verifier set names it."""
+        steps = release.manifest.verifier_steps
+        if steps is not None and steps.refinement is not None:
+            yield cls(release, REFINEMENT)
+
+    needs = (names.DATASETS,)
+
+    @property
+    def entry(self) -> RefinementEntry:
+        """What the manifest says of it."""
+        steps = self.release.manifest.verifier_steps
+        assert steps is not None
+        assert steps.refinement is not None
+        return steps.refinement
+
+    @property
+    def verifier_set(self) -> VerifierSet:
+        """What the rows are for."""
+        return VerifierSet(self.release, OWN_SET)
+
+    def validate(self) -> None:
+        """Raise ``UserError`` for players that there are not, or that no round trains."""
+        entry, where = self.entry, f"{OWN_SET}.{REFINEMENT}"
+        if min(entry.rows, entry.rounds, 1 if entry.limit is None else entry.limit) < 1:
+            raise UserError(f"{where}.rows, rounds and limit have to be 1 or more")
+        for role, spec in (("generator", entry.generator), ("verifier", entry.verifier)):
+            check_player(spec, f"{where}.{role}", (OWN_ADAPTER,))
+        known_teacher(entry.teacher, where=f"{where}.teacher", lists=None)
+        if OWN_ADAPTER not in entry.verifier and not entry.verifier.startswith(("symbolic", "mock")):
+            raise UserError(
+                f"{where}.verifier: {entry.verifier} is not what a round trains; write {OWN_ADAPTER} "
+                f"for that, as in vllm:BASE+{OWN_ADAPTER}"
+            )
+
+    def check(self) -> None:
+        self._adapter(Round(self.release.output)).check()
+
+    def price(self, forecast: Forecast) -> Iterator[Cost]:
+        manifest, entry, steps = self.release.manifest, self.entry, self.verifier_set.entry
+        builds = zip(manifest.builds, forecast.build_rows, strict=True)
+        there = sum(min(rows, steps.pool or rows) for build, rows in builds if build.split == names.TRAIN)
+        questions = min(there, entry.limit or there) * entry.rounds
+        (training,) = Adapter.own(self.release).price(forecast)
+        yield Cost("refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds)
+        loop = forecast.expected["evaluation"]["safe"]
+        yield price_engine(entry.generator, "refinement: run the loop", questions, loop)
+        if entry.teacher != ANNOTATIONS:
+            relabel = forecast.expected["refinement"]["relabel"]
+            yield price_engine(entry.teacher, "refinement: relabel", entry.rows * entry.rounds, relabel)
+
+    def make(self) -> Made:
+        """Go round and round. Raises ``UserError`` where the folder was begun with another manifest, say."""
+        self._begin()
+        steps, summaries, mined, joined = self.verifier_set, list[str](), list[Path](), None
+        for number in range(1, self.entry.rounds + 1):
+            current = Round(self._work / f"round-{number}")
+            if not (current.steps / names.STEPS_RECORD).is_file():
+                steps.build(self._plan(current, joined))
+            train(self._adapter(current).recipe, resume=True, warn=warn)
+            summary = "mined by an earlier run"
+            if not (current.mined / STATISTICS).is_file():
+                summary = self._mine(current)
+            summaries.append(f"refinement, round {number}: {summary}")
+            mined.append(current.mined)
+            joined = current.folder / "joined"
+            join_refined(mined, joined)
+        folder = self.release.output / names.REPORT / REFINEMENT
+        rows = join_refined(mined, folder)
+        text = "\n\n".join([*summaries, f"{folder}: {rows:,} refined rows"])
+        return Made(text, {REFINEMENT: {"rounds": self.entry.rounds, "rows": rows}})
+
+    @property
+    def _work(self) -> Path:
+        """Where the rounds of a release under way lie."""
+        return self.release.output / names.WORK / REFINEMENT
+
+    def _adapter(self, current: Round) -> Adapter:
+        """How the adapter of a round is trained: as the release's own, on the set of the round.
+
+        Of eleven labels, whatever the release's own learns: the loop in which it is diagnosed has all
+        evidence.
+        """
+        own = Adapter.own(self.release)
+        entry = replace(own.entry, incomplete_evidence=False)
+        return replace(own, entry=entry, home=current.folder, steps=current.steps)
+
+    def _plan(self, current: Round, refined: Path | None) -> collect.StepsBuild:
+        """The verifier set of a round: in the first one without refined rows."""
+        plan, file = self.verifier_set.plan, None if refined is None else refined / REFINED
+        composition = plan.composition if file else replace(plan.composition, refined=0)
+        return replace(plan, output=current.built, composition=composition, refined=file)
+
+    def _mine(self, current: Round) -> str:
+        """Mine no question that steps are not made of, as its rows could not join."""
+        entry, plan, manifest = self.entry, self.verifier_set.plan, self.release.manifest
+        limit = entry.limit
+        if limit is None and plan.pool is not None:
+            limit = plan.pool * len({build.benchmark for build in manifest.builds if build.split == names.TRAIN})
+        places = (plan.verified, current.mined)
+        wanted = mining.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
+        specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(current.folder / names.ADAPTER))]
+        specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
+        with clients_of(self.release, specs, manifest.allowance.only(_roles(_LOOP))) as clients:
+            mined = refine(wanted, clients[0], clients[1], clients[2] if clients[2:] else None)
+        return "\n\n" + refinement.summary(wanted, mined)
+
+    @property
+    def _identity(self) -> Mapping[str, str]:
+        """A digest of each thing that the rounds are made of."""
+        manifest, datasets = self.release.manifest, self.release.datasets
+        recipe = self._adapter(Round(self.release.output)).recipe.plain()
+        files = [file for split in labeled_files(datasets / names.VERIFIED).values() for file in split]
+        allowed = manifest.allowance.only(_roles(_PROMPTS)).plain
+        return {
+            "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowed]),
+            "recipe": identity({key: recipe[key] for key in recipe if key not in (*FREE, "dataset")}),
+            "set of questions": identity([sha256_of(file) for file in files]),
+        }
+
+    def _begin(self) -> None:
+        """Note what rounds are made of, or compare with what was noted."""
+        noted, current = self._work / _BEGUN, self._identity
+        if not noted.is_file():
+            self._work.mkdir(parents=True, exist_ok=True)
+            write_atomically(noted, canonical_json(current).encode())
+            return
+        before = read_object(noted)
+        for key, digest in current.items():
+            if before.get(key) != digest:
+                raise UserError(
+                    f"{self._work}: was begun with another {key}; use that one, choose another --output, "
+                    "or delete that folder, and what was trained there with it"
+                )
+
+
+def _roles(prompt_names: tuple[str, ...]) -> list[str]:
+    """The roles of some prompts."""
+    return [prompts.load(name).role for name in prompt_names]
