@@ -12,14 +12,15 @@ import difflib
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tqdm import tqdm
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
@@ -86,16 +87,16 @@ def answers_given(
     if benchmark is None:
         raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
     scores = score(given, accepted, benchmark)
-    found = {"exact_match": scores.exact_match, "f1": scores.f1, **_UNJUDGED}
+    report = {"exact_match": scores.exact_match, "f1": scores.f1, **_UNJUDGED}
     if judge is None:
-        return found
+        return report
     cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
+    setting = _Setting(judge_repeats, skip_exact, True, examples, cache, timeout)
 
     async def judged() -> dict[str, Any]:
-        async with opened({"judge": judge}, cache, timeout, _shown(examples)) as clients:
-            judging = Judge(clients["judge"], skip_exact, judge_repeats)
-            verdicts = await _verdicts(judging, cases)
-            return {**found, **_report(verdicts), **_notes(clients)}
+        async with setting.opened({"judge": judge}) as clients:
+            verdicts = await _verdicts(setting.judge(clients), cases)
+            return {**report, **_report(verdicts), **_notes(clients)}
 
     return wait_for(judged())
 
@@ -147,40 +148,49 @@ def answers_by_loop(
     asked = columns.loop_questions(questions, passages, references, benchmark)
     known = {"generator": generator, "verifier": verifier, **(players or {})}
     chosen = _method(method, known)
-    limits = {"max_steps": max_steps, "max_retries": max_retries}
-    words = {"on_exhausted": on_exhausted, "feedback": feedback}
-    ours = _options(chosen, {**limits, **words}, options or {})
-    specs = _specs(asked, chosen, known, judge)
-
-    async def answered() -> dict[str, Any]:
-        async with opened(specs, cache, timeout, _shown(examples)) as clients:
-            trajectories = await _trajectories(clients, asked, chosen, ours)
-            found = _loop_report(asked, trajectories, ours)
-            if judge is not None:
-                sees = not judge_without_question
-                judging = Judge(clients["judge"], skip_exact, judge_repeats, sees)
-                found = await _judged(found, judging, asked, trajectories)
-            return found | _notes(clients)
-
-    return wait_for(answered())
+    limits = {"max_steps": max_steps, "max_retries": max_retries, "on_exhausted": on_exhausted, "feedback": feedback}
+    ours, specs = _options(chosen, limits, options or {}), _specs(asked, chosen, known, judge)
+    setting = _Setting(judge_repeats, skip_exact, not judge_without_question, examples, cache, timeout)
+    return wait_for(_answered(asked, chosen, ours, specs, setting))
 
 
-async def _judged(
-    found: dict[str, Any], judge: Judge, questions: Sequence[Question], trajectories: Sequence[Trajectory]
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """How the judge is asked, what engines are shown, and where replies are kept."""
+
+    judge_repeats: int
+    skip_exact: bool
+    sees_question: bool
+    examples: bool
+    cache: str | Path | None
+    timeout: float | None
+
+    def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
+        """Clients of engines by who they are."""
+        shown = AS_PROMPTED.showing(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
+        return opened(specs, self.cache, self.timeout, shown)
+
+    def judge(self, clients: Mapping[str, Client]) -> Judge:
+        return Judge(clients["judge"], self.skip_exact, self.judge_repeats, self.sees_question)
+
+
+async def _answered(
+    questions: Sequence[Question], method: Method, options: Any, specs: Mapping[str, str], setting: _Setting
 ) -> dict[str, Any]:
-    """The report with the judge's verdicts, and what they cost."""
-    cases = [
-        Case(trajectory.answer, question.accepted, question.question)
-        for question, trajectory in zip(questions, trajectories, strict=True)
-    ]
-    verdicts = await _verdicts(judge, cases)
-    used = [reply.usage for verdict in verdicts for reply in verdict.replies]
-    return {
-        **found,
-        **_report(verdicts),
-        "prompt_tokens": found["prompt_tokens"] | {"judge": sum(usage.prompt for usage in used)},
-        "cached_tokens": found["cached_tokens"] | {"judge": sum(usage.cached for usage in used)},
-    }
+    async with setting.opened(specs) as clients:
+        trajectories = await _trajectories(clients, questions, method, options)
+        report = _loop_report(questions, trajectories, options)
+        if "judge" not in specs:
+            return report | _notes(clients)
+        answers = zip(questions, trajectories, strict=True)
+        cases = [Case(trajectory.answer, question.accepted, question.question) for question, trajectory in answers]
+        verdicts = await _verdicts(setting.judge(clients), cases)
+        used = [reply.usage for verdict in verdicts for reply in verdict.replies]
+        tokens = {
+            "prompt_tokens": report["prompt_tokens"] | {"judge": sum(usage.prompt for usage in used)},
+            "cached_tokens": report["cached_tokens"] | {"judge": sum(usage.cached for usage in used)},
+        }
+        return {**report, **_report(verdicts), **tokens, **_notes(clients)}
 
 
 OPTIONS: Mapping[str, frozenset[str]] = {
@@ -217,10 +227,6 @@ def checked_options(config: str, names: Iterable[str]) -> None:
 
 
 # ----------------------------------------------------------------------------------------- settings
-
-
-def _shown(examples: bool) -> Allowance:
-    return AS_PROMPTED.showing(prompts.examples((ROLE, JUDGE))) if examples else AS_PROMPTED
 
 
 def _method(name: str, players: Mapping[str, str | None]) -> Method:
@@ -326,10 +332,8 @@ def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def _loop_report(questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any) -> dict[str, Any]:
-    answers = [
-        (trajectory.answer, question.accepted, question.benchmark)
-        for question, trajectory in zip(questions, trajectories, strict=True)
-    ]
+    pairs = zip(questions, trajectories, strict=True)
+    answers = [(trajectory.answer, question.accepted, question.benchmark) for question, trajectory in pairs]
     found = statistics(trajectories, retries_of(option_values(options)), (GENERATOR, VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
