@@ -91,7 +91,9 @@ class Checker:
         if step.kind == "Final Answer":
             return self._check_answer(case)
         if settling := self._settled_by(case):
-            return self._feedback(case, "Overthinking", "answered", self._final(case), step=settling)
+            return self._feedback(
+                case, "Overthinking", "answered", self._word("guidance", "answer", case.step.text), step=settling
+            )
         if step.kind == "Logical":
             return self._check_logical(case)
         return self._check_attribution(case)
@@ -211,16 +213,12 @@ class Checker:
         for value in case.reading.values if case.reading.cited else ():
             exact = as_date(value) is not None or as_number(value) is not None
             if exact and not has_value(known, value) and not self.claims.held(value):
-                if as_date(value) and any(map(self._is_dated, case.reading.cited)):
+                pages = [self.passages[n - 1] for n in case.reading.cited if 0 < n <= len(self.passages)]
+                if as_date(value) and any(date.year for page in pages for date in dates_in(page.text)):
                     return None  # it may as well be a wrong one
                 told: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
                 return self._feedback(case, "Unsupported", "absent", **told)
         return None
-
-    def _is_dated(self, number: int) -> bool:
-        """Whether a passage gives years."""
-        pages = self.passages[number - 1 : number] if number else ()
-        return any(date.year for page in pages for date in dates_in(page.text))
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
         """A fact with the wrong passage: proved where that passage does not name the value."""
@@ -412,17 +410,14 @@ class Checker:
             guidance = self._word("guidance", "finished", case.step.text)
             told = {"value": submitted, "steps": steps}
             return self._feedback(case, CORRECT, "sound_answer", guidance, **told)
-        given = normalize_answer(submitted)
-        if any(_within(given, normalize_answer(answer)) for answer in self.question.accepted):
-            return None
+        given, accepted = normalize_answer(submitted), map(normalize_answer, self.question.accepted)
+        if given and any(answer and (has_words(answer, given) or has_words(given, answer)) for answer in accepted):
+            return None  # with more or fewer words around it: a matter for a judge
         told = {"claimed": submitted, "value": self.question.answer, "steps": steps}
         return self._feedback(case, "Wrong Conclusion", "wrong_answer", **told)
 
     def _is_answer(self, text: str) -> bool:
         return normalize_answer(text) in map(normalize_answer, self.question.accepted)
-
-    def _final(self, case: _Case) -> str:
-        return self._word("guidance", "answer", case.step.text)
 
     # --------------------------------------------------------------------------------- feedback
 
@@ -490,8 +485,3 @@ class Checker:
 
     def _word(self, part: str, code: str, text: str, **values: Any) -> str:
         return word(part, code, f"{self.question.id} {text}", half=self.half, **values)
-
-
-def _within(one: str, other: str) -> bool:
-    """Whether an answer is another with more words around it: a matter for a judge."""
-    return bool(one and other) and (has_words(other, one) or has_words(one, other))

@@ -122,12 +122,9 @@ def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
 
     A people ("American") is no such name, though a passage may open with it.
     """
-    names = [n for t in triples for n in (t.head, t.tail) if not _is_people(clean(n))]
-    return KnowledgeGraph(triples, titles_of(names, question.gold))
-
-
-def _is_people(name: str) -> bool:
-    return is_nation(name) and not is_country(name)
+    names = [(name, clean(name)) for t in triples for name in (t.head, t.tail)]
+    things = [name for name, words in names if not is_nation(words) or is_country(words)]
+    return KnowledgeGraph(triples, titles_of(things, question.gold))
 
 
 def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:

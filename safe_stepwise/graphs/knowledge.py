@@ -48,14 +48,13 @@ class GraphKnowledge:
         """What a path leads to, by the number of its instantiations, then by name; found once."""
         if candidate not in self._ranked:
             times = self._times(candidate)
-            ordered = sorted(times, key=lambda name: (-times[name], name))
-            self._ranked[candidate] = tuple(ordered)
+            self._ranked[candidate] = tuple(sorted(times, key=lambda name: (-times[name], name)))
         return self._ranked[candidate]
 
     def _times(self, candidate: Candidate) -> Mapping[str, int]:
         """How many instantiations end in each entity."""
         if self.convention == "no_revisit":
-            return Counter(chain[-1] for chain in self._chains(candidate, None))
+            return Counter(chain[-1] for chain in self.chains(candidate, None))
         start = self.graph.node(candidate.topic)
         if start is None:
             return {}
@@ -69,11 +68,8 @@ class GraphKnowledge:
             times = onwards
         return dict(zip(self.graph.names(times), times.values(), strict=True))
 
-    def chains(self, candidate: Candidate, most: int) -> list[tuple[str, ...]]:
+    def chains(self, candidate: Candidate, most: int | None) -> list[tuple[str, ...]]:
         """Its instantiations entity by entity, the first ``most`` of them by name."""
-        return self._chains(candidate, most)
-
-    def _chains(self, candidate: Candidate, most: int | None) -> list[tuple[str, ...]]:
         return instances(self.graph, candidate.topic, candidate.path, self.convention, most)
 
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
@@ -87,7 +83,7 @@ class GraphKnowledge:
         """Whether what a path leads to meets a constraint; without what the graph can't tell."""
         constraint = self._spelt(constraint, pool)
         ends = self.ranked(candidate)
-        chains = self._chains(candidate, MOST_CHAINS + 1)
+        chains = self.chains(candidate, MOST_CHAINS + 1)
         if len(chains) > MOST_CHAINS:
             chains = [(candidate.topic, end) for end in ends]
         others = {

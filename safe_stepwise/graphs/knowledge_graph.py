@@ -115,7 +115,8 @@ class KnowledgeGraph:
         if not paths:
             return None
         shortest = min(paths, key=len)
-        return tuple(self._edge(a, b) for a, b in pairwise(shortest))
+        edges = (self._ends[a].get(b) or self._ends[b][a] for a, b in pairwise(shortest))
+        return tuple(edge[0] for edge in edges)
 
     def branches(self, path: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
         """A path split at its starting points: one chain for each entity that a comparison needs.
@@ -150,9 +151,6 @@ class KnowledgeGraph:
         quoted = ", ".join(f"“{name}”" for name in names)
         reach = f"only reaches {quoted}" if names else "has no edge"
         return f"“{known[0]}” {reach}; nothing joins it to “{target}”"
-
-    def _edge(self, one: str, other: str) -> Triple:
-        return (self._ends[one].get(other) or self._ends[other][one])[0]
 
 
 def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":

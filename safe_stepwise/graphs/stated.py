@@ -23,7 +23,8 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
         found = ground(triple.head, triple.relation, triple.tail, passages)
         pinned = found.status == "mentioned" and found.passage == triple.passage
-        if pinned and triple.passage and _speaks_of(triple.head, dict(passages)[triple.passage]):
+        # What pins a passage may call the same thing otherwise: a part of the name will do.
+        if pinned and triple.passage and _overlap(triple.head, dict(passages)[triple.passage]) > 0:
             return replace(found, status="stated", loose=True)
         return found
     for number, passage in passages:
@@ -52,8 +53,3 @@ def _overlap(said: str, passage: Passage) -> float:
     stems = {word[:5] for word in f"{clean(passage.title)} {read(passage).clean}".split()}
     words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
     return sum(word[:5] in stems for word in words) / max(1, len(words))
-
-
-def _speaks_of(name: str, passage: Passage) -> bool:
-    """Whether a passage has a part of a name: what pins it may call the same thing otherwise."""
-    return _overlap(name, passage) > 0

@@ -72,11 +72,11 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
             for cue in following
             if cue.label not in _WEAK
             and not text.startswith(" :", cue.end)
-            and (group != "place" or _is_outside(text, end, cue.start))
+            and (group != "place" or text.count("(", end, cue.start) <= text.count(")", end, cue.start))
         ),
         None,
     )
-    opens = _opens(text, low, start)
+    opens = start - low <= _LONGEST_LEAD and text[low:start].strip() in _LEADS  # its sentence, be it behind "in"
     if after and not _has_subject(text, end, after, group, opens=opens):
         after = None
     if group == "place":
@@ -111,11 +111,6 @@ def _placed(text: str, before: list[Cue], after: Cue | None, start: int, end: in
     return labels.union(_WEAK) if led else labels
 
 
-def _is_outside(text: str, end: int, start: int) -> bool:
-    """Whether no bracket opens after one offset that is still open at another."""
-    return text.count("(", end, start) <= text.count(")", end, start)
-
-
 def _event_behind(text: str, end: int, following: tuple[Cue, ...], opens: bool) -> Cue | None:
     """What happened at a place that opens its sentence: "In Oru, where she had moved, she died"."""
     events = (cue for cue in following if cue.label in _EVENTS)
@@ -140,11 +135,6 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
     return bool(told) or (cue.label in _EVENTS and len(between) <= 2)
 
 
-def _opens(text: str, low: int, start: int) -> bool:
-    """Whether a span opens its sentence, be it behind "in"."""
-    return start - low <= _LONGEST_LEAD and text[low:start].strip() in _LEADS
-
-
 def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:
     """Whether a cue after a name can have it as its subject ("Vorr composed it", "Vorr 's wife").
 
@@ -158,8 +148,6 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
         return not passive
     if " and " in between or " but " in between or passive:
         return False
-    if group == "life":
-        return _is_told_of(text, end, cue, opens=opens)
     if group == "place":
         return len(between) <= REACH // 2 and (
             cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None

@@ -159,7 +159,9 @@ def _named(
             near = heads[bisect_left(heads, (start - _NEAR,)) : bisect_left(heads, (start,))]
             owners = () if about else near
             read_as = _read_as(relation, text, (start, end, low, high), owners, turned=turned)
-            if relation.name in _REGIONS and _lies_in(text, near, start):
+            # "Oru , Vel Province": a place behind another that it holds.
+            between_places = (_BETWEEN_PLACES.fullmatch(text.clean, past, start) for _, past in near)
+            if relation.name in _REGIONS and any(between_places):
                 read_as = _STATED
             yield read_as.at(None, here)
         else:
@@ -170,11 +172,6 @@ _NEAR = 200
 """Characters before a name in which the one that it may belong to is looked for."""
 _REGIONS = ("located in the administrative territorial entity", "country")
 _BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? , ")
-
-
-def _lies_in(text: Text, near: Sequence[Span], start: int) -> bool:
-    """Whether a place stands behind another that it holds ("Oru , Vel Province")."""
-    return any(_BETWEEN_PLACES.fullmatch(text.clean, end, start) for _, end in near)
 
 
 _STATED = Finding("stated")
@@ -342,9 +339,10 @@ def _national(head: str, relation: Relation, tail: str, text: Text, about: bool)
             if not mentioned_within(text, head, low, high):
                 yield Finding("mentioned", None, here)
             else:
+                cues = cues_between(text.clean, relation.group, low, start)
                 said = (
                     (is_country(match[0]) and relation.name == "country")
-                    or _is_told_origin(relation, text, low, start)
+                    or (cues and cues[-1].label == "origin")
                     or any(
                         end <= first and _OF_THE_NAME.fullmatch(text.clean, end, first)
                         for first, _ in heads[bisect_left(heads, (end,)) :][:2]
@@ -371,12 +369,6 @@ def _national(head: str, relation: Relation, tail: str, text: Text, about: bool)
             said = there is not None and (known or there[0].startswith("of"))
             loose = relation.name != "country"
             yield Finding("stated" if said else "together", None, here, loose=loose)
-
-
-def _is_told_origin(relation: Relation, text: Text, low: int, start: int) -> bool:
-    """Whether a sentence says of a nation that it is where something or somebody is from."""
-    cues = cues_between(text.clean, relation.group, low, start)
-    return bool(cues) and cues[-1].label == "origin"
 
 
 def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -> bool:

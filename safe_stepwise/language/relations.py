@@ -199,8 +199,12 @@ def cues_in(text: str, group: str) -> tuple[Cue, ...]:
     [('director', True)]
     """
     denies = _DENIER.search(text) is not None
+
+    def is_denied(start: int) -> bool:
+        return denies and _DENIED.search(text, max(0, start - _DENIAL), start) is not None
+
     return tuple(
-        Cue(*cue.span(), cue.lastgroup or "", denies and _is_denied(text, cue.start()))
+        Cue(*cue.span(), cue.lastgroup or "", is_denied(cue.start()))
         for cue in cue_pattern(group).finditer(text)
         if group != "credit" or not _is_the_work(text, *cue.span())
     )
@@ -210,10 +214,6 @@ def _is_the_work(text: str, start: int, end: int) -> bool:
     if text.startswith((" by ", " of "), end) or text.startswith("recording is by ", start):
         return False
     return _THE_WORK.search(text, max(0, start - len("was this record ")), end) is not None
-
-
-def _is_denied(text: str, start: int) -> bool:
-    return _DENIED.search(text, max(0, start - _DENIAL), start) is not None
 
 
 def cues_between(text: str, group: str, low: int, high: int) -> tuple[Cue, ...]:

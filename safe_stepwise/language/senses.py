@@ -65,7 +65,12 @@ def sense_cues(text: str, names: tuple[Span, ...] = ()) -> tuple[SenseCue, ...]:
         cue for cue in _every_cue(text)
         if not any(cue.start < b and a < cue.end for a, b in names)
     ]  # fmt: skip
-    return tuple(cue for cue in every if not any(_holds(other, cue) for other in every))
+    spans = {(cue.start, cue.end) for cue in every}
+    return tuple(
+        cue
+        for cue in every
+        if not any(a <= cue.start and cue.end <= b and (a, b) != (cue.start, cue.end) for a, b in spans)
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -76,11 +81,6 @@ def _every_cue(text: str) -> tuple[SenseCue, ...]:
         for match in pattern.finditer(text)
         if match.end() > match.start()
     }))  # fmt: skip
-
-
-def _holds(longer: SenseCue, cue: SenseCue) -> bool:
-    within = longer.start <= cue.start and cue.end <= longer.end
-    return within and longer.end - longer.start > cue.end - cue.start
 
 
 @lru_cache(maxsize=1024)

@@ -37,7 +37,10 @@ def propose_request(
     """
     prompt = prompts.load(_PROMPT)
     messages = prompt.messages(question=question, topic=topic)
-    schema = prompt.schema if paths is None else _held_to(prompt.schema, paths)
+    schema = prompt.schema
+    if paths is not None:
+        held = {"path": {"enum": [list(path) for path in paths]}}
+        schema = Schema.of(schema.name, {**json.loads(schema.text), "properties": held})
     return Request(
         messages,
         sampling or prompt.sampling,
@@ -46,11 +49,6 @@ def propose_request(
         choices=tuple(map(completion_of, paths or ())),
         reads=read_path,
     )
-
-
-def _held_to(schema: Schema, paths: Sequence[RelationPath]) -> Schema:
-    said = {"path": {"enum": [list(path) for path in paths]}}
-    return Schema.of(schema.name, {**json.loads(schema.text), "properties": said})
 
 
 def completion_of(path: RelationPath) -> str:

@@ -55,7 +55,7 @@ def path_request(
     prompt = prompts.load(prompt_of(way))
     asked = prompt.messages(question=question, answer=answer, path=path)
     scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
-    request = Request(asked, prompt.sampling, prompt.schema, prompt.role, scene, _readable)
+    request = Request(asked, prompt.sampling, prompt.schema, prompt.role, scene, read_verdict)
     return shown(way).applied(request) if way.startswith("few_shot") else request
 
 
@@ -104,7 +104,3 @@ def _plain(text: str) -> list[str]:
     """The verdicts that plain words give as such."""
     told = _CHOICE.sub(" ", _MARKS.sub("", text)).strip()
     return [match[1].lower() for form in _PLAIN for match in form.finditer(told)]
-
-
-def _readable(text: str) -> object:
-    return read_verdict(text)

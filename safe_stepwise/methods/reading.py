@@ -87,7 +87,12 @@ def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (
     """
     reply = read_reply(text)
     try:
-        found = [one for one in reply.answers(*fields) if not is_copied(_own(one, fields), quoted)]
+        # Fields that were not asked for would make any quotation an answer.
+        found = [
+            answer
+            for answer in reply.answers(*fields)
+            if not is_copied({name: answer[name] for name in fields if name in answer}, quoted)
+        ]
         if not found:
             raise ReplyError("no object holds the answer, or but one that is quoted")
         values = [_values(one, fields, True) for one in found]
@@ -108,11 +113,6 @@ def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (
 
 def _holds(name: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and any(plain_key(key) == name for key in value)
-
-
-def _own(found: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
-    """The fields that were asked for: others would make any quotation an answer."""
-    return {name: found[name] for name in fields if name in found}
 
 
 def _meant(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
@@ -266,11 +266,6 @@ def facts_in(passages: Sequence[Passage]) -> FieldReader:
     return several(pair)
 
 
-def sentences(value: Any, salvaging: bool) -> list[int]:
-    """Sentence numbers, from 0, of a passage that is named beside them."""
-    return several(lambda one, loose: _number(one, loose, 0, 9_999, "sentence"))(value, salvaging)
-
-
 def triple(value: Any, salvaging: bool) -> list[str]:
     """A subject, a relation, an object."""
     if salvaging and isinstance(value, dict):
@@ -278,11 +273,6 @@ def triple(value: Any, salvaging: bool) -> list[str]:
     if not isinstance(value, list) or len(value) != 3:
         raise ValueError("it is no list of subject, relation and object")
     return [words(part, salvaging) for part in value]
-
-
-def triples(value: Any, salvaging: bool) -> list[list[str]]:
-    """Several of them."""
-    return several(triple)(value, salvaging)
 
 
 def several(reads: FieldReader, most: int = MOST) -> Callable[[Any, bool], list[Any]]:
@@ -304,3 +294,8 @@ def several(reads: FieldReader, most: int = MOST) -> Callable[[Any, bool], list[
         return found
 
     return read_all
+
+
+sentences: FieldReader = several(lambda value, salvaging: _number(value, salvaging, 0, 9_999, "sentence"))
+"""Sentence numbers, from 0, of a passage that is named beside them."""
+triples: FieldReader = several(triple)

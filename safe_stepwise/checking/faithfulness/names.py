@@ -47,11 +47,8 @@ def is_alike(one: str, other: str) -> bool:
     >>> is_alike("Greek", "Greek Language"), is_alike("8 March 1975", "March 8, 1975")
     (True, True)
     """
-    return holds(one, other) or holds(other, one) or _is_one(one, other)
-
-
-def _is_one(one: str, other: str) -> bool:
-    """Equal as entities; two without words only where they are the same text."""
+    if holds(one, other) or holds(other, one):
+        return True
     if words_of(one) and words_of(other):
         return entity_key(one) == entity_key(other)
     return bool(one.strip()) and one.strip() == other.strip()

@@ -86,15 +86,13 @@ def _matched(
     """The triple of each text (Algorithm 1), with its score; of equals the first."""
     for text, row in zip(texts, retrieval(texts, [*map(verbalised, triples)]), strict=True):
         top = nlargest(_TOP, range(len(triples)), key=row.__getitem__)
-        scores = {n: row[n] if raw else _weighed(row[n], triples[n], text) for n in top}
+        said = words_of(text)
+        scores = {n: row[n] for n in top}
+        if not raw:  # τ̃ (Eq. 2)
+            ends = {n: (_presence(triples[n].head, said), _presence(triples[n].tail, said)) for n in top}
+            scores = {n: (row[n] + head + tail) / 3 for n, (head, tail) in ends.items()}
         best = max(top, key=scores.__getitem__)
         yield triples[best], float(scores[best])
-
-
-def _weighed(similarity: float, triple: Triple, text: str) -> float:
-    """τ̃ (Eq. 2)."""
-    said = words_of(text)
-    return (similarity + _presence(triple.head, said) + _presence(triple.tail, said)) / 3
 
 
 @lru_cache(maxsize=65536)

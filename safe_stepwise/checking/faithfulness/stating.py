@@ -192,9 +192,7 @@ def stand_of_known(
 def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
     """What the wording between and around two spans makes of them."""
     first, second = sorted((head, tail))
-    if first[1] > second[0]:
-        return "no"
-    if STOP in said.clean[first[1] : second[0]]:
+    if first[1] > second[0] or STOP in said.clean[first[1] : second[0]]:
         return "no"
     joint = (first[0], past_list(said, first, second))
     cues = governing(said, joint, second)
@@ -203,7 +201,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         return "near"
     if (
         meaning.kind == "nation"
-        and not _is_subject(said, head, tail)
+        and (head[1] or not _VERB.match(said.clean, tail[1]))  # "Oru was founded in 1700"
         and _is_adjective(said, joint if head == first else head, joint if tail == first else tail, cues)
     ):
         return "states"
@@ -217,7 +215,7 @@ def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
         turns = {
             1
             if meaning.kind == "date" and cue.end <= head[0] < tail[0]  # "released it in 1950"
-            else direction(said, cue, head, tail, text_is_said=by_words) * _sign(cue, meaning)
+            else direction(said, cue, head, tail, text_is_said=by_words) * (1 if cue.sense in meaning.says else -1)
             for cue in own
         }
         return "reversed" if turns == {-1} else "states"
@@ -249,10 +247,6 @@ def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
     return "born" not in between and bool(_IN_A_YEAR.match(between))
 
 
-def _sign(cue: SenseCue, meaning: Meaning) -> int:
-    return 1 if cue.sense in meaning.says else -1
-
-
 _OWNED = (" of ", " of the ", " of the film ", " for ")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
@@ -266,11 +260,6 @@ def _is_copula(words: str) -> bool:
     """Whether words say no more than that something is: years, nations and brackets apart."""
     plain = _ASIDE.sub(" ", _BRACKETS.sub("", words)).split()
     return all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in plain)
-
-
-def _is_subject(said: Said, head: Span, tail: Span) -> bool:
-    """Whether a step that does not name a head speaks of its tail: "Oru was founded in 1700"."""
-    return not head[1] and bool(_VERB.match(said.clean, tail[1]))
 
 
 def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
