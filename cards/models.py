@@ -45,8 +45,7 @@ _UNFILTERED: Record = {
     "twins": True,
 }
 """Filters of a verifier's recipe that leave nothing out."""
-_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}
-"""Likewise of a proposer's."""
+_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}  # likewise of a proposer's
 
 
 @dataclass(frozen=True, slots=True)

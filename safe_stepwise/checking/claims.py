@@ -21,17 +21,13 @@ MOST_OF_A_QUOTE = 0.7
 """Share of a sentence's words from which on a step with another name in it misquotes it."""
 
 _OF_A_NATION = re.compile(r"\b(?:countr|nation|citizen|origin)|\b(?:is|lies|was|comes) (?:in|from)\b")
-_SAME_QUESTION = 0.8
-"""Share of a hop's content words that a quoted question must have to be that hop's."""
-_OF_THE_SENTENCE = 0.7
-"""Share of a claim's content words that have to be the sentence's, if it is to state that one."""
+_SAME_QUESTION = 0.8  # share of a hop's content words that a quoted question must have to be that hop's
+_OF_THE_SENTENCE = 0.7  # share of a claim's content words that have to be the sentence's, if it is to state that one
 _ANSWERS = 1 / 3
 """Share of a free hop's content words that title and sentence must have for it to answer the hop.
 Of 287 real hops of MuSiQue nearly all below it were not stated by their passage's sentence."""
-_LEAST_OF_A_QUOTE = 4
-"""Content words that a sentence has besides the value for a step to be known as quoting it."""
-_TOKENS_OF_A_QUOTE = 0.6
-"""Share of a sentence's words that a step has to hold to be taken as quoting it."""
+_LEAST_OF_A_QUOTE = 4  # content words that a sentence has besides the value for a step to be known as quoting it
+_TOKENS_OF_A_QUOTE = 0.6  # share of a sentence's words that a step has to hold to be taken as quoting it
 
 
 class Claims:

@@ -38,8 +38,7 @@ COLUMNS = (
 """Of a row, what the checker goes by."""
 MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 """Faults that are none of the taxonomy."""
-_CHECKERS = 256
-"""Kept for the next batch: of a group's completions only the first waits for its checker."""
+_CHECKERS = 256  # kept for the next batch: of a group's completions only the first waits for its checker
 _STEP = re.compile(r"^(?=[ \t]*step[ \t]*\d+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
 _ASIDE = re.compile(r"“[^”]*”|\bPassage \d+ (?:does not|doesn't) [^;,.]*", re.IGNORECASE)

@@ -25,14 +25,11 @@ _QUOTING = wording("step_reading", "quoting", re.IGNORECASE)
 """A passage's own words behind a colon: what they deny is not what the step does."""
 _GOAL = wording("step_reading", "goal", re.IGNORECASE)
 _GOAL_ENDS = re.compile("[:;] ")
-_LEADS_TRIED = 3
-"""Ends of clauses at which a goal may be over."""
+_LEADS_TRIED = 3  # ends of clauses at which a goal may be over
 _LONGEST_POINTER = 120
 _POINTER = re.compile(r"[^“”.:]{8,140}[.:] (?=[^a-z ])")
-_LONGEST_REMARK = 14
-"""Words of a remark that a passage is silent; a longer one says more than that."""
-_SHORTEST_CLAIM = 3
-"""Words that have to be left for what stands around a citation to be taken off."""
+_LONGEST_REMARK = 14  # words of a remark that a passage is silent; a longer one says more than that
+_SHORTEST_CLAIM = 3  # words that have to be left for what stands around a citation to be taken off
 _STEP_MARK = re.compile(r"(?<!\s)\s*+\((?:from |see |found in )?steps? [\d, and]+\)", re.IGNORECASE)
 _STEP_LIST = re.compile(r"\bsteps? \d+(?:(?:, | and |, and )(?:step )?\d+)*", re.IGNORECASE)
 _NOT = wording("step_reading", "not", re.IGNORECASE)

@@ -23,8 +23,7 @@ from safe_stepwise.records import Passage, Step
 from safe_stepwise.steps import ANSWER_MARKER
 
 _WORDINGS_TRIED = 8
-_QUOTED_TWICE_IN = 7
-"""Of so many facts that have words of ours, two are quoted instead; of free hops all but two."""
+_QUOTED_TWICE_IN = 7  # of so many facts that have words of ours, two are quoted instead; of free hops all but two
 
 
 class Checks(Protocol):

@@ -22,8 +22,7 @@ _OPERATIONS: tuple[tuple[Operation, str], ...] = (
     ("fewest", r"\b(?:fewer|fewest|less|least|smaller|lower|shorter)\b"),
 )  # fmt: skip
 
-_SHORT = 2
-"""Letters of a word that tells no name from another: "of", "II"."""
+_SHORT = 2  # letters of a word that tells no name from another: "of", "II"
 _CHOICE = re.compile(r"\bX,? or X\b")
 _BRACKETS = re.compile(r"(?<!\s)\s*+\([^()]*+\)")
 

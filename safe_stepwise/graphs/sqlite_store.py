@@ -25,8 +25,7 @@ import numpy as np
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import NamedTriple, checked, inverse
 
-_FORM = 2
-"""Changes with the tables."""
+_FORM = 2  # changes with the tables
 _TABLES = """
 CREATE TABLE entity (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE relation (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -34,12 +33,9 @@ CREATE TABLE edge (
     head INTEGER, relation INTEGER, tails BLOB NOT NULL, PRIMARY KEY (head, relation)
 ) WITHOUT ROWID;
 """
-_BLOCK = 100_000
-"""Edges that are turned into rows together, or a few more."""
-_MAPPED = 2**31 - 65536
-"""Bytes of the file that are read in place: the most that SQLite takes."""
-_CACHED = 2**16
-"""KiB of what lies behind them that is kept."""
+_BLOCK = 100_000  # edges that are turned into rows together, or a few more
+_MAPPED = 2**31 - 65536  # bytes of the file that are read in place: the most that SQLite takes
+_CACHED = 2**16  # KiB of what lies behind them that is kept
 
 
 def build_sqlite(file: Path, triples: Iterable[NamedTriple]) -> None:
@@ -94,8 +90,7 @@ def _numbered(triples: Iterable[NamedTriple], connection: sqlite3.Connection) ->
     return len(nodes), (heads, labels, tails)
 
 
-_DIRECTIONS = ((0, str), (1, inverse))
-"""The number of a relation is even forwards, odd backwards."""
+_DIRECTIONS = ((0, str), (1, inverse))  # the number of a relation is even forwards, odd backwards
 
 
 def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, int, bytes]]:

@@ -34,8 +34,7 @@ _LONGEST_LEAD = max(map(len, _LEADS)) + 2
 _EVENTS = ("birth", "death", "burial")
 _APART = re.compile(r"[\d;)]| -- | and ")
 _WHERE_SHE = re.compile(r"(?: in(?: the)?(?: [\w'-]+){1,3})? , where [^,]{1,60} , (?:s?he|they|[\w'-]+) $")
-_WEAK = ("preposition", "lies")
-"""Labels of words that tell nothing of a place before them."""
+_WEAK = ("preposition", "lies")  # labels of words that tell nothing of a place before them
 _ANOTHER_WORK = wording("cues", "another_work")
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.

@@ -168,8 +168,7 @@ def _named(
             yield Finding("mentioned", None, here)
 
 
-_NEAR = 200
-"""Characters before a name in which the one that it may belong to is looked for."""
+_NEAR = 200  # characters before a name in which the one that it may belong to is looked for
 _REGIONS = ("located in the administrative territorial entity", "country")
 _BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? , ")
 
@@ -280,8 +279,7 @@ def _cues_of(relation: Relation, text: Text, date: Date) -> frozenset[str]:
     return governing_cues(text.clean, date.start, date.end, low, high, relation.group)
 
 
-_ALONE = re.compile(r"\( \d{4} \)")
-"""A year in brackets, which in an article's first sentence is its subject's."""
+_ALONE = re.compile(r"\( \d{4} \)")  # A year in brackets, which in an article's first sentence is its subject's
 
 
 def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] | None = None) -> tuple[bool, bool]:
@@ -304,8 +302,7 @@ def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] 
 
 # ---------------------------------------------------------------------------------------- nations
 
-_LEAD = 80
-"""Characters before a span in which the words that lead to it are looked for."""
+_LEAD = 80  # characters before a span in which the words that lead to it are looked for
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
 _COUNTRY = re.compile(rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]")
 _NATIONALITY = re.compile(

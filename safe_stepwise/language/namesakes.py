@@ -31,11 +31,9 @@ _OCCUPATION = re.compile(r"(?:er|or|ist|ian|ess|man|bishop|priest|judge|clergy)$
 _OPENING = 300
 _ALIVE = frozenset(("director", "producer", "cast member", "founded by", "performer"))
 _LEAD = 400
-_GENERATIONS = 60
-"""Years of birth that siblings or spouses can lie apart, at most."""
+_GENERATIONS = 60  # years of birth that siblings or spouses can lie apart, at most
 _CHILDHOOD = 12
-_LATE_RELEASE = 15
-"""Years after a death within which a credited work can still appear."""
+_LATE_RELEASE = 15  # years after a death within which a credited work can still appear
 
 
 def epithet(name: str) -> str:

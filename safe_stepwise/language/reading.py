@@ -159,8 +159,7 @@ def _full_names(sentence: str) -> Iterator[str]:
 _STOP = " . "
 _STOPS = re.compile(r"(?= \. )")
 _CLOSED = re.compile(r"""(?<![\s(][a-z])\.$|[!?"]$|\.\)$""")
-_ENDING = 9
-"""Characters at the end of a sentence that tell whether it is closed."""
+_ENDING = 9  # characters at the end of a sentence that tell whether it is closed
 # A stop within what a source gives as one sentence: behind a word, before a capital letter.
 _INNER_STOP = re.compile(r"(?<=[^\W\d_]{4}\.) (?=[A-Z][a-z])|(?<=[)\d]\.) (?=[A-Z][a-z])")
 _ABBREVIATED = re.compile(rf"(?:^|[\s(])(?:{'|'.join(word_list('abbreviations'))}|[A-Z])\.$", re.IGNORECASE)

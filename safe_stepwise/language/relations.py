@@ -62,8 +62,7 @@ _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items(
 _STATE = re.compile(r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+")
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
 _COUNTRIES = word_list("countries")
-_LONGEST_NATION = 200
-"""Characters; what is longer is none, and stands but for itself."""
+_LONGEST_NATION = 200  # characters; what is longer is none, and stands but for itself
 _LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
 
 
@@ -178,8 +177,7 @@ _DENIER = re.compile(r"n(?:ot|ever|or)\b")
 _DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
 # "The song", "the label": what a sentence tells of, and no word of who made it.
 _THE_WORK = wording("relations", "the_work")
-_DENIAL = 60
-"""Characters in which it is looked for."""
+_DENIAL = 60  # characters in which it is looked for
 
 
 class Cue(NamedTuple):

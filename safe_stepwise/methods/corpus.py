@@ -22,8 +22,7 @@ from safe_stepwise.records import Passage
 from safe_stepwise.store.files import remove_folder, whole_folder
 from safe_stepwise.store.parsing import parse_json
 
-_INDEX = "1"
-"""Goes up when an index is made otherwise."""
+_INDEX = "1"  # goes up when an index is made otherwise
 
 
 @dataclass(frozen=True, slots=True)

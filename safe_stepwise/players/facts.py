@@ -37,8 +37,7 @@ def another(question: Question, value: str, chance: Random) -> str:
 
 
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
-_BRIEF = 12
-"""Words of a description that are given as an answer."""
+_BRIEF = 12  # words of a description that are given as an answer
 
 
 class Knows(Protocol):

@@ -17,8 +17,7 @@ from safe_stepwise.language.text import without_qualifier
 from safe_stepwise.records import Passage, Question, Triple
 
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
-_MOST_ORDERS = 120
-"""Orders of a path that are looked at: all of five branches of one fact, or of three of two."""
+_MOST_ORDERS = 120  # orders of a path that are looked at: all of five branches of one fact, or of three of two
 
 
 def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:

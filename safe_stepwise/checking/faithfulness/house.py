@@ -23,8 +23,7 @@ from safe_stepwise.language.text import has_words, normal_name, words_of
 from safe_stepwise.records import Passage, Triple
 from safe_stepwise.scoring import normalize_answer
 
-_FEWEST = 3
-"""Words of a sentence; fewer than these are no quotation."""
+_FEWEST = 3  # words of a sentence; fewer than these are no quotation
 
 
 class _Sentence(NamedTuple):
@@ -89,8 +88,7 @@ def _names(sentence: _Sentence, triple: Triple) -> Iterator[bool]:
         yield is_there or (of_nations and bool(nation_pattern(clean(end)).search(said.clean)))
 
 
-_ALIKE = 80
-"""Of two names of one thing, as rapidfuzz's ratio (0-100)."""
+_ALIKE = 80  # of two names of one thing, as rapidfuzz's ratio (0-100)
 _DEFINITE: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "order"))
 
 

@@ -13,8 +13,7 @@ from safe_stepwise.language.vocabulary import word_list, wording
 _COORDINATING = frozenset(", and also then co or & as well".split())
 _LISTING = word_list("listing")
 STOP = " . "
-_NEAR = 25
-"""Characters between a wording and a name beside it, where no name stands between them."""
+_NEAR = 25  # characters between a wording and a name beside it, where no name stands between them
 
 
 _AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: the)? $")

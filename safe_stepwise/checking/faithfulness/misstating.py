@@ -32,8 +32,7 @@ def same(one: str, other: str) -> bool:
 
 _TOLD_BY_KIND = frozenset(("nation", "text", "place"))
 """Values of which one alone beside a head, in words of no other sense, says what is asked."""
-_PARAPHRASED = 0.75
-"""Share of a step's content words that a sentence has which says the same."""
+_PARAPHRASED = 0.75  # share of a step's content words that a sentence has which says the same
 
 
 class Support:
@@ -161,8 +160,7 @@ def misstated(said: Said, triple: Triple, how: Stand, path: Path, told: bool, su
     return ""
 
 
-_REPEATED = 0.7
-"""Share of a question's content words from which on a step speaks of that question."""
+_REPEATED = 0.7  # share of a question's content words from which on a step speaks of that question
 
 
 def _answers_otherwise(said: Said, triple: Triple, path: Path) -> bool:

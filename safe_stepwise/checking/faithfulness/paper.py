@@ -37,10 +37,8 @@ from safe_stepwise.records import Triple
 
 SIGMA = 0.7
 """The paper's threshold σ (3.2.2)."""
-_LONGEST = 200
-"""Letters of a name that are looked for, more than a benchmark's have: time grows with them."""
-_TOP = 10
-"""Triples that a step is held against (Algorithm 1's K)."""
+_LONGEST = 200  # letters of a name that are looked for, more than a benchmark's have: time grows with them
+_TOP = 10  # triples that a step is held against (Algorithm 1's K)
 
 
 def judge(

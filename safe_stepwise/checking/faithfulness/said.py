@@ -40,13 +40,10 @@ _EXPLETIVE = wording("said", "expletive")
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
 _STEM = 5
-_MOST_READ = 4000
-"""Characters of a step, or of a question, that are read: people's steps have under 500."""
+_MOST_READ = 4000  # characters of a step, or of a question, that are read: people's steps have under 500
 _MOST_PAIRS = 64
-_EITHER_SIDE = 8
-"""Mentions of a tail before and behind one of a head that it is paired with."""
-_MOST_EXPLETIVE = 40
-"""Characters of "it is stated in the text that" and its like."""
+_EITHER_SIDE = 8  # mentions of a tail before and behind one of a head that it is paired with
+_MOST_EXPLETIVE = 40  # characters of "it is stated in the text that" and its like
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,13 +26,10 @@ from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Triple
 
 _LONG = 5
-_MOST = 0.65
-"""Share of a long tail's content words that a step has to have."""
-_LEAST = 1 / 3
-"""Share of a free relation's content words that say it of what was told before."""
+_MOST = 0.65  # share of a long tail's content words that a step has to have
+_LEAST = 1 / 3  # share of a free relation's content words that say it of what was told before
 _NO_OWNERS = frozenset("he she it they him her them".split())
-_HALF = 0.5
-"""Share of a free relation's content words that say it."""
+_HALF = 0.5  # share of a free relation's content words that say it
 
 
 def stand_of_free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:

@@ -21,8 +21,7 @@ _DIGESTS = {
     _MODEL: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
     _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-_MOST_TOKENS = 256
-"""Those that the model was trained to read; what follows them is not seen."""
+_MOST_TOKENS = 256  # those that the model was trained to read; what follows them is not seen
 
 
 def check() -> None:
