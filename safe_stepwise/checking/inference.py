@@ -21,9 +21,8 @@ _DIFFERENT = wording("inference", "different", re.IGNORECASE)
 _ALIKE = re.compile(r"\b(?:same|both|share[sd]?|agree[sd]?|identical|match(?:es)?|alike)\b", re.IGNORECASE)
 _COMPARATOR = wording("inference", "comparator", re.IGNORECASE)
 _SMALLER_FIRST = frozenset(
-    ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than",
-     "smaller than", "older than")
-)  # fmt: skip
+    ("earlier than", "before", "precedes", "shorter than", "fewer than", "less than", "smaller than", "older than")
+)
 _NUMBERS = wording("inference", "numbers", re.IGNORECASE)
 _YEARS = re.compile(
     r"\b(\d{1,3}) years\b|\b(?:age[ds]?|life(?:span| span)?|lived)\b.{0,300}\b(\d{1,3})\b", re.IGNORECASE

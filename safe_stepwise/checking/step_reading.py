@@ -144,8 +144,7 @@ def _without_silences(text: str) -> str:
     """
     parts = _parted(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
     clauses = parts[::2]
-    silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK
-              for c in clauses]  # fmt: skip
+    silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK for c in clauses]
     rest = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
     elsewhere = {n for clause in rest for n in _CITED.findall(clause)}
     if all(silent) or not any(silent) or not elsewhere or any(map(_denies, rest)):

@@ -71,9 +71,11 @@ class Said:
     def capitals(self) -> frozenset[str]:
         """Its capitalised words, cleaned."""
         return frozenset(
-            word for part in self.reading.claim.split() if part[:1].isupper() or part[1:2].isupper()
+            word
+            for part in self.reading.claim.split()
+            if part[:1].isupper() or part[1:2].isupper()
             for word in clean(part).split()
-        )  # fmt: skip
+        )
 
     @cached_property
     def pronouns(self) -> tuple[Span, ...]:
@@ -102,28 +104,24 @@ class Said:
 
     @cached_property
     def _known_names(self) -> list[tuple[Span, str]]:
-        whole = [
-            (span, name) for name in self.known if not as_date(name)
-            for span in named(self, name)
-        ]  # fmt: skip
-        return [
-            (span, name) for span, name in whole
-            if not any(holds(other, span) for other, _ in whole)
-        ]  # fmt: skip
+        whole = [(span, name) for name in self.known if not as_date(name) for span in named(self, name)]
+        return [(span, name) for span, name in whole if not any(holds(other, span) for other, _ in whole)]
 
     @cached_property
     def values(self) -> tuple[tuple[Span, str], ...]:
         """Names, dates and numbers with their spans; a part of a known name is that name."""
         whole = self._known_names
         parts = [
-            (span, value) for value in self.reading.values
+            (span, value)
+            for value in self.reading.values
             for span in word_spans(self.clean, clean(value), 0, len(self.clean))
-        ]  # fmt: skip
+        ]
         parts = [
-            (span, value) for span, value in parts
+            (span, value)
+            for span, value in parts
             if not any(overlaps(span, other) for other, _ in whole)
             and not (sense_cues(clean(value)) and self.reading.opens_with(value))
-        ]  # fmt: skip
+        ]
         return tuple(sorted([*whole, *parts]))
 
     def named(self, name: str) -> tuple[Span, ...]:
@@ -149,10 +147,14 @@ class Said:
         words, own = normal_name(self.clean[slice(*span)]), normal_name(name)
         return any(
             (holds(other, span) and known[:1].isupper() and not _goes_on(known, name))
-            or (words != own and words == normal_name(known) and other == span
-                and known not in (name, self.aliases.get(name)))
+            or (
+                words != own
+                and words == normal_name(known)
+                and other == span
+                and known not in (name, self.aliases.get(name))
+            )
             for other, known in self._known_names
-        )  # fmt: skip
+        )
 
 
 # "Ana Vorr (3 May 1901 – 4 March 1970)"
@@ -200,10 +202,7 @@ def _goes_on(longer: str, name: str) -> bool:
 def named(said: Said, name: str) -> tuple[Span, ...]:
     text = said.clean
     if date := as_date(name):
-        return tuple(
-            (found.start, found.end) for found in dates_in(text)
-            if found.year and found.agrees(date)
-        )  # fmt: skip
+        return tuple((found.start, found.end) for found in dates_in(text) if found.year and found.agrees(date))
     spans = [span for span in mentions(said.reading.text, name) if _is_whole(said, name, *span)]
     bare = clean(name)
     if not spans:
@@ -249,11 +248,10 @@ def verbatim(said: Said, relation: str, heads: Sequence[Span], tails: Sequence[S
 
     def is_said(ones: Sequence[Span], others: Sequence[Span]) -> bool:
         return any(
-            (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]])
-             and text[: a[0]].endswith(f"{name} of "))
+            (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]]) and text[: a[0]].endswith(f"{name} of "))
             or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
             for a, b in pairs(ones, others)
-        )  # fmt: skip
+        )
 
     if is_said(heads, tails):
         return "states"
