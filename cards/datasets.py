@@ -3,7 +3,7 @@
 A card that lacks a figure raises ``KeyError``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -270,14 +270,10 @@ def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
         for row in build.get("examples") or ():
             row = {"benchmark": build["benchmark"], "split": build["split"], **row}
             rows_by_type[row["noise_type"]].append(row)
-    return list(_in_turns([rows for rows in rows_by_type.values() if rows]))[:number]
-
-
-def _in_turns(groups: Sequence[list[Record]]) -> Iterator[Record]:
-    """A row of each group, then another of each; each group begins one place further on."""
+    groups = [rows for rows in rows_by_type.values() if rows]
+    # Each begins one place further on, so that not one build has all the first rows.
     turned = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
-    for rows in zip_longest(*turned):
-        yield from filter(None, rows)
+    return [row for rows in zip_longest(*turned) for row in rows if row][:number]
 
 
 # The other datasets: each function makes README.md, and figures if it has any, by file name. ``statistics`` is the

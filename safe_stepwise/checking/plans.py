@@ -131,15 +131,11 @@ def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
     """One item a statement: what joins several earlier answers is said once."""
     for _, said in groupby(path, key=lambda t: (t.relation, t.tail, t.passage)):
         triples = tuple(said)
-        yield Item("Attribution", triples, (), _own_words(triples[0], graph))
-
-
-def _own_words(triple: Triple, graph: KnowledgeGraph) -> int | None:
-    """The sentence of a triple whose relation is a stretch of text, as HotpotQA's are."""
-    if triple.relation not in (NAMES, DESCRIBED):
-        return None
-    found = graph.find(triple.head, triple.relation, triple.tail)
-    return next((t.sentence for t in found if t.passage == triple.passage), None)
+        first, sentence = triples[0], None
+        if first.relation in (NAMES, DESCRIBED):  # a stretch of text, as HotpotQA's are
+            found = graph.find(first.head, first.relation, first.tail)
+            sentence = next((t.sentence for t in found if t.passage == first.passage), None)
+        yield Item("Attribution", triples, (), sentence)
 
 
 def _told(question: Question) -> tuple[Item, ...]:

@@ -62,7 +62,8 @@ def _spans(text: str, name: str, low: int = 0, high: int | None = None) -> Itera
         following = words[0].split(" ") if words else []
         if ends[1] in following:
             between = "".join(f"{word} " for word in following[: following.index(ends[1])])
-            if _is_middle(between):
+            plain = _NICKNAME.sub("", between, count=1).split()  # middle names, one of them in brackets
+            if len(plain) <= _MIDDLE_NAMES and all(word.isalnum() for word in plain):
                 yield start, end + 1 + len(between + ends[1])
 
 
@@ -74,12 +75,6 @@ def _one_of_several(text: str, name: str, division: str, low: int, high: int) ->
         rest = text[end : min(high, end + _LIST)]
         if f" {plural} " in rest and " . " not in rest.partition(f" {plural} ")[0]:
             yield start, end
-
-
-def _is_middle(between: str) -> bool:
-    """Whether words between a first and a last name are middle names, one of them in brackets."""
-    plain = _NICKNAME.sub("", between, count=1).split()
-    return len(plain) <= _MIDDLE_NAMES and all(word.isalnum() for word in plain)
 
 
 def word_spans(text: str, words: str, low: int, high: int) -> Iterator[Span]:

@@ -154,18 +154,13 @@ def _by_dates(name: str, relation: str, said: Text, subject: Text) -> str:
         if abs(birth - other_birth) > _GENERATIONS:
             return f"{who} was born in {birth}, generations from {other_birth}"
         return ""
-    start = _first_year(said)
+    opening = said.clean[: min([_LEAD, *said.stops[:1]])]
+    start = next((date.year for date in dates_in(opening) if date.year > 1000), 0)  # when its subject came to be
     if relation in _ALIVE and start and death and death + _LATE_RELEASE < start:
         return f"{who} died in {death}, before {start}"
     if relation in _ALIVE and start and birth > start:
         return f"{who} was born in {birth}, after {start}"
     return ""
-
-
-def _first_year(text: Text) -> int:
-    """The year a passage's subject came to be: the first one its opening gives, or 0."""
-    opening = text.clean[: min([_LEAD, *text.stops[:1]])]
-    return next((d.year for d in dates_in(opening) if d.year > 1000), 0)
 
 
 def _life(text: Text) -> tuple[int, int]:

@@ -53,8 +53,10 @@ class Text:
     def full_names(self) -> Mapping[str, frozenset[str]]:
         """Pairs of capitalised words, cleaned, by their last: whose surname a word is."""
         found: dict[str, set[str]] = defaultdict(set)
-        for pair in chain.from_iterable(map(_full_names, self.sentences)):
-            found[pair.rpartition(" ")[2]].add(pair)
+        for match in chain.from_iterable(map(_PAIR.finditer, self.sentences)):
+            if (given := clean(match[1])) not in OPENERS:
+                pair = f"{given} {clean(match[2])}"
+                found[pair.rpartition(" ")[2]].add(pair)
         return {last: frozenset(those) for last, those in found.items()}
 
     def sentence_at(self, offset: int) -> int:
@@ -147,13 +149,6 @@ def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[in
 
 # A word is no longer than this: one without end would be begun anew at each of its capitals.
 _PAIR = re.compile(rf"(?=\b({CAPITAL}[\w'’.-]{{0,80}}+) ({CAPITAL}[\w'’-]{{1,80}}))")
-
-
-def _full_names(sentence: str) -> Iterator[str]:
-    for match in _PAIR.finditer(sentence):
-        given = clean(match[1])
-        if given not in OPENERS:
-            yield f"{given} {clean(match[2])}"
 
 
 _STOP = " . "

@@ -191,8 +191,8 @@ def readability(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     for trajectory in trajectories:
         open_: list[str] = []
         for attempt in trajectory.attempts:
-            form = _form(attempt)
-            if not form:
+            form = str(attempt.read.get("form", "")) if isinstance(attempt.read, dict) else ""
+            if not form or attempt.feedback:  # nobody was asked, or for a verdict
                 continue
             revises = bool(attempt.read.get("revises"))
             if open_ and not revises:
@@ -205,12 +205,6 @@ def readability(trajectories: Iterable[Trajectory]) -> dict[str, int]:
         if open_:
             found[_end(open_)] += 1
     return dict(found)
-
-
-def _form(attempt: Attempt) -> str:
-    """How a reply was read; "" where nobody was asked, or for a verdict."""
-    read = attempt.read
-    return str(read.get("form", "")) if isinstance(read, dict) and not attempt.feedback else ""
 
 
 def _end(forms: Sequence[str]) -> str:

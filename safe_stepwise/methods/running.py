@@ -14,7 +14,7 @@ from safe_stepwise.engines.client import Client, Counted
 from safe_stepwise.methods.base import Method, settled
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, tries_at_steps, unverified
-from safe_stepwise.records import Attempt, Question, Trajectory
+from safe_stepwise.records import Attempt, Feedback, Question, Trajectory
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
 
@@ -22,6 +22,7 @@ AT_ONCE = 64
 """Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
 an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
 prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
+_PASSED = Feedback(CORRECT, "", "")  # what nobody judged counts as
 
 
 def answering(
@@ -137,7 +138,7 @@ def statistics(
         malformed=others[MALFORMED],
         unread=others[UNREAD],
         unverified=sum(map(unverified, trajectories)),
-        exhausted=sum(not _passed(end) for end in ends),
+        exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),
         stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),
         transitions=transitions(trajectories),
     )
@@ -167,9 +168,3 @@ def rounds(trajectory: Trajectory, max_retries: int = DEFAULT.max_retries) -> It
         if attempt.accepted or len(tries) > max_retries:
             yield tuple(tries)
             tries.clear()
-
-
-def _passed(attempt: Attempt) -> bool:
-    """Whether nobody found fault with it."""
-    found = attempt.feedback
-    return attempt.accepted and (found is None or found.error_type == CORRECT)

@@ -41,7 +41,11 @@ class Searching:
         """
         if self.search is None or said is None or said.error_type != MISSING_EVIDENCE:
             return ()
-        found = self._new(question, " ".join((said.query or "").split()))
+        query = " ".join((said.query or "").split())
+        found: tuple[Passage, ...] = ()
+        if query and query.casefold() not in self.queries:
+            self.queries.add(query.casefold())
+            found = brought(self.search, query, question.passages)
         self.missing += 1
         self.in_vain += not found
         self.is_over = (not found and self.in_vain > 1) or (is_last and self.missing > 1)
@@ -51,12 +55,6 @@ class Searching:
         """A step was accepted: unless its evidence is missing still, the next has its own tries."""
         if said is None or said.error_type != MISSING_EVIDENCE:
             self.missing = self.in_vain = 0
-
-    def _new(self, question: Question, query: str) -> tuple[Passage, ...]:
-        if self.search is None or not query or query.casefold() in self.queries:
-            return ()
-        self.queries.add(query.casefold())
-        return brought(self.search, query, question.passages)
 
 
 def brought(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:

@@ -112,12 +112,11 @@ class Memory:
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
         """What a verdict took back, with what is told of each."""
-        return [(text, _remarks(verdict)) for text, verdict in self.faults]
-
-
-def _remarks(verdict: Feedback) -> tuple[tuple[str, str], ...]:
-    parts = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
-    return tuple((name, text) for name, text in parts if text.strip())
+        told = []
+        for text, verdict in self.faults:
+            parts = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
+            told.append((text, tuple((name, part) for name, part in parts if part.strip())))
+        return told
 
 
 # ---------------------------------------------------------------- what is asked
@@ -280,12 +279,14 @@ def states_of(*askings: Asking) -> dict[str, State[Memory]]:
     return {state.name: state for asking in askings for state in asking.states}
 
 
-def _after_summary(memory: Memory, reading: Reading) -> Move[Memory]:
-    return Move(END, replace(memory, answer=reading.value["answer"]))
-
-
 DECOMPOSING = Asking(DECOMPOSE, _ask_decomposer, _read_decomposition, _after_decomposition, (SEARCH,))
-SUMMARIZING = Asking(SUMMARIZE, _ask_summarizer, _read_summary, _after_summary, (END,))
+SUMMARIZING = Asking(
+    SUMMARIZE,
+    _ask_summarizer,
+    _read_summary,
+    lambda memory, reading: Move(END, replace(memory, answer=reading.value["answer"])),
+    (END,),
+)
 _FIRST = states_of(
     DECOMPOSING,
     Asking(SEARCH, ask_searcher, read_find, after_search, (TERMINATE, DONE)),

@@ -83,17 +83,16 @@ def chain_of(steps: Sequence[str], answer: str) -> Chain:
     >>> chain.steps
     ('Oru lies on the Vel.', 'Oru is old.')
     """
-    told = [(text, kind) for text, kind in map(_read, steps) if kind != "Final Answer"]
-    logical = tuple(place for place, (_, kind) in enumerate(told, 1) if kind == "Logical")
-    return Chain(tuple(text for text, _ in told), answer, concluding=logical)
-
-
-def _read(text: str) -> tuple[str, str]:
-    try:
-        step = parse_step(text)
-    except StepError:
-        return text, ""
-    return step.text, step.kind
+    read: list[tuple[str, str]] = []
+    for text in steps:
+        try:
+            step = parse_step(text)
+        except StepError:
+            read.append((text, ""))
+        else:
+            read += [(step.text, step.kind)] if step.kind != "Final Answer" else []
+    logical = tuple(place for place, (_, kind) in enumerate(read, 1) if kind == "Logical")
+    return Chain(tuple(text for text, _ in read), answer, concluding=logical)
 
 
 def _question(

@@ -66,24 +66,19 @@ def grounds_of_paths(
     golds = tuple(tuple(path) for path in paths if path)
     answers = tuple(answers)
     compares = compares or all(map(is_yes_or_no, answers))
+    facts: dict[tuple[str, str, str], Triple] = {}  # each once, gold ones first
+    for triple in (*(triple for path in golds for triple in path), *triples):
+        facts.setdefault(fact_of(triple), triple)
     branched = compares or not all(_leads(path, answers) for path in golds)
     return Grounds(
         question=question,
         answers=answers,
         paths=golds,
-        triples=_unlike([t for path in golds for t in path], triples),
+        triples=tuple(facts.values()),
         starts=_starts(question, answers, golds, branched),
         passages=tuple(passages),
         is_branched=branched,
     )
-
-
-def _unlike(gold: Iterable[Triple], more: Iterable[Triple]) -> tuple[Triple, ...]:
-    """Each fact once, gold ones first."""
-    found: dict[tuple[str, str, str], Triple] = {}
-    for triple in (*gold, *more):
-        found.setdefault(fact_of(triple), triple)
-    return tuple(found.values())
 
 
 def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
@@ -92,7 +87,7 @@ def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branch
     The answer is none, but where it is one of the sides that a question chooses from: a root.
     """
     ends = dict.fromkeys(end for path in paths for end in ends_of(path))
-    roots = [root for path in paths for root in _roots(path)]
+    roots = [t.head for path in paths for t in path if not any(is_same(t.head, other.tail) for other in path)]
     named = [end for end in ends if _names(question, end)]
     found = dict.fromkeys([*named, *(roots if branched or not named else ())])
     sides = roots if branched else ()
@@ -103,10 +98,6 @@ def _names(question: str, name: str) -> bool:
     bare = without_qualifier(name)
     texts = dict.fromkeys((question, _POSSESSIVE.sub("", question)))
     return any(holds(text, said) for text in texts for said in (bare, bare.partition(",")[0]))
-
-
-def _roots(path: Path) -> Iterator[str]:
-    return (t.head for t in path if not any(is_same(t.head, other.tail) for other in path))
 
 
 def onward(triple: Triple, place: str) -> Iterator[str]:

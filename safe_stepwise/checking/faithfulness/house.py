@@ -203,7 +203,9 @@ def _held(
             near = any(row[n] == "near" for row in stands)
             near = near or any(is_told_otherwise(said, triple, support) for said in saids)
             (judged.unread if near else judged.missing).append(triple)
-    _doubt_novelties(support.grounds, saids, judged, support)
+    for place, said in enumerate(saids):
+        if not (judged.stated[place] or faults[place]) and novelties(said, support.grounds, support):
+            faults[place] = "factual" if judged.missing else "unread"
     return judged
 
 
@@ -263,15 +265,6 @@ def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support
         if fault := misstated(said, triple, row[n], path, n in told, support):
             return fault
     return ""
-
-
-def _doubt_novelties(grounds: Grounds, saids: Sequence[Said], judged: _Judged, support: Support) -> None:
-    """Mark steps that state nothing needed and name what the question's text does not have."""
-    for place, said in enumerate(saids):
-        if judged.stated[place] or judged.faults[place]:
-            continue
-        if novelties(said, grounds, support):
-            judged.faults[place] = "factual" if judged.missing else "unread"
 
 
 def _out_of_order(path: Path, stated: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:

@@ -153,7 +153,8 @@ def misstated(said: Said, triple: Triple, how: Stand, path: Path, told: bool, su
     if meaning_of(triple.relation) is None:
         return "factual" if not told and _answers_otherwise(said, triple, path) else ""
     for claim in _claims(said, triple, how in ("near", "relation"), support):
-        if told and any(same(_new(claim, triple), end) for t in path for end in (t.head, t.tail)):
+        new = claim.tail if claim.head == triple.head else claim.head
+        if told and any(same(new, end) for t in path for end in (t.head, t.tail)):
             continue
         if not support.bears_out(claim):
             return "factual"
@@ -190,10 +191,6 @@ def is_told_otherwise(said: Said, triple: Triple, support: Support) -> bool:
     return any(
         claim.head == triple.head and support.bears_out(claim) for claim in _claims(said, triple, True, support)
     )
-
-
-def _new(claim: Triple, triple: Triple) -> str:
-    return claim.tail if claim.head == triple.head else claim.head
 
 
 def _other_is_true(said: Said, triple: Triple, support: Support) -> bool:

@@ -127,18 +127,13 @@ class Said:
     def named(self, name: str) -> tuple[Span, ...]:
         """Where a name, date, nation or number stands; pronouns left out."""
         if name not in self._found:
-            self._found[name] = self._spans(name)
+            spans = {*named(self, name), *(named(self, self.aliases[name]) if name in self.aliases else ())}
+            self._found[name] = tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
         return self._found[name]
 
     @cached_property
     def _found(self) -> dict[str, tuple[Span, ...]]:
         return {}
-
-    def _spans(self, name: str) -> tuple[Span, ...]:
-        spans = set(named(self, name))
-        if name in self.aliases:
-            spans |= set(named(self, self.aliases[name]))
-        return tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
 
     def _is_anothers(self, span: Span, name: str) -> bool:
         """Whether a span is a part of another known name, or all of it and a part of this one."""

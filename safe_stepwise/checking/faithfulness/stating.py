@@ -253,12 +253,6 @@ _ASIDE = wording("stating", "aside")
 _BRACKETS = re.compile(r"\([^()]*+\)")
 
 
-def _is_copula(words: str) -> bool:
-    """Whether words say no more than that something is: years, nations and brackets apart."""
-    plain = _ASIDE.sub(" ", _BRACKETS.sub("", words)).split()
-    return all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in plain)
-
-
 def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
@@ -266,7 +260,8 @@ def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) 
         has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
         if has and not _NATIONALITY.match(said.clean[tail[1] :]):
             return False
-        return not led and _is_copula(said.clean[head[1] : tail[0]])
+        between = _ASIDE.sub(" ", _BRACKETS.sub("", said.clean[head[1] : tail[0]])).split()
+        return not led and all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in between)
     plain = said.clean[tail[1] : head[0]].split()
     acts = any(tail[1] <= cue.start < head[0] and cue.form != "nouns" for cue in cues)
     few = len(plain) <= 4 and all(w.isalpha() and w not in STOP_WORDS for w in plain)
