@@ -1,7 +1,7 @@
 """A card's page: a template filled, values that can't break it, the YAML header on top."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 def fill(template: str, /, **values: Any) -> str:
     """The text of a card's template; raises ``KeyError`` for a figure that it lacks."""
-    return pages.fill(_TEMPLATES, template, **values)
+    pages.environment((_TEMPLATES,)).filters |= _FILTERS
+    return pages.fill(_TEMPLATES, template, words=WORDS, **values)
 
 
 def headed(data: Any, body: str) -> str:
@@ -38,9 +39,7 @@ def shown(text: str) -> str:
     return "".join(c if c.isalnum() or c in _PLAIN else f"&#{ord(c)};" for c in text)
 
 
-_environment = pages.environment((_TEMPLATES,))
-_environment.globals["words"] = WORDS
-_environment.filters |= {
+_FILTERS: dict[str, Callable[..., str]] = {
     "shown": shown,
     "decimal": lambda value: "-" if value is None else f"{+value:.3f}",
     "percent": lambda value: "-" if value is None else f"{100 * value:.1f}%",

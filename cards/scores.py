@@ -1,8 +1,7 @@
 """What was measured of a model that is published, as its card and the header for the Hub tell it.
 
-All figures are those of ``results.json`` and ``verifier_quality.json``, as evaluations wrote them. A
-model is known there by its name with a digest of its files, so that no other one's scores can get
-on its card.
+All figures are those of ``results.json`` and ``verifier_quality.json``, as evaluations wrote them. A model is known
+there by its name with a digest of its files, so that no other one's scores can get on its card.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -173,9 +172,8 @@ def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: st
 def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
     """The model's scores as `huggingface_hub.EvalResult`, one a benchmark and measure.
 
-    None of a system that was simulated or of which a question failed, and none with other evidence
-    than the samples': these are no scores on them. A setting that several evaluations have is told
-    once.
+    None of a system that was simulated or of which a question failed, and none with other evidence than the samples':
+    these are no scores on them. A setting that several evaluations have is told once.
     """
     results: dict[str, Any] = {}
     for loop in loops:

@@ -32,10 +32,9 @@ what there is to check. Those of real rows are up to four."""
 class Item:
     """One item of a plan: a fact to read in one passage, or something to derive.
 
-    ``triples`` are what a fact says (several when one hop joins several earlier answers);
-    ``sentence`` is its index (from 0) where the passage's own words have to state it, because the
-    relation is none that has a wording of its own. ``uses`` are places in the plan (from 0) that it
-    builds on.
+    ``triples`` are what a fact says (several when one hop joins several earlier answers); ``sentence`` is its index
+    (from 0) where the passage's own words have to state it, because the relation is none that has a wording of its
+    own. ``uses`` are places in the plan (from 0) that it builds on.
     """
 
     kind: StepKind
@@ -87,9 +86,8 @@ class PlanError(Exception):
 def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple]) -> Plan:
     """The plan that a verified reasoning path carries out.
 
-    ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them.
-    Raises PlanError for a path that is empty, broken off, or leads elsewhere than to the answer,
-    and for more than `MOST_GOLD` gold passages.
+    ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them. Raises PlanError for a
+    path that is empty, broken off, or leads elsewhere than to the answer, and for more than `MOST_GOLD` gold passages.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt", 1),
     ...         Triple("Ors Velt", "spouse", "Ana", 2))
@@ -179,10 +177,9 @@ def _cited(question: Question, title: str) -> int:
 def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     """Sentences with what they build on: those that name their subject, unless the question does.
 
-    What is led to comes after what leads there, else they stay in their order. Where one sentence
-    alone has an answer that no passage is about, it need not come before what it leads to, and
-    builds on that if it comes later. What names something that the question names builds on
-    nothing.
+    What is led to comes after what leads there, else they stay in their order. Where one sentence alone has an answer
+    that no passage is about, it need not come before what it leads to, and builds on that if it comes later. What
+    names something that the question names builds on nothing.
     """
     asked = words_of(question.question)
     alone = _alone_telling(items, question)

@@ -1,18 +1,17 @@
 """The checker as a reward for reinforcement learning: of one step, or of a whole trajectory.
 
-The functions have the signature of TRL's ``reward_funcs``: prompts, completions and, by their
-names, the columns of the rows, a list each; they return a number from 0 to 1 for each completion.
-The columns are those of a verified row with its label (config ``B_labeled``, DESIGN section 5);
-`step_reward` wants ``previous_steps`` besides, the accepted steps in the grammar of `steps`.
+The functions have the signature of TRL's ``reward_funcs``: prompts, completions and, by their names, the columns of
+the rows, a list each; they return a number from 0 to 1 for each completion. The columns are those of a verified row
+with its label (config ``B_labeled``, DESIGN section 5); `step_reward` wants ``previous_steps`` besides, the accepted
+steps in the grammar of `steps`.
 
-Only what is proved pays: a step counts where the checker proves it sound, and the first that it
-proves wrong, or that breaks the grammar, ends a trajectory. Where it abstains a step counts for
-nothing and ends nothing, so that what cannot be read is worth no more than an honest mistake. Half
-of a trajectory's reward is the share of steps that count, half is for the right answer, if every
-fact that it needs was read before: an answer that is not earned is not paid (what SAFE v1, Table 1
-calls Wrong Conclusion), nor is one after a step that denies or leaves open what it names. A fact
-told the wrong way round ("Tesk was born in Maro Quill") the checker still takes for told. A row
-whose label gives no plan has the reward None, which TRL leaves out.
+Only what is proved pays: a step counts where the checker proves it sound, and the first that it proves wrong, or that
+breaks the grammar, ends a trajectory. Where it abstains a step counts for nothing and ends nothing, so that what
+cannot be read is worth no more than an honest mistake. Half of a trajectory's reward is the share of steps that count,
+half is for the right answer, if every fact that it needs was read before: an answer that is not earned is not paid
+(what SAFE v1, Table 1 calls Wrong Conclusion), nor is one after a step that denies or leaves open what it names. A
+fact told the wrong way round ("Tesk was born in Maro Quill") the checker still takes for told. A row whose label gives
+no plan has the reward None, which TRL leaves out.
 """
 
 import asyncio
@@ -172,8 +171,7 @@ def step_reward(
 ) -> Rewards:
     """For each completion, one step: 1 if it is proved sound, else 0; None without a plan.
 
-    Raises ``UserError`` where a column of `COLUMNS` is missing, or for previous steps that break
-    the grammar.
+    Raises ``UserError`` where a column of `COLUMNS` is missing, or for previous steps that break the grammar.
     """
     checkers, log = _checkers(columns, len(completions)), columns.get("log_metric")
     labels = [

@@ -1,22 +1,21 @@
 """What a graph can decide of a question's constraints (Deliberation on Priors, Table 1).
 
-Three-valued throughout: an entity meets a constraint, fails it, or is left out, since the graph
-does not know. A fact that is not there is no proof that it is false, unless the graph has the same
-sort of fact for the entity: a film of another year than asked for fails, one without a year does
-not.
+Three-valued throughout: an entity meets a constraint, fails it, or is left out, since the graph does not know. A fact
+that is not there is no proof that it is false, unless the graph has the same sort of fact for the entity: a film of
+another year than asked for fails, one without a year does not.
 
-- *type*: the entity is among what the relation leads to anywhere. It fails only if all that it is
-  seen under leads to things of another sort (`ranges`): who directed a film may well have written
-  one that the graph does not have. Without a relation of the graph nothing is known.
-- *multi_entity*: by the relation where it is one of the graph's, in either direction; else several
-  topics by intersection: who is reached by a candidate path of the other topic, too, meets it, and
-  the others fail it, if anybody does.
-- *explicit_time*, *implicit_time*: the dates that the entity has by the relation, or else by any
-  relation, if all that give a date agree; else its name, if it is a date and begins no fact.
-  Where it has none, the last one before it on the chain that has some is asked. One that has dates
-  before and after a time, as a term of office from and to, is not shown to lie outside of it.
-- *ordinal*: first and last by date, most and least by number, or by how many there are where the
-  relation leads to no numbers.
+- *type*: the entity is among what the relation leads to anywhere. It fails only if all that it is seen under leads to
+  things of another sort (`ranges`): who directed a film may well have written one that the graph does not have.
+  Without a relation of the graph nothing is known.
+- *multi_entity*: by the relation where it is one of the graph's, in either direction; else several topics by
+  intersection: who is reached by a candidate path of the other topic, too, meets it, and the others fail it, if
+  anybody does.
+- *explicit_time*, *implicit_time*: the dates that the entity has by the relation, or else by any relation, if all that
+  give a date agree; else its name, if it is a date and begins no fact. Where it has none, the last one before it on
+  the chain that has some is asked. One that has dates before and after a time, as a term of office from and to, is not
+  shown to lie outside of it.
+- *ordinal*: first and last by date, most and least by number, or by how many there are where the relation leads to no
+  numbers.
 """
 
 import re

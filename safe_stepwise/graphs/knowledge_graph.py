@@ -1,9 +1,8 @@
 """The local knowledge graph of one question: entities resolved, paths found, gaps named.
 
-A thin layer over ``networkx.MultiDiGraph``: nodes are entity keys, edges carry the triples. Two
-spellings share a node when only case, diacritics, articles, honorifics or the writing of a date or
-number tell them apart; name-alikes ("the Elder" / "the Younger", "(painter)" / "(footballer)",
-"II" / "III") never do.
+A thin layer over ``networkx.MultiDiGraph``: nodes are entity keys, edges carry the triples. Two spellings share a node
+when only case, diacritics, articles, honorifics or the writing of a date or number tell them apart; name-alikes ("the
+Elder" / "the Younger", "(painter)" / "(footballer)", "II" / "III") never do.
 """
 
 import re

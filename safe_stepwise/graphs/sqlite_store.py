@@ -1,13 +1,12 @@
 """A knowledge graph in one SQLite file: for graphs that memory should not hold (Freebase's 8M).
 
-Built streaming: memory holds twelve bytes a triple, and the names until they are written. The
-table (``WITHOUT ROWID``) has a row an entity and relation, with all that this leads to as packed
-numbers of four bytes: an entity that half the graph leads to is read in one go. It is sorted
-beforehand and written from its beginning to its end, which takes half as long as having SQLite
-sort it.
+Built streaming: memory holds twelve bytes a triple, and the names until they are written. The table (``WITHOUT
+ROWID``) has a row an entity and relation, with all that this leads to as packed numbers of four bytes: an entity that
+half the graph leads to is read in one go. It is sorted beforehand and written from its beginning to its end, which
+takes half as long as having SQLite sort it.
 
-A frontier is looked up by one statement, in the order of the table, which spares it most of its
-way through the tree; names come back as one text, as a row of Python's takes longer than a look-up.
+A frontier is looked up by one statement, in the order of the table, which spares it most of its way through the tree;
+names come back as one text, as a row of Python's takes longer than a look-up.
 """
 
 import json

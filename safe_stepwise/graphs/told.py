@@ -1,9 +1,8 @@
 """Whether a relation path is told in an order in which each of its triples follows.
 
-A triple follows when one of its ends is known by then: the question names it, or a triple before
-this one does. So the branches of a comparison may come in any order, and a hop may be walked
-against the direction of its relation; what is no order is a hop that starts from what nobody has
-found (the coherence error of arXiv 2402.11199, section 3.1).
+A triple follows when one of its ends is known by then: the question names it, or a triple before this one does. So the
+branches of a comparison may come in any order, and a hop may be walked against the direction of its relation; what is
+no order is a hop that starts from what nobody has found (the coherence error of arXiv 2402.11199, section 3.1).
 """
 
 import re

@@ -183,9 +183,8 @@ def salvaged_answer(trajectory: Trajectory) -> str:
 def readability(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     """How what was asked for could be read: at first try, after revision, salvaged, or never.
 
-    A reply and its revisions count once, as ``first``, ``revised``, ``salvaged`` (never strictly,
-    and at least one of them could be salvaged) or ``never``. Replies that are no prompting method's
-    do not count.
+    A reply and its revisions count once, as ``first``, ``revised``, ``salvaged`` (never strictly, and at least one of
+    them could be salvaged) or ``never``. Replies that are no prompting method's do not count.
     """
     found = Counter[str](first=0, revised=0, salvaged=0, never=0)
     for trajectory in trajectories:

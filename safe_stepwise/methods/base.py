@@ -12,13 +12,12 @@ from safe_stepwise.records import Question, Trajectory
 class Method(Protocol):
     """One file of this room, and one line of its registry.
 
-    A method may name the dataclass of its ``options`` (plain values with defaults, hashable); what
-    is not of a run's identity there has ``field(compare=False)``; what has
-    `options.AS_PUBLISHED` in its metadata is told where it is not at its default. One without gets
-    `NoOptions`. An option called ``search`` is given the search of a corpus, where there is one.
-    One whose options choose its prompts tells them in ``prompts_of(options)``.
-    What its players say of its options it may settle, as `settled` tells. One
-    that goes from state to state has its `Machine` as ``machine``, for whoever draws it.
+    A method may name the dataclass of its ``options`` (plain values with defaults, hashable); what is not of a run's
+    identity there has ``field(compare=False)``; what has `options.AS_PUBLISHED` in its metadata is told where it is
+    not at its default. One without gets `NoOptions`. An option called ``search`` is given the search of a corpus,
+    where there is one. One whose options choose its prompts tells them in ``prompts_of(options)``. What its players
+    say of its options it may settle, as `settled` tells. One that goes from state to state has its `Machine` as
+    ``machine``, for whoever draws it.
     """
 
     name: str

@@ -1,9 +1,8 @@
 """BM25 over a corpus of passages, for the incomplete-evidence setting (SAFE v2, finding 5).
 
-A corpus is a file of passages, each a title with a text or with sentences: JSON lines, a JSON
-array, or a JSON object from titles to texts, gzipped or not. Scores are those of `bm25s` with its
-own defaults (Lucene's BM25, k1 = 1.5, b = 0.75; English stop words are no terms). Of passages with
-the same score the earlier comes first.
+A corpus is a file of passages, each a title with a text or with sentences: JSON lines, a JSON array, or a JSON object
+from titles to texts, gzipped or not. Scores are those of `bm25s` with its own defaults (Lucene's BM25, k1 = 1.5, b =
+0.75; English stop words are no terms). Of passages with the same score the earlier comes first.
 """
 
 from __future__ import annotations

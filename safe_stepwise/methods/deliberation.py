@@ -49,8 +49,7 @@ NAME = "deliberation"
 POOL, INSTANTIATE, END = "pool", "instantiate", "end"
 """Those of its states that ask nobody, and what comes after the last."""
 MOST_ENDS = 200
-"""MetaQA's longest answer has 160 names of 3,000 questions, and a reply's 2,048 tokens hold about
-as many as these."""
+"""MetaQA's longest answer has 160 names of 3,000 questions, and a reply's 2,048 tokens hold about as many as these."""
 NO_PATHS, NO_ANSWER = "no_paths", "no_answer"
 """Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate leads anywhere; no
 path that was followed gave an answer."""

@@ -1,8 +1,7 @@
 """What the loop's user may choose: limits, rules, and where to follow the papers instead of ours.
 
-Where the papers differ from us, or say two things, ours is the default. An option of that sort has
-the papers' choice in its metadata, and a run that keeps ours does not mention it: its record is the
-same as if there were no choice.
+Where the papers differ from us, or say two things, ours is the default. An option of that sort has the papers' choice
+in its metadata, and a run that keeps ours does not mention it: its record is the same as if there were no choice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +38,7 @@ class Limits:
     """What the verifier's prompt lacks (SAFE v2, Table 4). It need not be said of an adapter, which
     knows what it learnt."""
     prompts: PromptsName | None = None
-    """What both roles are asked by. If not said, what models that we trained have learnt, else the
-    paper's."""
+    """What both roles are asked by. If not said, what models that we trained have learnt, else the paper's."""
     verdict_order: VerdictOrder | None = None
     """What a verdict begins with, likewise."""
     tries_total: bool = _theirs()

@@ -1,26 +1,24 @@
 """The loop of generator and verifier (SAFE v1, section 3.4): one atomic step at a time.
 
-A step that the verifier passes is accepted, and its guidance steers the next one. One that it finds
-fault with is written anew with the feedback, at most N times; after that ``on_exhausted`` decides:
+A step that the verifier passes is accepted, and its guidance steers the next one. One that it finds fault with is
+written anew with the feedback, at most N times; after that ``on_exhausted`` decides:
 
 - ``accept``: the last try is accepted as it is, and the feedback on it steers the next step;
 - ``drop``: nothing is accepted, and the next round knows all tries that were rejected.
 
-A reply that is no step is a try like any other, whose feedback (label ``Malformed``) says what the
-grammar wants; it is never accepted. A number that does not count on from the accepted steps is set
-right. A verdict that cannot be read (no label, none of the taxonomy's, two that differ, one that
-stands in what was judged) never accepts a step: it is a rejection, whose feedback (label
-``Unread``) asks for the step in other words. Only where the retries are used up may ``accept`` take
-it, which `unverified` counts. K rounds without an answer end in one call for it, which nobody
+A reply that is no step is a try like any other, whose feedback (label ``Malformed``) says what the grammar wants; it
+is never accepted. A number that does not count on from the accepted steps is set right. A verdict that cannot be read
+(no label, none of the taxonomy's, two that differ, one that stands in what was judged) never accepts a step: it is a
+rejection, whose feedback (label ``Unread``) asks for the step in other words. Only where the retries are used up may
+``accept`` take it, which `unverified` counts. K rounds without an answer end in one call for it, which nobody
 verifies.
 
 The papers leave some of this open, or choose otherwise: see `Limits`.
 
-With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing
-Evidence, with a query. What is found and new comes behind the passages at hand, and the step is
-written anew, which counts as a retry. A step that stays without evidence ends the question by the
-rule of `searching`: it is asked for its answer, the stop reason being ``no_evidence``. Without a
-verifier nobody searches.
+With a ``search`` the evidence may be incomplete (SAFE v2, finding 5): the verifier may say Missing Evidence, with a
+query. What is found and new comes behind the passages at hand, and the step is written anew, which counts as a retry.
+A step that stays without evidence ends the question by the rule of `searching`: it is asked for its answer, the stop
+reason being ``no_evidence``. Without a verifier nobody searches.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """A finite-state machine that asks models, as data: its states, their edges, its ends.
 
-For each state: what is asked there, how the reply is read, and where that leads. A move is pure: it
-makes the next state and the next memory from the memory and the reading, and asks nobody. The
-driver does all else, and refuses an edge that its state does not declare: no reply, whatever it
-says, can take a machine where it was not meant to go.
+For each state: what is asked there, how the reply is read, and where that leads. A move is pure: it makes the next
+state and the next memory from the memory and the reading, and asks nobody. The driver does all else, and refuses an
+edge that its state does not declare: no reply, whatever it says, can take a machine where it was not meant to go.
 """
 
 from collections.abc import Callable, Mapping

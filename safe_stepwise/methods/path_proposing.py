@@ -1,8 +1,7 @@
 """The request for a relation path: rendered alike for training rows and in the loop.
 
-Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a
-request is of one topic entity and a reply of one path, so that replies can be drawn, ranked and
-held to the paths that there are.
+Deliberation on Priors asks for all paths of all topic entities at once (appendix B.2.1); here a request is of one
+topic entity and a reply of one path, so that replies can be drawn, ranked and held to the paths that there are.
 """
 
 import json

@@ -1,11 +1,10 @@
 """The evidence that a step names, quoted: what a verdict begins with that has its evidence first.
 
-Found by words alone, for the rows that such a verifier learns from: of the passages that a step
-cites the sentence that has most of the words of step and diagnosis, of a derivation what the steps
-that it names have found, of a final answer what the last step has. The claim is the step's own
-value, a name or a number: the one that the evidence bears out, or the one that it does not. Behind
-a passage's sentence stands where its names and the claim were met first: a step whose subject is
-new has nothing to stand on, one whose claim is not new brings in nothing.
+Found by words alone, for the rows that such a verifier learns from: of the passages that a step cites the sentence
+that has most of the words of step and diagnosis, of a derivation what the steps that it names have found, of a final
+answer what the last step has. The claim is the step's own value, a name or a number: the one that the evidence bears
+out, or the one that it does not. Behind a passage's sentence stands where its names and the claim were met first: a
+step whose subject is new has nothing to stand on, one whose claim is not new brings in nothing.
 """
 
 import re

@@ -1,9 +1,8 @@
 """Thought, action and observation in turn (ReAct, Yao et al., 2022; SG-FSM, appendix A.3).
 
-The environment is real: what a model observes is what its action brings from the question's
-passages (`library`). A model never writes an observation: where it goes on behind its action, the
-engine stops it, and a reply that goes on all the same is told so and takes none. A machine of one
-state, ``act``.
+The environment is real: what a model observes is what its action brings from the question's passages (`library`). A
+model never writes an observation: where it goes on behind its action, the engine stops it, and a reply that goes on
+all the same is told so and takes none. A machine of one state, ``act``.
 """
 
 import json

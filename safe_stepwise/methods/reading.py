@@ -1,13 +1,12 @@
 """How a reply in JSON is read: strictly, or salvaged, or not at all.
 
-Strict is what any program could have read: one object of valid JSON and nothing beside it (a
-thought and a fence aside), with every field there and of its type. What else can be read without
-guessing is salvaged: an object in prose, one with a comma that trails, "false" as text, the last
-line ``Answer: Marn``. Scores tell the two apart (SG-FSM's *format*), and a machine moves by strict
-readings alone.
+Strict is what any program could have read: one object of valid JSON and nothing beside it (a thought and a fence
+aside), with every field there and of its type. What else can be read without guessing is salvaged: an object in prose,
+one with a comma that trails, "false" as text, the last line ``Answer: Marn``. Scores tell the two apart (SG-FSM's
+*format*), and a machine moves by strict readings alone.
 
-A reading that is only quoted from what the request quoted counts as neither: passages may hold the
-very object that is asked for. Nothing that is read here is obeyed or evaluated.
+A reading that is only quoted from what the request quoted counts as neither: passages may hold the very object that is
+asked for. Nothing that is read here is obeyed or evaluated.
 """
 
 import re

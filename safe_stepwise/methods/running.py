@@ -53,12 +53,11 @@ async def run_questions(
 ) -> list[Trajectory]:
     """One trajectory a question, in the order of the questions.
 
-    ``answer`` is a method's, with its clients and options. ``on_done`` hears of each trajectory as
-    it ends, with the index of its question. At most ``at_once`` questions are under way.
+    ``answer`` is a method's, with its clients and options. ``on_done`` hears of each trajectory as it ends, with the
+    index of its question. At most ``at_once`` questions are under way.
 
-    A question whose engine fails for good has a trajectory with stop reason ``failed``; anything
-    else that goes wrong (``UserError`` above all) or a cancellation ends all questions and is
-    raised.
+    A question whose engine fails for good has a trajectory with stop reason ``failed``; anything else that goes wrong
+    (``UserError`` above all) or a cancellation ends all questions and is raised.
     """
     ended: dict[int, Trajectory] = {}
 

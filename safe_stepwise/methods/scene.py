@@ -69,8 +69,7 @@ class PathScene:
 class Found:
     """A sub-question that was answered: by which passage (from 1), and what it says.
 
-    With evidence also the sentences (from 0) that say so, and the fact as subject, relation,
-    object.
+    With evidence also the sentences (from 0) that say so, and the fact as subject, relation, object.
     """
 
     question: str
@@ -84,11 +83,10 @@ class Found:
 class AskedScene:
     """A question with its annotations, and where a prompting method is with it.
 
-    ``current`` is the question as it was last rewritten, ``subquestion`` what is searched for,
-    ``found`` what was answered before, ``answer`` the one to be checked. ``mends`` names the role
-    whose last reply, the last of ``rejected``, has to be written anew in the right form; ``faults``
-    are verdicts on what was found last and given up. ``turns`` are what a ReAct model did, each
-    with what it observed.
+    ``current`` is the question as it was last rewritten, ``subquestion`` what is searched for, ``found`` what was
+    answered before, ``answer`` the one to be checked. ``mends`` names the role whose last reply, the last of
+    ``rejected``, has to be written anew in the right form; ``faults`` are verdicts on what was found last and given
+    up. ``turns`` are what a ReAct model did, each with what it observed.
     """
 
     question: Question

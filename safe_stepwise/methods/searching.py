@@ -1,10 +1,9 @@
 """A question's searches for evidence that is missing, and when they are over (SAFE v2, finding 5).
 
-The papers leave open what becomes of a step whose evidence cannot be found; our rule: no query is
-asked twice. Once a search brought nothing new, the generator has one more try at the step, and is
-told so. If evidence is missing again and again nothing new comes, or the retries of the step are
-used up and it was searched for before, the question ends with the call for the answer
-(`NO_EVIDENCE`).
+The papers leave open what becomes of a step whose evidence cannot be found; our rule: no query is asked twice. Once a
+search brought nothing new, the generator has one more try at the step, and is told so. If evidence is missing again
+and again nothing new comes, or the retries of the step are used up and it was searched for before, the question ends
+with the call for the answer (`NO_EVIDENCE`).
 """
 
 from collections.abc import Sequence

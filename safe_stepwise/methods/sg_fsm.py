@@ -1,7 +1,7 @@
 """SG-FSM: a question is taken apart, searched for, decided upon and summed up by a machine.
 
-Of a question the machine knows how it stands now, the sub-question that it asks, and what was found
-before (section 3). All of this is pure; `machine.drive` asks.
+Of a question the machine knows how it stands now, the sub-question that it asks, and what was found before (section
+3). All of this is pure; `machine.drive` asks.
 
 ======  ==========  ==============================================================================
 state   role        where it leads
@@ -13,11 +13,10 @@ q6      summarize   the end, or q6r if it could not be read
 q1, q3  revise      what q0, q2 lead to; once more; or q7, or back where a redo is left
 ======  ==========  ==============================================================================
 
-Section 3.2 and our decisions: a reply that could not be read is revised, twice at most, and then
-the question is withdrawn with a blank; so is one that enters q0 a seventh time.
-``sg_fsm1`` ends with the Terminator's answer, else what was found last. ``sg_fsm2`` does the same,
-word for word, so that its calls are in the cache, and has all of it checked once more (q6). The
-paper has no state that revises what q4 and q6 say: ``q4r`` and ``q6r`` are ours.
+Section 3.2 and our decisions: a reply that could not be read is revised, twice at most, and then the question is
+withdrawn with a blank; so is one that enters q0 a seventh time. ``sg_fsm1`` ends with the Terminator's answer, else
+what was found last. ``sg_fsm2`` does the same, word for word, so that its calls are in the cache, and has all of it
+checked once more (q6). The paper has no state that revises what q4 and q6 say: ``q4r`` and ``q6r`` are ours.
 """
 
 from collections.abc import Callable, Mapping

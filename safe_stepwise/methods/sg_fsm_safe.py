@@ -1,14 +1,13 @@
 """SG-FSM whose edges SAFE's verifier guards: a find goes on where its verdict lets it (no paper).
 
-What a search came to is rendered as an Attribution step and judged in ``g2``; the Terminator's
-answer is judged as a Final Answer in ``g4``. Where a verdict leads is `GUARDED`: search again, ask
-another question first, stop here, or have everything checked (q6). Whoever is asked again is shown
-what was at fault.
+What a search came to is rendered as an Attribution step and judged in ``g2``; the Terminator's answer is judged as a
+Final Answer in ``g4``. Where a verdict leads is `GUARDED`: search again, ask another question first, stop here, or
+have everything checked (q6). Whoever is asked again is shown what was at fault.
 
-A find that keeps failing is searched for at most ``max_retries`` times more, and as many other
-first questions are asked in its place where its verdict wants that. Then ``on_exhausted`` is
-SAFE's: ``accept`` lets the find pass as it is, ``drop`` asks another first question, and the
-seventh of those withdraws. A verdict that can't be read never lets anything pass, not even then.
+A find that keeps failing is searched for at most ``max_retries`` times more, and as many other first questions are
+asked in its place where its verdict wants that. Then ``on_exhausted`` is SAFE's: ``accept`` lets the find pass as it
+is, ``drop`` asks another first question, and the seventh of those withdraws. A verdict that can't be read never lets
+anything pass, not even then.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,7 @@
 """The request for a verdict on one step: rendered alike for training rows and in the loop.
 
-What never changes comes first, so that an engine's prefix cache holds it: instructions and
-taxonomy, then a question's passages, the question, the accepted steps, and the current step in the
-place that it keeps when it is accepted.
+What never changes comes first, so that an engine's prefix cache holds it: instructions and taxonomy, then a question's
+passages, the question, the accepted steps, and the current step in the place that it keeps when it is accepted.
 """
 
 import functools
@@ -33,10 +32,9 @@ def verifier_request(
 ) -> Request:
     """The greedy request for a verdict (SAFE v1, section 3.4), with the schema of `feedback`.
 
-    ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody
-    could parse goes in as text. ``incomplete_evidence`` adds the twelfth label and its query; no
-    label of a ``dropped`` category is told of (SAFE v2, Table 4). ``prompt_set`` says in how many
-    words it is asked, and what the verdict begins with.
+    ``passages`` are numbered from 1 in the given order. A ``step`` that a model wrote and nobody could parse goes in
+    as text. ``incomplete_evidence`` adds the twelfth label and its query; no label of a ``dropped`` category is told
+    of (SAFE v2, Table 4). ``prompt_set`` says in how many words it is asked, and what the verdict begins with.
 
     Raises StepError for a ``Step`` that is not valid.
 

@@ -126,22 +126,20 @@ def answers_by_loop(
 ) -> dict[str, Any]:
     """Let a method answer questions from their passages, and score its answers.
 
-    A passage is a string, or a mapping with ``text`` or ``sentences`` and, if there is one, a
-    ``title``. ``questions`` may also be `Question` objects, which bring their passages, answers and
-    benchmark along (the ``symbolic`` engine needs their annotations).
+    A passage is a string, or a mapping with ``text`` or ``sentences`` and, if there is one, a ``title``. ``questions``
+    may also be `Question` objects, which bring their passages, answers and benchmark along (the ``symbolic`` engine
+    needs their annotations).
 
-    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. Only those
-    are asked whose role the method has; ``players`` names those of other roles. ``max_steps``,
-    ``max_retries``, ``on_exhausted`` and ``feedback`` are those of `limits.Limits`, ``options`` its
-    others, and those of other methods. ``examples`` go to the verifier, too, and with
-    ``judge_without_question`` the judge goes by the answers alone. The other options are those of
-    `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
+    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. Only those are asked whose
+    role the method has; ``players`` names those of other roles. ``max_steps``, ``max_retries``, ``on_exhausted`` and
+    ``feedback`` are those of `limits.Limits`, ``options`` its others, and those of other methods. ``examples`` go to
+    the verifier, too, and with ``judge_without_question`` the judge goes by the answers alone. The other options are
+    those of `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
 
-    Beside what `answers_given` returns: ``calls_per_question`` of all roles,
-    ``steps_per_question`` accepted, ``error_types`` and ``error_positions`` (tries by label, and by
-    number of the step), ``prompt_tokens`` and ``cached_tokens`` by role, as the engines report
-    them, replies from the cache included. ``failed`` counts questions that a failed request ended;
-    having no answer, they score 0.
+    Beside what `answers_given` returns: ``calls_per_question`` of all roles, ``steps_per_question`` accepted,
+    ``error_types`` and ``error_positions`` (tries by label, and by number of the step), ``prompt_tokens`` and
+    ``cached_tokens`` by role, as the engines report them, replies from the cache included. ``failed`` counts questions
+    that a failed request ended; having no answer, they score 0.
 
     Raises ``UserError``, of one line, for input that is none and where every question failed.
     """

@@ -1,17 +1,16 @@
 """Supporting facts, evidence and joint scores, as the benchmarks' official scorers compute them.
 
-- **Supporting facts** (HotpotQA, 2Wiki): pairs of a title and a sentence as a set; exact match,
-  precision, recall, F1. 2Wiki's scorer compares titles in lower case. A set of none scores 0.
+- **Supporting facts** (HotpotQA, 2Wiki): pairs of a title and a sentence as a set; exact match, precision, recall, F1.
+  2Wiki's scorer compares titles in lower case. A set of none scores 0.
 - **Supporting passages** (MuSiQue): numbers as a set; none where none is asked for scores 1.
-- **Evidence** (2Wiki): triples in lower case, without punctuation, articles kept; relations count
-  as they are written. Every predicted one that is gold counts towards precision and recall.
-- **Joint**: the products of the parts' precisions and recalls, and F1 of the two; exact match where
-  each part matches. HotpotQA's parts are the answer and the facts, 2Wiki's also the evidence;
-  MuSiQue has no joint score.
+- **Evidence** (2Wiki): triples in lower case, without punctuation, articles kept; relations count as they are written.
+  Every predicted one that is gold counts towards precision and recall.
+- **Joint**: the products of the parts' precisions and recalls, and F1 of the two; exact match where each part matches.
+  HotpotQA's parts are the answer and the facts, 2Wiki's also the evidence; MuSiQue has no joint score.
 
-Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py (whose file of aliases is not used
-here), metrics/support.py of MuSiQue. SG-FSM (Table 3) calls triples "joint" and prints pairs that
-these definitions exclude. Scores are fractions from 0 to 1.
+Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py (whose file of aliases is not used here),
+metrics/support.py of MuSiQue. SG-FSM (Table 3) calls triples "joint" and prints pairs that these definitions exclude.
+Scores are fractions from 0 to 1.
 """
 
 import math

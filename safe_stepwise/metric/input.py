@@ -36,14 +36,14 @@ def checked_predictions(predictions: Sequence[Any], what: str = "predictions") -
 
 def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
     """Accepted answers, at least one a question; raises ``UserError`` for anything else."""
-    if isinstance(references, str):
-        raise UserError("references is one string: give a list of lists of strings")
-    lists = _lists(references, "references", "accepted answers")
+    lists = _lists(references, "references", "accepted answers", "lists of strings")
     return [tuple(checked_texts(accepted, where)) for where, accepted in lists]
 
 
-def _lists(column: Sequence[Any], name: str, what: str) -> Iterator[tuple[str, list[Any]]]:
+def _lists(column: Sequence[Any], name: str, what: str, whole: str = "") -> Iterator[tuple[str, list[Any]]]:
     """The lists in a column, each with its place."""
+    if isinstance(column, str):
+        raise UserError(f"{name} is one string: give a list of {whole or f'{what} for each question'}")
     for number, given in enumerate(column):
         if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
             raise UserError(f"{name}[{number}] is {_short(given)}: give a list of {what}")
@@ -52,10 +52,7 @@ def _lists(column: Sequence[Any], name: str, what: str) -> Iterator[tuple[str, l
 
 def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
     """The steps of each chain as texts; one may have none."""
-    if isinstance(steps, str):
-        raise UserError("steps is one string: give a list of texts for each question")
-    lists = _lists(steps, "steps", "texts")
-    return [checked_texts(chain, where) if chain else [] for where, chain in lists]
+    return [checked_texts(chain, where) if chain else [] for where, chain in _lists(steps, "steps", "texts")]
 
 
 def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:
@@ -64,8 +61,6 @@ def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:
     >>> checked_evidence([[("Oru", "country", "Marn")], []])
     [[['Oru', 'country', 'Marn']], []]
     """
-    if isinstance(evidence, str):
-        raise UserError("evidence is one string: give a list of triples for each question")
     return [
         [_triple(triple, f"{where}[{n}]") for n, triple in enumerate(path)]
         for where, path in _lists(evidence, "evidence", "triples")
@@ -115,14 +110,12 @@ def plain_passage(value: Any, where: str) -> dict[str, Any]:
 
 def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
     """The passages of each question, as `plain_passage` makes them."""
-    if isinstance(passages, str):
-        raise UserError("passages is one string: give a list of passages for each question")
-    found = []
+    plain = []
     for where, pages in _lists(passages, "passages", "passages"):
-        found.append([plain_passage(page, f"{where}[{n}]") for n, page in enumerate(pages)])
-        if not found[-1]:
+        if not pages:
             raise UserError(f"{where} is empty: the loop answers from passages, give at least one")
-    return found
+        plain.append([plain_passage(page, f"{where}[{n}]") for n, page in enumerate(pages)])
+    return plain
 
 
 def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -1,9 +1,8 @@
 """The judge: whether an answer means one of the accepted ones (SAFE v1, section 4.1).
 
-A verdict is ``correct``, ``incorrect`` or ``unscored``. The last is what a reply without a readable
-verdict and a request that failed come to: no answer is wrong because its judge was at a loss. The
-judge is greedy, yet batching can change what a greedy model says; so replies are cached, and
-``repeats`` measures how far it agrees with itself.
+A verdict is ``correct``, ``incorrect`` or ``unscored``. The last is what a reply without a readable verdict and a
+request that failed come to: no answer is wrong because its judge was at a loss. The judge is greedy, yet batching can
+change what a greedy model says; so replies are cached, and ``repeats`` measures how far it agrees with itself.
 """
 
 import math
@@ -280,14 +279,14 @@ def count(verdicts: Sequence[Verdict]) -> Judged:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
-    said = [
+    repeated = [
         [reply.outcome for reply in verdict.replies]
         for verdict in verdicts
         if len(verdict.replies) > 1 and not any(reply.failed for reply in verdict.replies)
     ]
-    if not said:
+    if not repeated:
         return None
-    unanimous = sum(len(set(outcomes)) == 1 for outcomes in said)
-    same = ([one == other for one, other in combinations(outcomes, 2)] for outcomes in said)
+    unanimous = sum(len(set(outcomes)) == 1 for outcomes in repeated)
+    same = ([a == b for a, b in combinations(outcomes, 2)] for outcomes in repeated)
     pairwise = math.fsum(sum(pairs) / len(pairs) for pairs in same)
-    return Agreement(len(said), unanimous / len(said), pairwise / len(said))
+    return Agreement(len(repeated), unanimous / len(repeated), pairwise / len(repeated))

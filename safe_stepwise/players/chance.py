@@ -1,9 +1,8 @@
 """A verifier that draws its verdicts: what guidance by chance is worth, hence a lower bound.
 
-Spec: ``chance:reject=0.2``, or ``chance:reject=0.2,seed=3``. It rejects that share of the steps
-with a label drawn from those of the step's kind, in the form that the request asks for, and knows
-nothing of any annotation. What it draws depends on the seed and the request alone, so that a run
-can be resumed and repeated. All it makes is simulated.
+Spec: ``chance:reject=0.2``, or ``chance:reject=0.2,seed=3``. It rejects that share of the steps with a label drawn
+from those of the step's kind, in the form that the request asks for, and knows nothing of any annotation. What it
+draws depends on the seed and the request alone, so that a run can be resumed and repeated. All it makes is simulated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Rows that lack evidence, as the symbolic players take them.
 
-A fact that the annotations name and no passage states gets a stand-in passage behind the real ones,
-so that a plan can be made. Neither role ever reads from it: the generator says that it finds
-nothing, the verifier says what to search for. Where a passage that was retrieved states the fact,
-it counts as gold from then on.
+A fact that the annotations name and no passage states gets a stand-in passage behind the real ones, so that a plan can
+be made. Neither role ever reads from it: the generator says that it finds nothing, the verifier says what to search
+for. Where a passage that was retrieved states the fact, it counts as gold from then on.
 """
 
 import re

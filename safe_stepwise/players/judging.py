@@ -1,12 +1,11 @@
 """The symbolic teacher and the symbolic judges.
 
-The teacher says what benchmark verification asks, from the annotated hops: 2Wiki's evidence triples
-and MuSiQue's decomposition; a question without either (HotpotQA) is more than it can answer, which
-it says. An error drops what it should have said.
+The teacher says what benchmark verification asks, from the annotated hops: 2Wiki's evidence triples and MuSiQue's
+decomposition; a question without either (HotpotQA) is more than it can answer, which it says. An error drops what it
+should have said.
 
-The judge goes by exact match with the accepted answers; an error is the other verdict.
-So is it with the judge of relation paths: one is valid if it has the gold path's triples, no more
-and no fewer, in an order that follows.
+The judge goes by exact match with the accepted answers; an error is the other verdict. So is it with the judge of
+relation paths: one is valid if it has the gold path's triples, no more and no fewer, in an order that follows.
 """
 
 import json

@@ -1,19 +1,16 @@
 """The symbolic players of prompting methods: they go by the facts of a question's plan, in order.
 
-Direct, CoT, SP-CoT and ReAct are asked for the same: an answer, perhaps with what it rests on. Who
-does not see all that the answer needs gets it wrong: a row without its gold passages, or a ReAct
-model out of turns.
+Direct, CoT, SP-CoT and ReAct are asked for the same: an answer, perhaps with what it rests on. Who does not see all
+that the answer needs gets it wrong: a row without its gold passages, or a ReAct model out of turns.
 
-Of SG-FSM's roles the Decomposer asks for the first fact that is not found; it calls simple what is
-one fact. The Searcher finds it, and something else once what it is asked for is a mistake. The
-Terminator goes on until all facts are found. The Summarizer sees the passages that were cited
-alone: it puts a wrong answer right where they state every fact, and a right one wrong where they do
-not (SG-FSM, section 4.6). Who revises says the same in the right form.
+Of SG-FSM's roles the Decomposer asks for the first fact that is not found; it calls simple what is one fact. The
+Searcher finds it, and something else once what it is asked for is a mistake. The Terminator goes on until all facts
+are found. The Summarizer sees the passages that were cited alone: it puts a wrong answer right where they state every
+fact, and a right one wrong where they do not (SG-FSM, section 4.6). Who revises says the same in the right form.
 
-The mistakes, each with its rate: ``value`` (right passage, wrong answer), ``paragraph`` (both
-wrong) and ``lucky`` (right answer, wrong passage) of an answer or a search; ``decompose``,
-``stop``, ``summary``; ``format`` of every reply. Told of a fault, a Searcher makes them at most at
-the rate `DEAF`.
+The mistakes, each with its rate: ``value`` (right passage, wrong answer), ``paragraph`` (both wrong) and ``lucky``
+(right answer, wrong passage) of an answer or a search; ``decompose``, ``stop``, ``summary``; ``format`` of every
+reply. Told of a fault, a Searcher makes them at most at the rate `DEAF`.
 """
 
 import json

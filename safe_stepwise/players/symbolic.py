@@ -1,10 +1,9 @@
 """No model: reasons over a question's annotations, wrong at a seeded rate; hence simulated.
 
-Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file
-of that role (``steps``, ``judging``, ``prompting``, ``deliberating``). Roles of prompting
-methods know mistakes apart, each with a rate of its own (`Rates`):
-``symbolic:format=0.3,value=0.2``. Errors depend on the seed and the request alone, so that a run
-can be repeated.
+Spec: ``symbolic``, or ``symbolic:error_rate=0.1,seed=3``. What it says in a role stands in the file of that role
+(``steps``, ``judging``, ``prompting``, ``deliberating``). Roles of prompting methods know mistakes apart, each with a
+rate of its own (`Rates`): ``symbolic:format=0.3,value=0.2``. Errors depend on the seed and the request alone, so that
+a run can be repeated.
 """
 
 from __future__ import annotations
@@ -238,9 +237,8 @@ def is_listed(request: Request, label: str) -> bool:
 def as_asked(verdict: Feedback, request: Request, scene: Scene) -> str:
     """The reply that gives a verdict in the form that the request asks for.
 
-    Who is asked for the evidence first quotes what the step names, as a verifier's training rows do:
-    by words alone, so that those who know nothing can do it, too. Raises FeedbackError for a verdict
-    that is not valid.
+    Who is asked for the evidence first quotes what the step names, as a verifier's training rows do: by words alone,
+    so that those who know nothing can do it, too. Raises FeedbackError for a verdict that is not valid.
     """
     if request.schema is None or '"evidence"' not in request.schema.text or scene.step is None:
         return format_feedback(verdict, LABEL_FIRST)

@@ -23,9 +23,8 @@ _MOST_ORDERS = 120  # orders of a path that are looked at: all of five branches 
 def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
     """What a benchmark's row gives: its annotated path, its passages, and what ``graph`` adds.
 
-    ``graph``: what else is known of its passages, such as a label's ``knowledge_graph``: what
-    retrieval may also choose. A row without annotated hops has no path, and nothing can be judged
-    by it.
+    ``graph``: what else is known of its passages, such as a label's ``knowledge_graph``: what retrieval may also
+    choose. A row without annotated hops has no path, and nothing can be judged by it.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt"), Triple("Ors Velt", "spouse", "Ana"))
     >>> asked = Question("q", "b", "train", "Who married Dune Rain's director?", "Ana",

@@ -1,8 +1,7 @@
 """The house rule: a chain is judged by what its steps say, directed, against a question's facts.
 
-A chain is faithful where it states every fact of one gold path, each resting on what the question
-or an earlier step gave, and nothing that the question's text contradicts. What is true but not
-needed is no fault.
+A chain is faithful where it states every fact of one gold path, each resting on what the question or an earlier step
+gave, and nothing that the question's text contradicts. What is true but not needed is no fault.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

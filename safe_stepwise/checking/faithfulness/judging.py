@@ -70,9 +70,8 @@ def judge_chain(
 ) -> ChainVerdict:
     """What a chain comes to under a rule, with its edits to the nearest gold path.
 
-    ``retrieval`` (default: `retrieval.words`) and ``sigma`` (default: the paper's .7) are the
-    paper's rule's alone. Pure: the same verdict in any order and process. ``ValueError`` for an
-    unknown rule.
+    ``retrieval`` (default: `retrieval.words`) and ``sigma`` (default: the paper's .7) are the paper's rule's alone.
+    Pure: the same verdict in any order and process. ``ValueError`` for an unknown rule.
 
     >>> from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
     >>> from safe_stepwise.records import Triple

@@ -11,8 +11,7 @@ from safe_stepwise.records import Triple
 def is_same(one: str, other: str) -> bool:
     """Whether two names mean one: by `entity_key`, or one is the other without what describes it.
 
-    What describes is what stands in brackets or follows a comma; two that are described otherwise
-    are two.
+    What describes is what stands in brackets or follows a comma; two that are described otherwise are two.
 
     >>> is_same("Ors Velt", "Ors Velt, 1st Earl of Oru"), is_same("3 May 1901", "May 3, 1901")
     (True, True)

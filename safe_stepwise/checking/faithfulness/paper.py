@@ -1,21 +1,18 @@
 """The rule of direct evaluation (arXiv 2402.11199, 3.2), with the errors of its print mended.
 
-Each step stands for the triple that retrieval finds for it (Algorithm 1); then come, in this order,
-factual errors, the order of the path, and whether it leads to the answer (Algorithm 2). What the
-print leaves open is decided so:
+Each step stands for the triple that retrieval finds for it (Algorithm 1); then come, in this order, factual errors,
+the order of the path, and whether it leads to the answer (Algorithm 2). What the print leaves open is decided so:
 
 - The score that is held against σ is τ̃ (3.2.1's text), not τ (Algorithm 2); ``raw`` takes τ.
-- The order, unreachable behind Algorithm 2's ``continue``, is checked. It goes by no direction, as
-  inverse triples are accepted (Table 8): the path is a walk that enters each triple by the end at
-  which it left the one before. A fact told again is passed over (Table 8, case 1).
-- A walk has to come to the answer ("connects the question and answer entities", 3.2.2), the right
-  one if it is on the path, else the one given: so a path told backwards is incoherent, and case 2
-  of Table 8 lacks its last fact.
-- A comparison is no walk, and under Algorithm 2 none could be faithful. Here each of its steps goes
-  on from what the question names or from what a step before it found; as in the paper, nothing asks
-  whether all branches were told.
-- ``path`` leaves apart whether the answer given is right: that of case 3 of Table 8 is not, which
-  the paper prints as correct reasoning and Algorithm 2 calls an answer error.
+- The order, unreachable behind Algorithm 2's ``continue``, is checked. It goes by no direction, as inverse triples are
+  accepted (Table 8): the path is a walk that enters each triple by the end at which it left the one before. A fact
+  told again is passed over (Table 8, case 1).
+- A walk has to come to the answer ("connects the question and answer entities", 3.2.2), the right one if it is on the
+  path, else the one given: so a path told backwards is incoherent, and case 2 of Table 8 lacks its last fact.
+- A comparison is no walk, and under Algorithm 2 none could be faithful. Here each of its steps goes on from what the
+  question names or from what a step before it found; as in the paper, nothing asks whether all branches were told.
+- ``path`` leaves apart whether the answer given is right: that of case 3 of Table 8 is not, which the paper prints as
+  correct reasoning and Algorithm 2 calls an answer error.
 
 The rule is kept as weak as it is: it takes the triple nearest to a step for what the step says.
 """
