@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from builders.steps.held_back import trajectories
 from builders.verified.lookup import labelled
+from examples.trajectories import trajectories
 from safe_stepwise import prompts
 from safe_stepwise.checking.rewards import checker_of
 from safe_stepwise.checking.writing import write_trajectory

@@ -1,29 +1,24 @@
-"""Errors in words that the checker has not seen: what it finds in them, and what its reward gives to them.
+"""Errors in words that the checker has not seen, and what it finds in them.
 
 An error is put into the ideal trajectory of a verified question at every position, and none is left out
 for what the checker says of it. All are beside the question's own passages.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from builders.steps.contexts import Source
-from builders.steps.making import checked, inject, well_formed
+from builders.steps.making import checked, well_formed
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import TrajectoryError
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.checking.rewards import trajectory_reward
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Label, Question, Step
-from safe_stepwise.steps import format_step
-from safe_stepwise.store.codec import label_row, question_row
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 UNSEEN = Path(__file__).with_name("unseen_injections.yaml")
@@ -95,50 +90,3 @@ def meant_and_found(
 
 def _label(verdict: Feedback | None) -> str | None:
     return None if verdict is None else verdict.error_type
-
-
-@dataclass(frozen=True, slots=True)
-class Trajectories:
-    """Of one question, as a model writes them: what the checker's reward (`safe_stepwise.rewards`) tells apart."""
-
-    row: Mapping[str, Any]
-    """The published row with its label, by which they are judged."""
-    ideal: tuple[str, ...]
-    injected: tuple[str, ...]
-    """With one error that the checker confirms, as the verifier set has them."""
-    held_back: tuple[str, ...]
-
-    def rewards(self, texts: Sequence[str]) -> list[float]:
-        """What the reward gives to some of them."""
-        columns = {name: [value] * len(texts) for name, value in self.row.items()}
-        given = trajectory_reward([""] * len(texts), texts, **columns)
-        return [reward for reward in given if reward is not None]
-
-
-def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:
-    """Those of every question whose ideal trajectory passes."""
-    words = read_wordings(UNSEEN)
-    for question, label in rows:
-        try:
-            source = Source.of(question, label)
-            ideal = write_trajectory(source.checker, seed)
-            checked(source.checker, ideal)
-        except (PlanError, TrajectoryError):
-            continue
-        injected, _ = inject(Injector(source, seed), ideal, "")
-        held_back = [step for _, step in errors(source, ideal, seed, words) if step != ideal[step.number - 1]]
-        yield Trajectories(
-            {**question_row(question), **label_row(label)},
-            (_text(ideal),),
-            tuple(_put(ideal, row.step) for row in injected if row.question == question),
-            tuple(_put(ideal, step) for step in held_back),
-        )
-
-
-def _put(ideal: Sequence[Step], step: Step) -> str:
-    """The ideal trajectory with another step in one place."""
-    return _text((*ideal[: step.number - 1], step, *ideal[step.number :]))
-
-
-def _text(steps: Iterable[Step]) -> str:
-    return "\n".join(map(format_step, steps))

@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import Path
 from statistics import fmean
 
-from builders.steps.held_back import Trajectories, trajectories
 from builders.steps.questions import VerifiedSet, open_verified
+from examples.trajectories import Trajectories, trajectories
 from safe_stepwise.store.tables import table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.steps.held_back import Trajectories, trajectories
 from builders.synthetic import generate, parse_spec
 from builders.verified.lookup import verified_rows
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
+from examples.trajectories import Trajectories, trajectories
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED, checker_of, judge_trajectory
 from safe_stepwise.commands.reading import examples, question_in

@@ -1,0 +1,69 @@
+"""What the checker's reward (`safe_stepwise.rewards`) is to tell apart: whole trajectories, as a model writes them.
+
+Of each verified question the ideal one, those with one error put in that the checker confirms, as the verifier set has
+them, and those with errors in words that are held back, none of which is left out for what the checker says of it. All
+are beside the question's own passages.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from builders.steps.contexts import Source
+from builders.steps.held_back import UNSEEN, errors, read_wordings
+from builders.steps.making import checked, inject
+from builders.steps.proposals import Injector
+from builders.steps.rows import TrajectoryError
+from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.rewards import trajectory_reward
+from safe_stepwise.checking.writing import write_trajectory
+from safe_stepwise.records import Label, Question, Step
+from safe_stepwise.steps import format_step
+from safe_stepwise.store.codec import label_row, question_row
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectories:
+    """Those of one question."""
+
+    row: Mapping[str, Any]
+    """The published row with its label, by which they are judged."""
+    ideal: tuple[str, ...]
+    injected: tuple[str, ...]
+    """With one error that the checker confirms, as the verifier set has them."""
+    held_back: tuple[str, ...]
+
+    def rewards(self, texts: Sequence[str]) -> list[float]:
+        """What the reward gives to some of them."""
+        columns = {name: [value] * len(texts) for name, value in self.row.items()}
+        given = trajectory_reward([""] * len(texts), texts, **columns)
+        return [reward for reward in given if reward is not None]
+
+
+def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:
+    """Those of every question whose ideal trajectory passes."""
+    words = read_wordings(UNSEEN)
+    for question, label in rows:
+        try:
+            source = Source.of(question, label)
+            ideal = write_trajectory(source.checker, seed)
+            checked(source.checker, ideal)
+        except (PlanError, TrajectoryError):
+            continue
+        injected, _ = inject(Injector(source, seed), ideal, "")
+        held_back = [step for _, step in errors(source, ideal, seed, words) if step != ideal[step.number - 1]]
+        yield Trajectories(
+            {**question_row(question), **label_row(label)},
+            (_text(ideal),),
+            tuple(_put(ideal, row.step) for row in injected if row.question == question),
+            tuple(_put(ideal, step) for step in held_back),
+        )
+
+
+def _put(ideal: Sequence[Step], step: Step) -> str:
+    """The ideal trajectory with another step in one place."""
+    return _text((*ideal[: step.number - 1], step, *ideal[step.number :]))
+
+
+def _text(steps: Iterable[Step]) -> str:
+    return "\n".join(map(format_step, steps))
