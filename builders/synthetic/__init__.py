@@ -34,7 +34,7 @@ from typing import Any
 
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
-from builders.synthetic.noise import spoil
+from builders.synthetic.noise import shares, spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
 from builders.synthetic.rows import parse as parse
@@ -62,15 +62,6 @@ BLOCK = 200
 """Rows that share one world."""
 MOST_ROWS = 10_000_000
 """Of a spec: beyond them there is a digit too many, and a build would not end."""
-
-NOISE_SHARES: dict[NoiseType, float] = {
-    "missing_evidence": 0.25,
-    "entity_confusion": 0.2,
-    "external_knowledge": 0.2,
-    "wrong_answer": 0.15,
-    "ambiguous_question": 0.15,
-    "unparsed": 0.05,
-}
 
 
 @dataclass(frozen=True)
@@ -144,7 +135,7 @@ def generate(
     authors = [writer(name) for name in ([spec.writer] if spec.writer else names())]
     small = spec if isinstance(spec, SmallSpec) else None
     write = partial(write_article, authors, is_short=small is not None)
-    block = None
+    block, noise = None, shares()
     for i in range(start, stop):
         if i // BLOCK != block:
             block = i // BLOCK
@@ -152,7 +143,7 @@ def generate(
             world = make_world(chance, write, Namer(chance, allowed(split), plain=True) if small else None)
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
-        truth = weighted(rng, NOISE_SHARES) if rng.random() < spec.noise else "none"
+        truth = weighted(rng, noise) if rng.random() < spec.noise else "none"
         others = None
         if small:
             draft, others = make_row(world, rng, truth, small.passages)

@@ -7,6 +7,7 @@ from builders.synthetic.creation import CREATORS
 from builders.synthetic.draft import DATES, KIN, Draft, Link, answer_chain, choose_gold, label_of, say, walk, winner
 from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
 from builders.synthetic.writers import BESIDE, spellings
+from safe_stepwise.records import NoiseType
 
 _FUNCTIONAL = {
     "place of birth", "place of death", "date of birth", "date of death", "place of burial",
@@ -21,8 +22,7 @@ _LIFE = 100
 
 def spoil(draft: Draft) -> bool:
     """Give the draft its noise; False when this plan can't carry it soundly."""
-    spoiler = _SPOILERS.get(draft.truth)
-    return spoiler(draft) if spoiler else True
+    return draft.truth == "none" or NOISE[draft.truth][1](draft)
 
 
 def _withhold(draft: Draft, link: Link) -> bool:
@@ -333,10 +333,17 @@ def _two_values(draft: Draft) -> bool:
     return True
 
 
-_SPOILERS: dict[str, Callable[[Draft], bool]] = {
-    "missing_evidence": _missing_evidence,
-    "entity_confusion": _entity_confusion,
-    "external_knowledge": _external_knowledge,
-    "wrong_answer": _wrong_answer,
-    "ambiguous_question": _ambiguous_question,
+NOISE: dict[NoiseType, tuple[float, Callable[[Draft], bool]]] = {
+    "missing_evidence": (0.25, _missing_evidence),
+    "entity_confusion": (0.2, _entity_confusion),
+    "external_knowledge": (0.2, _external_knowledge),
+    "wrong_answer": (0.15, _wrong_answer),
+    "ambiguous_question": (0.15, _ambiguous_question),
+    "unparsed": (0.05, lambda _: True),  # its row goes without annotations
 }
+"""Each type's share of all noise, and how it spoils a draft; a new type is an entry here."""
+
+
+def shares() -> dict[NoiseType, float]:
+    """The share of each type of all noise."""
+    return {name: share for name, (share, _) in NOISE.items()}

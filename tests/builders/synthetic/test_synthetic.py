@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmarks import parse_row
-from builders.synthetic import BLOCK, NOISE_SHARES, Spec, generate, parse, parse_spec, to_row
+from builders.synthetic import BLOCK, Spec, generate, noise, parse, parse_spec, to_row
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
+from builders.synthetic.draft import Draft
 from builders.synthetic.world import Day, Entity, start_year
 from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import RowError, UserError
@@ -180,8 +181,8 @@ def test_all_kinds_relations_and_noise_occur() -> None:
 def test_noise_comes_at_the_rate_asked_for(rate: float) -> None:
     truths = Counter(t for _, t in generate(Spec(rows=1500, seed=8, noise=rate)))
     assert truths["none"] / 1500 == pytest.approx(1 - rate, abs=0.03)
-    for noise, share in NOISE_SHARES.items():
-        assert truths[noise] / 1500 == pytest.approx(rate * share, abs=0.035)
+    for truth, share in noise.shares().items():
+        assert truths[truth] / 1500 == pytest.approx(rate * share, abs=0.035)
 
 
 def test_position_tells_nothing_about_the_truth() -> None:
@@ -436,6 +437,17 @@ def test_names_are_not_given_away_by_a_years_old_film_title() -> None:
     for question in rows("none"):
         if question.evidence[0].relation == "publication date":
             assert not re.search(r"\b(18|19|20)\d\d\b", question.question)
+
+
+def test_a_new_noise_type_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shout(draft: Draft) -> bool:
+        draft.question = draft.question.upper()
+        return True
+
+    monkeypatch.setattr(noise, "NOISE", {"shouted": (1.0, shout)})
+    made = list(generate(Spec(rows=20, seed=4, noise=1.0)))
+    assert {truth for _, truth in made} == {"shouted"}
+    assert all(question.question.isupper() for question, _ in made)
 
 
 # -------------------------------------------------------------------------------- rows and specs
