@@ -15,8 +15,8 @@ from builders.steps import configs, leakage, probes, statistics
 from builders.steps.chunks import Maker
 from builders.steps.collect import Pool, StepsBuild, enough
 from builders.steps.composition import Chosen, choose, rank
+from builders.steps.configs import check_lengths
 from builders.steps.first import Taken, held_out
-from builders.steps.lengths import check_lengths
 from builders.steps.questions import OF_A_BUILD, open_verified
 from builders.steps.refined import origin_of
 from builders.steps.rewriting import Rewriter, checkers_of

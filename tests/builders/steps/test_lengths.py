@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.lengths import check_lengths
+from builders.steps.configs import check_lengths
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Passage, Question, Step
