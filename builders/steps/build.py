@@ -109,6 +109,8 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
     steps = rows[names.STEPS]
     train, held = ([row for parts in rows.values() for row in parts[split]] for split in (names.TRAIN, names.TEST))
     new = unseen(held, train)
+    there = {row.question_key for part in steps.values() for row in part}
+    sizes = [number for group in groups if (number := sum(key in there for key in group))]
     right = configs.right_steps([*steps[names.TRAIN], *steps[names.TEST]])
     rendering = configs.Rendering(right, new, plan.prompt_set, plan.seed)
     families = Counter(row.family for part in steps.values() for row in part if row.origin == names.REFINED)
@@ -129,7 +131,8 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         # Rows by config that were taken out of test, as their step stands in train verbatim.
         "overlap": overlap,
         "shortfalls": chosen.shortfalls,
-        "groups": _group_sizes(groups, {row.question_key for part in steps.values() for row in part}),
+        # Groups of questions that may not be parted, as far as they have rows.
+        "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
         "lengths": check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set),
         "verified": [{name: b[name] for name in OF_A_BUILD} for b in pool.verified.of(plan.benchmarks)],
         "files": configs.write_configs(rows, folder, rendering),
@@ -247,9 +250,3 @@ def _tested(plan: StepsBuild, questions: Mapping[str, Question], groups: Sequenc
             "name another split, or verify more of this one than its evaluation sample takes"
         )
     return {key for group in groups if not named.isdisjoint(group) for key in group}
-
-
-def _group_sizes(groups: Sequence[Sequence[str]], questions: set[str]) -> dict[str, int]:
-    """How many groups there are, and the questions of the largest, as far as they have rows."""
-    sizes = [number for group in groups if (number := sum(key in questions for key in group))]
-    return {"groups": len(sizes), "largest": max(sizes, default=0)}

@@ -105,7 +105,13 @@ class StepChunk:
         refined, strangers = self._refined_rows(question for question, _ in pairs)
         refused += strangers
         candidates, passing, content = [], [], []
-        for (question, _), made in zip(pairs, self._made(pairs), strict=True):
+        try:
+            results = self.maker.make_all(pairs)
+        except Exception as error:
+            first, _ = self.questions[0]
+            error.add_note(f"in {self.benchmark} {self.split}, questions from {first.id!r} on")
+            raise
+        for (question, _), made in zip(pairs, results, strict=True):
             rows, invalid = _checked(made.rows)
             if rows:  # there are none but of a trajectory that passed, be its own refused
                 passing.append(question.id)
@@ -139,14 +145,6 @@ class StepChunk:
             else:
                 refused.append(Refused.of(verified.question, NO_PATH))
         return pairs, refused
-
-    def _made(self, pairs: list[VerifiedQuestion]) -> list[Made]:
-        try:
-            return self.maker.make_all(pairs)
-        except Exception as error:
-            first, _ = self.questions[0]
-            error.add_note(f"in {self.benchmark} {self.split}, questions from {first.id!r} on")
-            raise
 
     def _refined_rows(self, questions: Iterable[Question]) -> tuple[dict[str, list[StepRow]], list[Refused]]:
         """The refined rows by question, and those that fit none of the questions."""

@@ -75,9 +75,6 @@ class Config:
     """Whether it is of the incomplete-evidence setting."""
 
 
-# ------------------------------------------------------------------------------------------ columns
-
-
 def config_features(config: str) -> Any:
     """The `datasets.Features` of a config."""
     from datasets import Features, List, Value
@@ -188,9 +185,6 @@ def _turns(request: Request) -> list[Row]:
 
 def _reply(text: str) -> list[Row]:
     return [{"role": "assistant", "content": text}]
-
-
-# --------------------------------------------------------------------------------------------- rows
 
 
 def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:

@@ -99,9 +99,6 @@ class AnnotationsMaker:
         return Made(tuple(rows), tuple(refused))
 
 
-# ------------------------------------------------------------------------------- ideal trajectories
-
-
 def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
     """The checker's verdict on each step of an ideal trajectory: all ``Correct``.
 
@@ -159,9 +156,6 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
             if row is not None and row.feedback.error_type == CORRECT:
                 rows.append(row)
     return rows
-
-
-# ---------------------------------------------------------------------------------- injected errors
 
 
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:

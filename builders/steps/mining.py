@@ -66,9 +66,6 @@ class Refinement:
     """Steps that a verifier accepted somewhere else (`AcceptedSteps`): no loop runs."""
 
 
-# -------------------------------------------------------------------------------------------- cases
-
-
 class Pattern(NamedTuple):
     """How a verifier errs: its label, the checker's, and on what kind of step of what plan."""
 
@@ -180,9 +177,6 @@ def _turns(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
     return [case for turn in rounds for case in turn if case is not None]
 
 
-# ----------------------------------------------------------------------------------------- the loop
-
-
 async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> Mined:
     """Run the loop over the training questions and compare verdicts; cases in a fixed order.
 
@@ -237,9 +231,6 @@ def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
         return dict.fromkeys(benchmarks)
     each, more = divmod(plan.limit, len(benchmarks))
     return {name: each + (number < more) for number, name in enumerate(benchmarks)}
-
-
-# ---------------------------------------------------------------------------------- accepted steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Injector:
             for answer in self._answers(position):
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
             return
-        for draft in self._drafts(error_type, position):
+        for draft in PROPOSALS[error_type](self, self._place(position)):
             said = self._worded(draft, error_type, position)
             if said:
                 yield Proposal(said[:1].upper() + said[1:], draft.kind, draft.context)
@@ -110,9 +110,16 @@ class Injector:
             said = said.replace("{" + name + "}", str(value))
         return "" if re.search(r"{\w+}", said) else said
 
+    def _place(self, position: int) -> _Place:
+        items = self.plan.items
+        item = items[position - 1] if position <= len(items) else None
+        reached = item is None or (position == len(items) and self.plan.kind == "sequential")
+        return _Place(position, item, reached)
+
     def _put(self, draft: _Draft, error_type: str, position: int) -> str:
         values, seed = draft.values, f"{error_type} {position} {draft.way}"
-        item = draft.item or self._item(position)
+        here = self._place(position).fact
+        item = draft.item or here or self.plan.items[self.plan.facts[-1]]  # what a step there would be about
         if "text" in values:
             return str(values["text"])
         if "claim" in values:
@@ -124,20 +131,6 @@ class Injector:
         kind = WORDS["phrases"].get(draft.way, draft.way)
         around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
         return self.writer.put(kind, seed, **{**around, **values})
-
-    def _item(self, position: int) -> Item:
-        """The fact that a step at a position would be about: the plan's own, else the last one."""
-        items = self.plan.items
-        if position <= len(items) and items[position - 1].triples:
-            return items[position - 1]
-        return items[self.plan.facts[-1]]
-
-    def _drafts(self, error_type: str, position: int) -> Iterable[_Draft]:
-        """Ways of making an error, none where it can't stand at a position."""
-        items = self.plan.items
-        item = items[position - 1] if position <= len(items) else None
-        reached = item is None or (position == len(items) and self.plan.kind == "sequential")
-        return PROPOSALS[error_type](self, _Place(position, item, reached))
 
     # ------------------------------------------------------------------------------- procedural
 

@@ -5,6 +5,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -78,7 +79,10 @@ class VerifiedSet:
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
         wanted: Rows = is_unverifiable if unverifiable else is_sound
         if pool is not None:
-            wanted = having_ids(_drawn(files, pool, seed, wanted))
+            columns = ["id", "noise_type", "unverifiable"]
+            ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted) for file in files)
+            drawn = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: rank(seed, id_))
+            wanted = having_ids(drawn)
         elif among is not None:
             wanted = having_ids(among, wanted)
         return verified_questions(files, benchmark, split, wanted)
@@ -127,14 +131,6 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
             )
     _check_columns(place)
     return VerifiedSet(place, tuple(builds))
-
-
-def _drawn(files: Sequence[Path], pool: int, seed: int, wanted: Rows) -> list[str]:
-    ids: list[str] = []
-    for file in files:
-        columns = ["id", "noise_type", "unverifiable"]
-        ids += read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted)
-    return heapq.nsmallest(pool, ids, key=lambda id_: rank(seed, id_))
 
 
 def _check_build(folder: Path, build: Mapping[str, Any]) -> None:

@@ -38,9 +38,6 @@ def make_world(rng: Random, write: Callable[[Entity, Random], Article], names: N
     return world
 
 
-# ------------------------------------------------------------------------------------------- places
-
-
 def _add_places(world: World) -> None:
     """Six countries in a ring of borders, their regions and towns, and cemeteries."""
     rng, names = world.rng, world.names
@@ -98,9 +95,6 @@ def _add_organisations(world: World) -> None:
             organisation.occupation = about["trade"]
 
 
-# ------------------------------------------------------------------------------------------- people
-
-
 def _add_people(world: World) -> None:
     """The makers of each trade with their careers, and families for most of them."""
     rng = world.rng
@@ -113,7 +107,11 @@ def _add_people(world: World) -> None:
             makers.append(_add_person(world, trade, birth, rng.random() < 0.35))
     everyone = [p for makers in world.makers.values() for p in makers]
     for p in everyone:
-        _add_career(world, p)
+        for relation, (kind, share) in WORDS["careers"].items():
+            if rng.random() < share and len(p.facts) < 8:
+                p.facts[relation] = [one(rng, world.by_kind[kind])]
+        if p.occupation == "singer":
+            p.facts["record label"] = [one(rng, world.by_kind["label"])]
     for p in everyone:
         if rng.random() < 0.75:
             _add_family(world, p)
@@ -149,15 +147,6 @@ def _add_person(world: World, trade: str, birth: int, female: bool, surname: str
     return p
 
 
-def _add_career(world: World, p: Entity) -> None:
-    rng, facts, kinds = world.rng, p.facts, world.by_kind
-    for relation, (kind, share) in WORDS["careers"].items():
-        if rng.random() < share and len(facts) < 8:
-            facts[relation] = [one(rng, kinds[kind])]
-    if p.occupation == "singer":
-        facts["record label"] = [one(rng, kinds["label"])]
-
-
 def _add_family(world: World, p: Entity) -> None:
     rng, year = world.rng, start_year(p)
     draw = rng.random()
@@ -191,9 +180,6 @@ def _add_parents(world: World, p: Entity) -> None:
         father.facts["father"] = [_add_person(world, "merchant", year - 60 - int(rng.random() * 10), False, p.short)]
     if rng.random() < 0.5 and "mother" in p.facts:
         mother.facts["father"] = [_add_person(world, "surgeon", year - 60 - int(rng.random() * 10), False)]
-
-
-# -------------------------------------------------------------------------------------------- works
 
 
 def _add_works(world: World) -> None:
@@ -248,9 +234,6 @@ def _year_in_careers(world: World, *people: Entity) -> int | None:
     ends = [order_of(p.facts["date of death"][0])[0] - 1 if "date of death" in p.facts else 2012 for p in people]
     high = min(*ends, *(start_year(p) + 60 for p in people))
     return low + int(world.rng.random() * (high - low + 1)) if low <= high else None
-
-
-# ------------------------------------------------------------------- namesakes and other near misses
 
 
 def _add_namesakes(world: World) -> None:
