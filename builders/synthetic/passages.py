@@ -138,7 +138,8 @@ def _lookalikes(draft: Draft) -> list[Entity]:
         other
         for e in draft.gold
         for mode, other in e.alikes
-        if mode in ("epithet", "title") or (mode != "town" and _is_maker(draft, e))
+        if mode in ("epithet", "title")
+        or (mode != "town" and all(link.relation in CREATORS for link in draft.links if link.tail is e))
     ]
     surnames = dict.fromkeys(e.short for e in draft.gold if e.short)
     kin = [p for name in surnames for p in _bearers(draft.world)[name] if p not in draft.gold]
@@ -152,8 +153,3 @@ def _bearers(world: World) -> dict[str, list[Entity]]:
     for p in world.by_kind["person"]:
         found.setdefault(p.short, []).append(p)
     return found
-
-
-def _is_maker(draft: Draft, e: Entity) -> bool:
-    """Whether a work's credit or the question's own wording tells ``e`` from its namesake."""
-    return all(link.relation in CREATORS for link in draft.links if link.tail is e)
