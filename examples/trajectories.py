@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from builders.steps.contexts import Source
-from builders.steps.held_back import UNSEEN, errors, read_wordings
-from builders.steps.making import checked, inject
+from builders.steps.making import UNSEEN, checked, errors, inject, read_wordings
 from builders.steps.proposals import Injector
 from builders.steps.rows import TrajectoryError
 from safe_stepwise.checking.plans import PlanError

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps.build import build
-from builders.steps.collect import MAX_LENGTH, TEST_SHARE, StepsBuild
+from builders.steps.build import MAX_LENGTH, TEST_SHARE, StepsBuild, build
 from builders.steps.composition import Composition
 from builders.steps.first import read_first
 from builders.steps.model import INJECT, TRAJECTORY, known_maker

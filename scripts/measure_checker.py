@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.steps.held_back import UNSEEN, probed, read_wordings
+from builders.steps.making import UNSEEN, probed, read_wordings
 from builders.verified.lookup import labelled
 from safe_stepwise.store.tables import table
 from scripts.cli import command, run

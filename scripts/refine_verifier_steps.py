@@ -3,8 +3,7 @@
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from builders.steps.mining import Refinement
-from builders.steps.refinement import ANNOTATIONS, refine, summary
+from builders.steps.refinement import ANNOTATIONS, Refinement, refine, summary
 from safe_stepwise.commands.values import Count
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client

@@ -13,7 +13,7 @@ what verification is worth (SAFE v2, Table 5), which no other difference may con
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, TypeVar
@@ -23,23 +23,93 @@ from builders.steps.making import AnnotationsMaker, checked, trusted
 from builders.steps.missing_evidence import without_evidence
 from builders.steps.planners import PLANNERS, planner_of
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
-from builders.steps.targets import Target, applicable, follows_plan, gives_away, imaginable, targets
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.engines.base import EngineError, Message, Request
 from safe_stepwise.engines.client import requests_and_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import Feedback, Label, Question, Step, identity
+from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.names import IDEAL, INJECTED, REQUEST_FAILED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An error to ask for, where, and in a step of which kind."""
+
+    error_type: str
+    position: int
+    kind: StepKind
+
+
+def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
+    """Errors of different types to ask for, at most ``number``, drawn by question id and seed.
+
+    A type is drawn first, then one of the places where it can apply, so that over many questions
+    all ten types come up alike.
+    """
+    places: dict[str, list[Target]] = {}
+    for target in possible:
+        places.setdefault(target.error_type, []).append(target)
+
+    def drawn(error_type: str) -> int:
+        return choice_for(str(seed), question, "error", error_type)
+
+    return [places[t][drawn(t) % len(places[t])] for t in sorted(places, key=drawn)[:number]]
+
+
+def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
+    """Every error that can stand in the place of a step of a sound trajectory."""
+    facts, last = checker.plan.facts, len(checker.plan.items) - 1
+    for position, step in enumerate(steps, 1):
+        before = checker.established(steps[: position - 1])
+        new = checker.established(steps[:position]).keys() - before.keys()
+        settled = last in before
+        all_read = checker.plan.kind == "sequential" and all(fact in before for fact in facts)
+        if settled or all_read:
+            yield Target("Overthinking", position, "Attribution")
+        if settled:
+            yield Target("Overthinking", position, "Logical")
+        if step.kind == "Final Answer":
+            yield Target("Wrong Conclusion", position, step.kind)
+        elif step.kind == "Logical" and not settled:
+            yield Target("Inefficiency", position, step.kind)
+            yield Target("Logical Fallacy", position, step.kind)
+        elif step.kind == "Attribution" and not settled and not all_read:
+            fitting = {"Off-topic", "Inefficiency"}
+            if before.keys() & set(facts):
+                fitting.add("Redundancy")
+            if new:
+                fitting |= {"Contradictory", "Unsupported", "Information Miss"}
+            if any(new & set(checker.plan.items[fact].uses) for fact in facts):
+                fitting.add("Premature Attribution")
+            for name in check_order(step.kind):
+                if name in fitting:
+                    yield Target(name, position, step.kind)
+
+
+def imaginable(steps: Sequence[Step]) -> Iterator[Target]:
+    """Every error that a step of its kind can have, where what came before is not known."""
+    for position, step in enumerate(steps, 1):
+        for name in check_order(step.kind):
+            if position > 1 or name not in ("Redundancy", "Overthinking"):
+                yield Target(name, position, step.kind)
+
+
+def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
+    """Whether each fact of the plan is read by the step of its own number."""
+    done = checker.established(steps)
+    return all(done.get(fact) == fact + 1 for fact in checker.plan.facts)
+
 
 TRAJECTORY = prompts.load("steps/trajectory")
 INJECT = prompts.load("steps/inject")
@@ -186,7 +256,7 @@ class _Asking:
         q, taken = self.question, steps[:position]
         try:
             replies.check_sound(q, steps, position, said, data)
-            if self.checker and gives_away(self.checker, taken, said.guidance, is_sound=True):
+            if self.checker and replies.gives_away(self.checker, taken, said.guidance, is_sound=True):
                 raise replies.StepRefused(replies.GIVES_AWAY)
         except replies.StepRefused as error:
             return Refused.of(q, str(error), _shown(f"{said.diagnosis} {said.guidance}"), position=position)
@@ -220,7 +290,7 @@ class _Asking:
             if checker is not None:
                 vet(checker, previous, step, error_type)
             replies.check_remarks(said, error_type, len(q.passages), position)
-            if checker and gives_away(checker, (*previous, step), said.guidance, is_sound=False):
+            if checker and replies.gives_away(checker, (*previous, step), said.guidance, is_sound=False):
                 raise replies.StepRefused(replies.GIVES_AWAY)
         except _NotKept as error:
             return Refused.of(q, str(error), error.text, error_type, position)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.steps.rows import StepRow, check_row
-from builders.steps.weaknesses import FAMILIES
+from builders.steps.words import FAMILIES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary

@@ -17,8 +17,11 @@ from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply, why_unreadable
 from builders.verified.teachers.replies import one_line as plain_line
 from safe_stepwise import prompts
+from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.engines.client import Client
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question, Step
@@ -379,3 +382,24 @@ def _akin(value: str, pages: Sequence[Passage]) -> bool:
 def _known(question: Question, taken: Sequence[Step]) -> Passage:
     """The question and the steps so far, as a text to search."""
     return Passage("", (question.question, *(step.text for step in taken)))
+
+
+def gives_away(checker: Checker, taken: Sequence[Step], guidance: str, *, is_sound: bool) -> bool:
+    """Whether a guidance about the last step taken names what only a later step is to find.
+
+    What the question, the accepted steps or the step itself name is known. After a step that is not sound, the fact
+    that the next one has to read may be named, as a correction names it.
+    """
+    done = checker.established(taken if is_sound else taken[:-1])
+    spared: set[int | None] = {*done} if is_sound else {*done, checker.next_item(done)}
+    texts = [checker.question.question, *(step.text for step in taken)]
+    known, guide = read(Passage("", (" ".join(texts),))), read(Passage("", (guidance,)))
+    for place in checker.plan.facts:
+        item = checker.plan.items[place]
+        # A fact told in a passage's own words is asked for by that passage's title.
+        if place in spared or item.sentence is not None:
+            continue
+        value = checker.claims.value_of(item)
+        if first_mention(guide, value) is not None and first_mention(known, value) is None:
+            return True
+    return False

@@ -16,7 +16,6 @@ from functools import partial
 from builders.steps import replies
 from builders.steps.contexts import Source
 from builders.steps.rows import StepRow, check_row, question_key
-from builders.steps.targets import gives_away
 from builders.steps.values import numbers_in, stands, values_in
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.llm import LLMTeachers
@@ -188,7 +187,7 @@ def kept(row: StepRow, checker: Checker, said: replies.Written, teacher: str) ->
         raise replies.StepRefused(f"the checker {found}")
     replies.check_remarks(said, label, len(question.passages), step.number)
     taken = (*row.previous, step)
-    away = gives_away(checker, taken, said.guidance, is_sound=label == CORRECT)
+    away = replies.gives_away(checker, taken, said.guidance, is_sound=label == CORRECT)
     if away or replies.names_answer(question, taken, said.guidance):
         raise replies.StepRefused(replies.GIVES_AWAY)
     feedback = Feedback(label, said.diagnosis, said.guidance)

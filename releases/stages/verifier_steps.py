@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks import BENCHMARKS
-from builders.steps import chunks, collect, first, mining, refinement, statistics
-from builders.steps.build import build
+from builders.steps import chunks, first, refinement, statistics
+from builders.steps.build import MAX_LENGTH, StepsBuild, build
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.refined import REFINED, STATISTICS, join_refined
 from builders.steps.refinement import ANNOTATIONS, refine
@@ -85,11 +85,11 @@ class VerifierSet(Stage[Manifest]):
         return maker
 
     @property
-    def plan(self) -> collect.StepsBuild:
+    def plan(self) -> StepsBuild:
         """The build of the set but for what mining finds."""
         entry, release = self.entry, self.release
         home = release.output if self.name == OWN_SET else release.output / names.BLOCKS / self.name
-        return collect.StepsBuild(
+        return StepsBuild(
             verified=release.datasets,
             output=home / names.DATASETS,
             composition=entry.composition,
@@ -99,13 +99,13 @@ class VerifierSet(Stage[Manifest]):
             version=release.manifest.version,
             seed=release.manifest.seed,
             workers=release.options.workers,
-            max_length=entry.max_length or collect.MAX_LENGTH,
+            max_length=entry.max_length or MAX_LENGTH,
             pool=entry.pool,
             refined=entry.refined_from,
             unverifiable=entry.unverifiable,
         )
 
-    def build(self, plan: collect.StepsBuild, render_card: CardOfOne = card) -> statistics.Record:
+    def build(self, plan: StepsBuild, render_card: CardOfOne = card) -> statistics.Record:
         """A set of such a plan, its own or that of a round of refinement."""
         return build(plan, self.maker, render_card, warn)
 
@@ -268,7 +268,7 @@ class Refinement(Stage[Manifest]):
         entry = replace(own.entry, incomplete_evidence=False)
         return replace(own, entry=entry, home=current.folder, steps=current.steps)
 
-    def _plan(self, current: Round, refined: Path | None) -> collect.StepsBuild:
+    def _plan(self, current: Round, refined: Path | None) -> StepsBuild:
         """The verifier set of a round: in the first one without refined rows."""
         plan, file = self.verifier_set.plan, None if refined is None else refined / REFINED
         composition = plan.composition if file else replace(plan.composition, refined=0)
@@ -281,7 +281,7 @@ class Refinement(Stage[Manifest]):
         if limit is None and plan.pool is not None:
             limit = plan.pool * len({build.benchmark for build in manifest.builds if build.split == names.TRAIN})
         places = (plan.verified, current.mined)
-        wanted = mining.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
+        wanted = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
         specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(current.folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
         with clients_of(self.release, specs, manifest.allowance.only(_roles(_LOOP))) as clients:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.collect import StepsBuild
+from builders.steps.build import StepsBuild
 from builders.steps.refined import REFINED, STATISTICS, read_refined
 from releases.stage import Made
 from releases.stages import adapter, verifier_steps

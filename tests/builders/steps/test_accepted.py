@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from builders.steps.mining import FOUND_CORRECT, read_accepted
 from builders.steps.refined import REFINED, STATISTICS, read_refined
+from builders.steps.refinement import FOUND_CORRECT, read_accepted
 from evaluators.faithfulness.command import ACCEPTED
 from safe_stepwise.errors import UserError
 from safe_stepwise.taxonomy import CORRECT

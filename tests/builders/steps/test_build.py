@@ -19,8 +19,7 @@ from builders.steps import build as verifier_steps
 from builders.steps import chunks as step_chunks
 from builders.steps import configs as step_configs
 from builders.steps import leakage
-from builders.steps.build import build
-from builders.steps.collect import StepsBuild
+from builders.steps.build import StepsBuild, build
 from builders.steps.composition import Composition
 from builders.steps.questions import open_verified
 from builders.steps.skeletons import skeleton
@@ -327,14 +326,14 @@ def test_same_bytes_for_any_number_of_workers(
 KILLED = """
 import sys
 from pathlib import Path
-from builders.steps import chunks as step_chunks, collect as step_collect
+from builders.steps import chunks as step_chunks
 from builders.steps.composition import Composition
-from builders.steps.build import build
+from builders.steps.build import StepsBuild, build
 from cards.datasets import verifier_steps as card
 from tests.makers.plausible import PlausibleMaker
 step_chunks.CHUNK_QUESTIONS = 20
 step_chunks.code_digest = lambda *modules: sys.argv[4]
-plan = step_collect.StepsBuild(Path(sys.argv[1]), Composition(400, 120), output=Path(sys.argv[2]))
+plan = StepsBuild(Path(sys.argv[1]), Composition(400, 120), output=Path(sys.argv[2]))
 build(plan, PlausibleMaker(pause=float(sys.argv[3])), card)
 """
 

@@ -12,16 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
-from builders.steps.build import build
+from builders.steps.build import StepsBuild, build
 from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES
-from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.making import AnnotationsMaker
-from builders.steps.mining import Refinement
 from builders.steps.model import ModelMaker
 from builders.steps.questions import open_verified
 from builders.steps.refined import REFINED, line_of, read_refined
-from builders.steps.refinement import refine
+from builders.steps.refinement import Refinement, refine
 from builders.steps.rows import StepRow
 from builders.steps.statistics import Record
 from builders.verified.teachers.llm import LLMTeachers

@@ -16,8 +16,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import chunks, decode
 from builders.steps import making, proposals
 from builders.steps.contexts import Source
-from builders.steps.held_back import meant_and_found
-from builders.steps.making import AnnotationsMaker, checked, inject
+from builders.steps.making import AnnotationsMaker, checked, inject, meant_and_found
 from builders.steps.proposals import Injector, Wordings
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.steps.skeletons import skeleton

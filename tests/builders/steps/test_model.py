@@ -18,10 +18,25 @@ from hypothesis import strategies as st
 
 from builders.steps.making import AnnotationsMaker, trusted
 from builders.steps.model import ModelMaker as Maker
-from builders.steps.model import injection_request, known_maker, trajectory_request
-from builders.steps.replies import StepRefused, as_step, as_trajectory, check_remarks, read_injection, read_trajectory
+from builders.steps.model import (
+    Target,
+    applicable,
+    follows_plan,
+    injection_request,
+    known_maker,
+    targets,
+    trajectory_request,
+)
+from builders.steps.replies import (
+    StepRefused,
+    as_step,
+    as_trajectory,
+    check_remarks,
+    gives_away,
+    read_injection,
+    read_trajectory,
+)
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
-from builders.steps.targets import Target, applicable, follows_plan, gives_away, targets
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher

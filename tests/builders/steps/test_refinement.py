@@ -12,12 +12,22 @@ import pytest
 
 from builders.steps import questions
 from builders.steps.contexts import Source
-from builders.steps.mining import IDEAL_STEP, NO_WITNESS, Case, Pattern, Refinement, doubted, in_turn
 from builders.steps.questions import open_verified
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from builders.steps.refinement import Record, refine, summary
-from builders.steps.weaknesses import FAMILIES
+from builders.steps.refinement import (
+    IDEAL_STEP,
+    NO_WITNESS,
+    Case,
+    Pattern,
+    Record,
+    Refinement,
+    doubted,
+    in_turn,
+    refine,
+    summary,
+)
 from builders.steps.witness import bears_out
+from builders.steps.words import FAMILIES
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory

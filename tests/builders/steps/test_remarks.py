@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.steps.replies import StepRefused, Written, check_grounded, check_sound, foretells
-from builders.steps.targets import gives_away
+from builders.steps.replies import StepRefused, Written, check_grounded, check_sound, foretells, gives_away
 from builders.steps.values import numbers_in, stands_in, values_in
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.model import injection_request
-from builders.steps.targets import Target
+from builders.steps.model import Target, injection_request
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.llm import extraction_request, gleaning_request, path_request
 from safe_stepwise import prompts

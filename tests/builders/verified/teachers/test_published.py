@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
+from builders.steps.build import StepsBuild
 from builders.steps.build import build as build_steps
-from builders.steps.collect import StepsBuild
 from builders.steps.composition import Composition
 from builders.steps.model import known_maker
 from builders.synthetic import generate, parse_spec
