@@ -60,11 +60,6 @@ class ReleaseCard:
         places = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
         return [place for place in places if place not in have]
 
-    @property
-    def roles(self) -> list[str]:
-        """Every role that was played."""
-        return list(dict.fromkeys(role for _, players in self.runs for role in players))
-
 
 def release(
     lock: Record,

@@ -94,17 +94,6 @@ class Loop:
         return ", ".join(changed)
 
     @property
-    def benchmarks(self) -> list[str]:
-        """Those that were asked, and their mean where there are several."""
-        benchmarks = list(self.results["comparison"]["benchmarks"])
-        return [*benchmarks, "average"] if len(benchmarks) > 1 else benchmarks
-
-    @property
-    def roles(self) -> list[str]:
-        """Every role that anybody plays."""
-        return list(dict.fromkeys(role for system in self.systems for role in system["players"]))
-
-    @property
     def margins(self) -> list[tuple[Record, Record, list[Record | None]]]:
         """How much better the model's systems are than others: both, and a test a measure.
 

@@ -126,8 +126,6 @@ class Checker:
         read_all = all(place in done for place in self.plan.facts)
         return read_all and self._drawn(reading).right is True
 
-    # --------------------------------------------------------------------------------- procedure
-
     def _settled_by(self, case: _Case) -> int | None:
         """The step that reached the answer, where there is nothing left to read or derive."""
         done, last = case.done, len(self.plan.items) - 1
@@ -164,8 +162,6 @@ class Checker:
             return self._word("guidance", "count", text, steps=steps, **told)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
         return self._word("guidance", code, text, steps=steps)
-
-    # ------------------------------------------------------------------------------- attribution
 
     def _check_attribution(self, case: _Case) -> Feedback | None:
         stated = [n for n in self.plan.facts if self.claims.states(case.reading, n)]
@@ -313,8 +309,6 @@ class Checker:
                 return self._about(earlier, case, "Premature Attribution", "bypassed", **ends)
         return None
 
-    # ------------------------------------------------------------------------------------ logic
-
     def _check_logical(self, case: _Case) -> Feedback | None:
         drawn = self._drawn(case.reading)
         if concludes(case.reading) and drawn.right is not None:
@@ -398,8 +392,6 @@ class Checker:
         span = span_of(self.plan, item)
         return f"{span.head} lived for {span.years} years"
 
-    # ----------------------------------------------------------------------------------- answer
-
     def _check_answer(self, case: _Case) -> Feedback | None:
         submitted = final_answer(case.step)
         if what := self._lacking(case):
@@ -418,8 +410,6 @@ class Checker:
 
     def _is_answer(self, text: str) -> bool:
         return normalize_answer(text) in map(normalize_answer, self.question.accepted)
-
-    # --------------------------------------------------------------------------------- feedback
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""

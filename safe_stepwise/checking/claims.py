@@ -69,8 +69,6 @@ class Claims:
         ends = {normal_name(name) for name in earlier.ends}
         return next((name for name in item.ends if normal_name(name) in ends), item.ends[0])
 
-    # ------------------------------------------------------------------------------ what is stated
-
     def states(self, reading: Reading, place: int) -> bool:
         """Whether a claim states the fact at a place of the plan; each is looked at once."""
         key = (reading.claim, reading.cited, reading.refers, place)
@@ -116,8 +114,6 @@ class Claims:
         others = content_words(item.quoted(self.passages)).difference(*keys)
         return coverage(others, reading.claim)
 
-    # ----------------------------------------------------------------------------- what is altered
-
     def other_value(self, reading: Reading, item: Item) -> str | None:
         """What a step gives in the place of an item's value, where the text has another one."""
         triple = item.triples[0]
@@ -143,7 +139,6 @@ class Claims:
         return others[-1] if about else None
 
     def _is_read_elsewhere(self, reading: Reading) -> bool:
-        """Whether a claim is a sentence of the passage that it cites."""
         pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
         return any(
             coverage(reading.words, f"{page.title} {page.text}") >= IN_ONE_SENTENCE
@@ -231,7 +226,6 @@ class Claims:
         return next((v for v in reading.values if not has_value(page, v)), None)
 
     def _only_said(self, reading: Reading, claim: Triple) -> bool:
-        """Whether a step says what no passage states."""
         if not _says(reading, claim):
             return False
         pages = tuple(enumerate(self.passages, 1))
@@ -250,8 +244,6 @@ class Claims:
             for name, relation in RELATIONS.items()
             if relation.group and relation.kind == own.kind and name != triple.relation
         )
-
-    # ------------------------------------------------------------------------ what it is all about
 
     def taken_from(self, reading: Reading, number: int) -> bool:
         """Whether a claim is a passage's own, and not from a sentence that the plan needs."""

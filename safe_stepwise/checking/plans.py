@@ -258,9 +258,6 @@ def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
     return (*facts, Item("Logical", (), last, None, "conclusion"))
 
 
-# ------------------------------------------------------------------------------------ comparisons
-
-
 def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
     """Where the earliest cited passage of a branch is cited."""
     pages = (question.passages[t.passage - 1] for t in branch if t.passage is not None)

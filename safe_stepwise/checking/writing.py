@@ -91,8 +91,6 @@ class Writer:
             values["answer"] = str(values["answer"]).removesuffix(".")
         return phrase(kind, f"{self.seed} {seed}", half=self.half, **values)
 
-    # ------------------------------------------------------------------------------------- facts
-
     def fact(self, item: Item, position: int, seed: str) -> str:
         """A fact of the plan as it is told at a position."""
         assert item.passage is not None
@@ -147,8 +145,6 @@ class Writer:
                 return other
         return None
 
-    # ------------------------------------------------------------------------------- comparisons
-
     def comparison(self, item: Item, answer: str, seed: str) -> str:
         """What comes of a comparison, with what is compared: of its answer, or of a wrong one."""
         uses = [use + 1 for use in item.uses][-2:]
@@ -184,14 +180,12 @@ class Writer:
         return self.put("comparison", seed, **told, outcome=said)
 
     def _is_second(self, answer: str) -> bool:
-        """Whether an answer means the second of two sides."""
         sides, right = self.plan.sides, normal_name(answer) == normal_name(self.question.answer)
         assert self.plan.operation is not None
         won = compare(self.plan.operation, sides) if right else answer
         return normal_name(won or "") == normal_name(sides[1].entity)
 
     def _subject(self, place: int) -> str:
-        """What a fact of the plan is about."""
         item = self.plan.items[place]
         if item.sentence is None and item.triples:
             return without_qualifier(item.triples[0].head)

@@ -121,9 +121,6 @@ def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
     return {end: found[end] for end in place.ends if end in found}
 
 
-# ---------------------------------------------------------------- type and other entities
-
-
 def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
     relation = place.known(constraint.relation)
     if not relation:
@@ -151,11 +148,7 @@ def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
 
 
 def _node(place: Place, name: str) -> int | None:
-    """The number of an entity, if it is named and there."""
     return place.graph.node(name) if name else None
-
-
-# ---------------------------------------------------------------- time
 
 
 def _explicit(constraint: Constraint, place: Place) -> dict[str, bool]:
@@ -254,9 +247,6 @@ _COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
     "before": _is_before,
     "after": _is_after,
 }
-
-
-# ---------------------------------------------------------------- order
 
 
 def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:

@@ -1,7 +1,7 @@
 """The hops that a benchmark annotates, as triples: 2Wiki's evidence, MuSiQue's decomposition."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -43,18 +43,14 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
     [('Ana Vorr', 'place of birth', 'Oru'), ('Oru', 'country', 'Kelvia')]
     """
     if question.decomposition:
-        titles = tuple(passage.title for passage in question.passages)
-        return _as_hops(question.decomposition, titles)
+        return _decomposed(question.decomposition, tuple(passage.title for passage in question.passages))
     return tuple(AnnotatedHop(triple) for triple in question.evidence)
 
 
 @lru_cache(maxsize=256)
-def _as_hops(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
+def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
     """Made once: a question's hops are looked up in each of its passages."""
-    return tuple(_decomposed(hops, titles))
-
-
-def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> Iterator[AnnotatedHop]:
+    made: list[AnnotatedHop] = []
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
     referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
 
@@ -71,11 +67,12 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> Iterator[Anno
         if known:
             subject = _SORT_OF_WORK.sub("", _LEADING_WORD.sub("", fill(known.subject)))
             ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)
-            yield AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage))
+            made.append(AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage)))
         else:
             words = _REFERENCE.sub("…", hop.question).strip()
             start = refers[0] if refers else _start(hop, titles)
-            yield AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers))
+            made.append(AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers)))
+    return tuple(made)
 
 
 def _start(hop: Hop, titles: Sequence[str]) -> str:

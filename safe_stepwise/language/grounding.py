@@ -142,9 +142,6 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
             yield from _other_places(relation, tail, passage, text)
 
 
-# ------------------------------------------------------------------------------------------ names
-
-
 def _named(
     head: str, relation: Relation, tail: str, text: Text, about: bool, *, turned: bool = False
 ) -> Iterator[Finding]:
@@ -251,9 +248,6 @@ def _is_origin(text: str, start: int, end: int) -> bool:
     return start < _OPENING and _is_adjective(text, start, end)
 
 
-# ------------------------------------------------------------------------------------------ dates
-
-
 def _dated(head: str, relation: Relation, wanted: Date, text: Text, about: bool) -> Iterator[Finding]:
     for date in dates_in(text.clean):
         low, high = text.sentence_span(date.start)
@@ -299,8 +293,6 @@ def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] 
     alone = low == 0 and _ALONE.search(text.clean[max(0, date.start - 3) : date.end + 2])
     return True, bool(alone) or _is_adjective(text.clean, date.start, date.end)
 
-
-# ---------------------------------------------------------------------------------------- nations
 
 _LEAD = 80  # characters before a span in which the words that lead to it are looked for
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
@@ -389,8 +381,6 @@ def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
             sole = relation.name == "country of origin" and is_nation(clean(value))
             yield Finding("other", None, number, value, loose=not sole)
 
-
-# ----------------------------------------------------------------------------------------- places
 
 _RUN = re.compile(rf"{CAPITAL}[\w'’-]+(?: (?:{CAPITAL}[\w'’-]+|of|the|de|am|upon)(?= |,|\.|;|\)|$))*")
 _DIVISIONS = word_list("divisions")

@@ -183,8 +183,6 @@ def _is_closed(sentence: str) -> bool:
     )
 
 
-# ------------------------------------------------------------------------------------- life spans
-
 _LIFE_OPENING = 260
 _LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _UNKNOWN_BIRTH = re.compile(r"^-- ")

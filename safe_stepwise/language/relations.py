@@ -169,8 +169,6 @@ def asked(question: str) -> TriplePattern | None:
     return None
 
 
-# ----------------------------------------------------------------------------------------- cues
-
 REACH = 140
 """Characters between a cue and what it governs, at most: about a long clause."""
 _DENIER = re.compile(r"n(?:ot|ever|or)\b")

@@ -158,9 +158,6 @@ def vote(answers: Iterable[str]) -> str:
     return max(given, key=lambda answer: times[normalize_answer(answer)], default="")
 
 
-# ------------------------------------------------------------------ what a trajectory's replies say
-
-
 def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
     """What the reply says that the vote of several falls on; empty where none can be read."""
     forms = ("strict", "salvaged") if salvaging else ("strict",)

@@ -65,7 +65,6 @@ class Corpus:
 
 
 def _index(passages: Sequence[Passage], folder: Path) -> Any:
-    """The stored index of these passages, or a new one, which is then stored."""
     import bm25s
 
     try:

@@ -186,10 +186,7 @@ class _Run:
 
     @property
     def _next_choice(self) -> str:
-        """Where the next path comes from: of one there is no choice."""
         return states.SELECT if len(self.left) > 1 else INSTANTIATE
-
-    # ---------------------------------------------------------------- the states
 
     def _let_go_of_what_leads_nowhere(self) -> None:
         self.left = [candidate for candidate in self.reached if self.reached[candidate]]
@@ -253,8 +250,6 @@ class _Run:
         self.tried.append(states.Tried(followed.candidate, why_not))
         return not goes_on
 
-    # ---------------------------------------------------------------- asking and keeping
-
     def _scene(self, chosen: int = 0) -> PoolScene:
         """What a simulating player goes by; ``chosen`` (from 1) of those left."""
         left = tuple([(candidate, self.reached[candidate]) for candidate in self.left])
@@ -262,7 +257,6 @@ class _Run:
 
     @property
     def _quoted(self) -> list[str]:
-        """What every request quotes."""
         relations = {relation for candidate in self.reached for relation in candidate.path}
         return [self.question.question, *self.question.topics, *sorted(relations)]
 

@@ -204,7 +204,6 @@ class _Run:
         return NO_EVIDENCE if self.searching.is_over else OUT_OF_STEPS
 
     async def _round(self) -> None:
-        """One step, tried until it is accepted or the retries are used up."""
         for left in reversed(range(self.limits.tries)):
             if await self._try(is_last=not left) or self.searching.is_over:
                 return

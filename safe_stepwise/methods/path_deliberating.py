@@ -141,9 +141,6 @@ _NONE = {"", "none", "no path", "null"}
 _NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 
 
-# ---------------------------------------------------------------- what is asked
-
-
 def ask_constraints(question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = "") -> Request:
     """The request for a question's constraints."""
     shown = relations if len(relations) <= MOST_RELATIONS else ()
@@ -198,14 +195,10 @@ def _request(name: str, scene: PoolScene, **data: Any) -> Request:
 
 
 def _held_to(request: Request, **fields: Any) -> Request:
-    """The request, some fields of its schema being those that there can be."""
     assert request.schema is not None
     schema = json.loads(request.schema.text)
     schema["properties"] |= fields
     return replace(request, schema=Schema.of(request.schema.name, schema))
-
-
-# ---------------------------------------------------------------- what is read
 
 
 def read_constraints(text: str, question: KGQuestion) -> Reading:

@@ -168,9 +168,6 @@ def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Seque
         return {}
 
 
-# ---------------------------------------------------------------------------------- kinds of fields
-
-
 def words(value: Any, salvaging: bool) -> str:
     """A text that says something, in one line.
 

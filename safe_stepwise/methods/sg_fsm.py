@@ -118,9 +118,6 @@ class Memory:
         return told
 
 
-# ---------------------------------------------------------------- what is asked
-
-
 def _ask_decomposer(memory: Memory) -> Request | None:
     """Nobody once there were as many iterations as may be."""
     if memory.entries >= memory.options.iterations:
@@ -144,9 +141,6 @@ def _ask_summarizer(memory: Memory) -> Request:
     memory = replace(memory, answer=memory.best)
     question = memory.question.question
     return memory.request("summarize", passages=memory.cited, question=question, answer=memory.answer)
-
-
-# ---------------------------------------------------------------- what is read
 
 
 def _unreadable(reading: Reading, why: str) -> Reading:
@@ -192,9 +186,6 @@ def _read_summary(memory: Memory, text: str) -> Reading:
     return reads.read(text, fields, [*texts_of([page for _, page in memory.cited]), *memory.quoted])
 
 
-# ---------------------------------------------------------------- where that leads
-
-
 def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
     """A simple question is searched for as it stands."""
     is_simple = reading.value["simple"]
@@ -218,9 +209,6 @@ def after_decision(memory: Memory, reading: Reading) -> Move[Memory]:
     if value["continue"]:
         return Move(DECOMPOSE, replace(memory, current=current))
     return Move(DONE, replace(memory, current=current, answer=value["answer"] or memory.best))
-
-
-# ---------------------------------------------------------------- states and their revising
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,9 +112,6 @@ def _options(memory: Memory) -> Guarding:
     return memory.options
 
 
-# -------------------------------------------------------------------------- what is asked and read
-
-
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     q, options = memory.question, _options(memory)
     how = (options.search is not None, options.drop_category, options.prompt_set)
@@ -152,9 +149,6 @@ def _readable(
         return replace(reading, form="unreadable", value={}, why=why) if why else reading
 
     return read
-
-
-# ------------------------------------------------------------------------------- where that leads
 
 
 def _judged(memory: Memory, reading: Reading) -> Move[Memory]:

@@ -224,11 +224,7 @@ def checked_options(config: str, names: Iterable[str]) -> None:
         raise UserError(f"{config} has no option {name}; {hint}")
 
 
-# ----------------------------------------------------------------------------------------- settings
-
-
 def _method(name: str, players: Mapping[str, str | None]) -> Method:
-    """The method of that name, whose roles all have a player."""
     if name not in METHODS:
         raise UserError(f"unknown method {name!r}: give one of {', '.join(METHODS)}")
     lacking = [role for role in METHODS[name].roles if players.get(role) is None]
@@ -245,7 +241,6 @@ def _method(name: str, players: Mapping[str, str | None]) -> Method:
 
 
 def _options(method: Method, loops: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
-    """The method's options: those of the loop as far as it has them, and its own."""
     for name in ("max_steps", "max_retries"):
         if not isinstance(loops[name], int):
             raise UserError(f"{name} is {loops[name]!r}: give a whole number")
@@ -262,7 +257,6 @@ def _options(method: Method, loops: Mapping[str, Any], others: Mapping[str, Any]
 def _specs(
     questions: Sequence[Question], method: Method, players: Mapping[str, str | None], judge: str | None
 ) -> dict[str, str]:
-    """The specs of the engines that will be asked, by who they are."""
     named = {role: players[role] for role in method.roles}
     specs = {who: spec for who, spec in {**named, "judge": judge}.items() if spec is not None}
     annotated = any(question.is_annotated for question in questions)
@@ -273,9 +267,6 @@ def _specs(
                 "or give Question objects to safe_stepwise.metric.answers_by_loop"
             )
     return specs
-
-
-# ------------------------------------------------------------------------------------------ engines
 
 
 async def _trajectories(
@@ -314,11 +305,7 @@ def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
     bar.update(1)
 
 
-# ------------------------------------------------------------------------------------------ reports
-
-
 def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
-    """That no model took part in some place, if so."""
     simulated = any(client.engine.simulated for client in clients.values())
     return {"simulated": True} if simulated else {}
 

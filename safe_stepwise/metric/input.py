@@ -41,7 +41,6 @@ def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
 
 
 def _lists(column: Sequence[Any], name: str, what: str, whole: str = "") -> Iterator[tuple[str, list[Any]]]:
-    """The lists in a column, each with its place."""
     if isinstance(column, str):
         raise UserError(f"{name} is one string: give a list of {whole or f'{what} for each question'}")
     for number, given in enumerate(column):

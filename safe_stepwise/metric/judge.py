@@ -227,9 +227,6 @@ def verdict_of(replies: Sequence[Reply]) -> Verdict:
     return Verdict(first, explanation, tuple(replies))
 
 
-# ----------------------------------------------------------------------------------------- reports
-
-
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """How far a judge agrees with itself over ``questions`` that it answered each time.

@@ -23,7 +23,6 @@ MOST = 1_000
 
 
 def _right(scene: PoolScene) -> list[int]:
-    """The places of the right paths in what is left of the pool."""
     gold = [n for n, (c, _) in enumerate(scene.pool) if c in scene.question.gold_paths]
     answers = scene.question.answers
     worth = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]

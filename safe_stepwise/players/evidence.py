@@ -96,9 +96,6 @@ def _first_sentences(question: Question) -> Iterator[Triple]:
             yield Triple(page.title, DESCRIBED, tail, number, sentence)
 
 
-# ------------------------------------------------------------------------------- what is said of it
-
-
 def is_hidden(item: Item, question: Question) -> bool:
     """Whether the passages at hand lack what an item reads."""
     return item.passage is not None and item.passage > len(question.passages)

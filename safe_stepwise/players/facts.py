@@ -71,8 +71,6 @@ class Facts:
         """Whether the passages at hand lack the one that states a fact."""
         return self.passage(place) > len(self.question.passages)
 
-    # ------------------------------------------------------------------------------ what is asked
-
     def asked(self, place: int, known: Mapping[int, Found]) -> str:
         """The simple question for a fact once some are answered, be it right or wrong."""
         item = self.plan.items[place]
@@ -103,8 +101,6 @@ class Facts:
         items = self.plan.items
         joints = {normal_name(self.claims.joint(item, items[use])) for use in item.uses}
         return tail in joints and head not in joints
-
-    # --------------------------------------------------------------------------- what is answered
 
     def answer(self, place: int) -> str:
         """What a fact's question is rightly answered with."""
@@ -152,8 +148,6 @@ class Facts:
         is_lucky = exact_match(answer, self.question.accepted) == 1
         return self.other_answer if is_lucky else answer
 
-    # ------------------------------------------------------------------------------- what was found
-
     def known(self, found: Sequence[Found]) -> dict[int, Found]:
         """The places that finds answer, the later find where two answer one."""
         known: dict[int, Found] = {}
@@ -178,8 +172,6 @@ class Facts:
         """Whether what was asked for builds on a wrong find, or its evidence is not there."""
         uses = [use for use in self.plan.items[place].uses if use in known]
         return self.is_hidden(place) or any(not self.is_right(use, known) for use in uses)
-
-    # ------------------------------------------------------------------------------ where it stands
 
     def passage(self, place: int) -> int:
         """The passage (from 1) that states a fact; it may be a stand-in."""

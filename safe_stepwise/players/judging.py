@@ -25,7 +25,6 @@ from safe_stepwise.scoring import exact_match
 
 
 def _stated(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
-    """Annotated triples that the passage states."""
     assert scene.passage is not None
     page = (scene.passage, scene.question.passages[scene.passage - 1])
     findings = ((hop, look_up(hop, [page])) for hop in hops)

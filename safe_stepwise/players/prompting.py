@@ -63,7 +63,6 @@ def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
 
 
 def _concluded(facts: Facts, evidence: bool, made: str) -> dict[str, Any]:
-    """The fields of an answer with a mistake."""
     answer = facts.other_answer if made in ("value", "paragraph") else ""
     held = grounds(facts, made not in ("paragraph", "lucky")) if evidence else {}
     return {**held, "answer": answer or facts.question.answer}
@@ -75,9 +74,6 @@ def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str
     numbers = " and ".join(dict.fromkeys(str(facts.passage(place)) for place in facts.places))
     told = "No passage states all of it." if not facts.is_whole else f"It is in Passage {numbers}."
     return written({"explain": told, **_concluded(facts, scene.evidence, made)}, rates, chance)
-
-
-# ------------------------------------------------------------------------------------------- ReAct
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
@@ -111,9 +107,6 @@ Known = Mapping[int, Found]
 Said = dict[str, Any]
 
 
-# ------------------------------------------------------------------------------ the first question
-
-
 def _decompose(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
     known = facts.known(scene.found)
     lacking = [place for place in facts.places if place not in known]
@@ -136,9 +129,6 @@ def _misasked(facts: Facts, known: Known, lacking: list[int], chance: Random) ->
         questions.append("")
     asked = chance.choice(questions)
     return {"simple": not asked, "subquestion": asked or None}
-
-
-# -------------------------------------------------------------------------------------- the search
 
 
 def _search(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
@@ -183,9 +173,6 @@ def _beside_the_point(scene: AskedScene, facts: Facts, place: int, chance: Rando
     return {**said, "answer": answer}
 
 
-# ---------------------------------------------------------------------------------------- the end
-
-
 def _terminate(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
     known = facts.known(scene.found)
     lacking = [place for place in facts.places if place not in known]
@@ -220,9 +207,6 @@ def _summarize(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) ->
     if not scene.evidence:
         return {"answer": answer, "reason": told}
     return {**grounds(facts, is_stated), "answer": answer, "explain": told}
-
-
-# ------------------------------------------------------------------------------------------- roles
 
 
 _SAID: Mapping[str, Callable[[AskedScene, Facts, Rates, Random], Said]] = {

@@ -47,7 +47,6 @@ def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
 
 
 def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> Iterator[Flaw]:
-    """What can be wrong with a fact."""
     yield Flaw(place, "missing")
     item, right = facts.plan.items[place], ideal[place].text
     value = facts.claims.value_of(item)

@@ -137,9 +137,6 @@ def facts_of(question: Question) -> Facts:
     return Facts(question, checker_of(question).claims)
 
 
-# ---------------------------------------------------------------------------------------- verdicts
-
-
 def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     scene = _scene(request)
     if scene.step is None:
@@ -174,9 +171,6 @@ def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feed
     if item is None or not is_hidden(item, scene.question) or not is_for_want(found, step):
         return found
     return search(item, checker.passages, step) if may_search else None
-
-
-# ------------------------------------------------------------------------------------------- steps
 
 
 def _generate(request: Request, rates: Rates, chance: Random) -> Step:
@@ -256,12 +250,15 @@ class _Writer:
         """A mistake in the place of the plan's step."""
         if self._is_hidden(place):
             return self.step(place)
-        ways: list[Callable[[int], Step]] = [self.otherwise]
-        if self._skipped(place) is not None:
-            ways.append(self.skipping)
-        if self.previous and place < len(self.items):
-            ways.append(self.repeating)
-        return self.chance.choice(ways)(place)
+        later = (n for n in self.checker.plan.facts if n > place and place in self.items[n].uses)
+        skipped = next((n for n in later if not self._is_hidden(n)), None)
+        ways = ["otherwise"]
+        ways += ["skipping"] if skipped is not None else []  # a later fact before the one that leads to it
+        ways += ["repeating"] if self.previous and place < len(self.items) else []
+        way = self.chance.choice(ways)
+        if way == "repeating":
+            return replace(self.chance.choice(self.previous), number=len(self.previous) + 1)
+        return self.otherwise(place) if way == "otherwise" or skipped is None else self._plain(skipped)
 
     def otherwise(self, place: int) -> Step:
         """Another value, another result, another answer."""
@@ -284,16 +281,6 @@ class _Writer:
             text = phrase(("comparison", "conclusion")[chain], seed, steps=steps, answer=other)
         return self._step(text, place)
 
-    def skipping(self, place: int) -> Step:
-        """A later fact before the one that leads to it."""
-        skipped = self._skipped(place)
-        assert skipped is not None
-        return self._step(_STEP.sub(self._renumbered, self.ideal[skipped].text), skipped)
-
-    def repeating(self, place: int) -> Step:
-        """An accepted step once more."""
-        return replace(self.chance.choice(self.previous), number=len(self.previous) + 1)
-
     def _misread(self, item: Item, place: int, seed: str) -> str:
         value = self.checker.claims.value_of(item)
         other = another(self.question, value, self.chance)
@@ -301,11 +288,6 @@ class _Writer:
             return self.ideal[place].text.replace(value, other)
         claim = statements.state([replace(t, tail=other) for t in item.triples], int(seed))
         return phrase("fact", seed, n=item.passage, claim=claim)
-
-    def _skipped(self, place: int) -> int | None:
-        facts = self.checker.plan.facts
-        later = (n for n in facts if n > place and place in self.items[n].uses)
-        return next((n for n in later if not self._is_hidden(n)), None)
 
     def _is_hidden(self, place: int) -> bool:
         return place < len(self.items) and is_hidden(self.items[place], self.question)
@@ -319,16 +301,12 @@ class _Writer:
         return Step(len(self.previous) + 1, " ".join(text.split()), kind)
 
 
-# ------------------------------------------------------------------------------------------- roles
-
-
 def _scene(request: Request) -> Scene:
     assert isinstance(request.scene, Scene)
     return request.scene
 
 
 def _reply(request: Request, rates: Rates, chance: Random) -> str:
-    """What is said in a role, in its grammar."""
     try:
         said = _SAID[request.role](request, rates, chance)
         if isinstance(said, Step):

@@ -73,7 +73,6 @@ def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
 
 
 def _as_shown(question: Question, trajectory: Trajectory) -> Iterator[Question]:
-    """The question as it was, and after each search."""
     yield question
     for attempt in trajectory.attempts:
         if attempt.retrieved:

@@ -44,7 +44,6 @@ class Quotations:
         self._found: dict[str, tuple[_Sentence, ...]] = {}
 
     def _of(self, said: Said) -> tuple[_Sentence, ...]:
-        """The sentences that a step repeats, word for word."""
         text = said.reading.claim
         if text not in self._found:
             words = words_of(text)

@@ -85,7 +85,6 @@ def _cosines(parts: Parts, texts: Sequence[str], candidates: Sequence[str]) -> l
 
 @lru_cache(maxsize=512)
 def _index(parts: Parts, candidates: tuple[str, ...]) -> tuple[tuple[int, ...], Mapping[str, Sequence[int]]]:
-    """How many parts each candidate has, and which candidates have a part."""
     found: dict[str, list[int]] = defaultdict(list)
     held = [parts(candidate) for candidate in candidates]
     for place, those in enumerate(held):
