@@ -130,7 +130,9 @@ class Loop:
     def cell(self, system: Record, benchmark: str) -> str:
         """Scores with half their 95% interval: EM, F1 and accuracy, from 0 to 1."""
         scores = system["average"] if benchmark == "average" else system["benchmarks"].get(benchmark, {})
-        return " / ".join(_with_margin(scores.get(name)) for name in METRICS)
+        estimates = [scores.get(name) for name in METRICS]
+        margins = [e and f"{e['value']:.3f} ±{(e['high'] - e['low']) / 2:.3f}" for e in estimates]
+        return " / ".join(margin or "-" for margin in margins)
 
     def failed(self, system: Record) -> int:
         """Questions that a failed request ended, which count as wrong."""
@@ -141,12 +143,6 @@ def answering_role(system: Record) -> str:
     """The role that answers in a system or a run."""
     method = METHODS.get(system["method"])
     return method.roles[0] if method else str(min(system["players"]))
-
-
-def _with_margin(estimate: Record | None) -> str:
-    if estimate is None:
-        return "-"
-    return f"{estimate['value']:.3f} ±{(estimate['high'] - estimate['low']) / 2:.3f}"
 
 
 def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: str) -> list[Loop]:

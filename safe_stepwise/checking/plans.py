@@ -151,7 +151,8 @@ def _told(question: Question) -> tuple[Item, ...]:
             keys.append(question.answer)
         linked: list[Item] = []
         for sentence in told:
-            new = [key for key in keys if _mentions(passage, sentence, key)]
+            text = read(Passage("", (passage.sentences[sentence],)))
+            new = [key for key in keys if mentions(text, key) and normal_name(key) != normal_name(passage.title)]
             keys = [key for key in keys if key not in new]
             if new:
                 linked.append(_quoted(passage, number, sentence, NAMES, new))
@@ -192,7 +193,8 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
         uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
         if item is alone and not uses and not has_words(asked, normal_name(item.triples[0].head)):
             uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], asked)]
-        if _is_tied(item, question):
+        own_words = Passage("", (item.quoted(question.passages),))
+        if any(has_words(asked, words_of(name)) for name in names_in(own_words)):  # so it can be read at any time
             uses = []
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)
@@ -215,20 +217,9 @@ def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
     return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
 
 
-def _is_tied(item: Item, question: Question) -> bool:
-    """Whether a sentence names what the question names, and so can be read at any time."""
-    asked, sentence = words_of(question.question), item.quoted(question.passages)
-    return any(has_words(asked, words_of(name)) for name in names_in(Passage("", (sentence,))))
-
-
 def _quoted(passage: Passage, number: int, sentence: int, relation: str, tails: Sequence[str]) -> Item:
     triples = tuple(Triple(passage.title, relation, tail, number, sentence) for tail in tails)
     return Item("Attribution", triples, (), sentence)
-
-
-def _mentions(passage: Passage, sentence: int, name: str) -> bool:
-    text = read(Passage("", (passage.sentences[sentence],)))
-    return bool(mentions(text, name)) and normal_name(name) != normal_name(passage.title)
 
 
 def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:

@@ -391,14 +391,17 @@ _ITS_CAPITAL = re.compile(r" is (?:its|the) capital\b")
 
 def _other_places(relation: Relation, tail: str, passage: Passage, text: Text) -> Iterator[Finding]:
     """Places that a passage gives for its subject's single-valued relation, other than the tail."""
-    first = clean(tail).split()[:1]
+    words = clean(tail).split()
+    first, is_division = words[:1], bool(_DIVISIONS.intersection(words[-1:]))
     for number, sentence in enumerate(passage.sentences):
         for run in dict.fromkeys(_RUN.findall(sentence)):
             place = clean(run)
             opens = place.split()[:1]
             if opens == first or opens[0] in _NO_PLACE or mentions_subject(text, run):
                 continue
-            if _same_sort(tail, place) and _is_place_of(relation, place, number, text):
+            # A country contradicts no province.
+            same_sort = is_division == bool(_DIVISIONS.intersection(place.split()[-1:]))
+            if same_sort and _is_place_of(relation, place, number, text):
                 yield Finding("other", None, number, run, loose=relation.group != "life")
 
 
@@ -411,9 +414,3 @@ def _is_place_of(relation: Relation, place: str, number: int, text: Text) -> boo
             if relation.cues & governing_cues(text.clean, *span, relation.group):
                 return True
     return False
-
-
-def _same_sort(tail: str, place: str) -> bool:
-    """Whether two places can be values of one relation: a country contradicts no province."""
-    one, other = (bool(_DIVISIONS.intersection(p.split()[-1:])) for p in (clean(tail), place))
-    return one == other

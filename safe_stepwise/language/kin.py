@@ -69,26 +69,22 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
     ahead = [
         cue
         for cue in cues_between(text, "kin", max(low, start - 2 * REACH), start)
-        if not cue.denied and has_brackets_closed(text, cue, start) and not _is_aside(text, cue, start)
+        if not cue.denied
+        and has_brackets_closed(text, cue, start)
+        # "Ana, who married Ors, and NAME"
+        and not (text.endswith(" who ", 0, cue.start) and _ASIDE_ENDS.search(text, cue.end, start))
     ]
     if ahead and start - ahead[-1].end > REACH:
         ahead = []
     following = next(iter(cues_between(text, "kin", end, min(high, end + REACH))), None)
     behind = _told_behind(text, end, following) if following else None
-    if behind and following and (not ahead or _is_nearer(text, ahead[-1], start, end, following)):
-        return frozenset((behind,))
+    if behind and following:
+        # Although a cue leads the name it may belong to the one behind it: not in an apposition.
+        between = text[end : following.start]
+        is_near = not ahead or len(between) < (start - ahead[-1].end) // 2
+        if not ahead or (is_near and not between.startswith((" ,", " and "))):
+            return frozenset((behind,))
     return _told_ahead(text, ahead, start, owners) if ahead else frozenset()
-
-
-def _is_aside(text: str, cue: Cue, start: int) -> bool:
-    """Whether a cue tells of a person on the way: "Ana, who married Ors, and NAME"."""
-    return text.endswith(" who ", 0, cue.start) and _ASIDE_ENDS.search(text, cue.end, start) is not None
-
-
-def _is_nearer(text: str, ahead: Cue, start: int, end: int, following: Cue) -> bool:
-    """Whether a name belongs to the cue behind it although one leads it: not in an apposition."""
-    between = text[end : following.start]
-    return not between.startswith((" ,", " and ")) and following.start - end < (start - ahead.end) // 2
 
 
 def _told_behind(text: str, end: int, cue: Cue) -> Role | None:

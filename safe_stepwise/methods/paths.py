@@ -88,7 +88,8 @@ def read_verdict(text: str, data: str = "") -> Verdict:
     answers = reply.answers("verdict", "reasoning", data=data)
     said = {str(one["verdict"]).strip().rstrip(".!").lower() for one in answers}
     if not answers:
-        said = set(_plain(" ".join(reply.around)))
+        words = _CHOICE.sub(" ", _MARKS.sub("", " ".join(reply.around))).strip()
+        said = {match[1].lower() for form in _PLAIN for match in form.finditer(words)}
     if len(said) > 1:
         raise ReplyError("it gives both verdicts")
     if not said:
@@ -97,9 +98,3 @@ def read_verdict(text: str, data: str = "") -> Verdict:
     if word not in _VERDICTS:
         raise ReplyError(f"its verdict is {word[:40]!r}")
     return _VERDICTS[word]
-
-
-def _plain(text: str) -> list[str]:
-    """The verdicts that plain words give as such."""
-    told = _CHOICE.sub(" ", _MARKS.sub("", text)).strip()
-    return [match[1].lower() for form in _PLAIN for match in form.finditer(told)]

@@ -74,14 +74,13 @@ class Support:
         if triple.relation not in RELATIONS:
             return False
         found = ground(triple.head, triple.relation, triple.tail, self._pages)
-        return found.status == "stated" and (not self._has_other(triple) or self._is_told(triple))
-
-    def _has_other(self, triple: Triple) -> bool:
-        """Whether the graph has another value of what has but one."""
+        if found.status != "stated":
+            return False
         meaning = meaning_of(triple.relation)
-        return bool(meaning and meaning.single) and any(
+        has_other = bool(meaning and meaning.single) and any(
             known.relation == triple.relation and same(known.head, triple.head) for known in self.grounds.triples
         )
+        return not has_other or self._is_told(triple)
 
     def _is_told(self, triple: Triple) -> bool:
         """Whether a passage's sentence states a triple as a step would have to."""
