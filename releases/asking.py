@@ -7,7 +7,7 @@ from typing import Any
 
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
-from releases.release import Release
+from releases.stage import Release
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client

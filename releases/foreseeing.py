@@ -1,12 +1,13 @@
 """What a release would take, told before it is made."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from releases.paths_manifest import PathsManifest
-from releases.pricing import Cost, Forecast, Speed, add_costs, render_costs
-from releases.release import Release
+from releases.stage import COUNTED, Cost, Forecast, Release, Speed, add_costs
 from releases.stages import left_out, stages_of
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.tables import table
 
 
 def dry_run(release: Release[Any], speed: Speed) -> str:
@@ -41,3 +42,36 @@ def refuse_owed(release: Release[Any]) -> None:
             f"{release.file}: {len(owed)} of {len(release.manifest.sources)} files that it is made from "
             "are still owed (the lines above say how to get each); bring them and run this again"
         )
+
+
+def render_costs(parts: Sequence[tuple[str, Cost]], speed: Speed, blocks: Collection[str] = ()) -> str:
+    """Costs by part as a table, with their sum, and below it what each of ``blocks`` takes."""
+    header = ("prompt tokens", "of them computed", "reply tokens", "trained on", "GPU hours")
+    costs = [cost for _, cost in parts]
+    rows = [
+        (f"{part}: {cost.name}" if part in blocks else cost.name, cost.rows, *_sums([cost], speed))
+        for part, cost in parts
+    ]
+    tables = [table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])]
+    if priced := [name for name in blocks if any(part == name for part, _ in parts)]:
+        by_block = {"(no block)": [cost for part, cost in parts if part not in blocks]}
+        by_block |= {name: [cost for part, cost in parts if part == name] for name in priced}
+        sums = [(name, *_sums(block, speed)) for name, block in by_block.items()]
+        tables.append(table([("block", "calls", *header), *sums]))
+        tables.append("What an earlier part asks in the same words is counted there.")
+    return "\n\n".join(
+        [
+            *tables,
+            "Calls and tokens are upper bounds where a model labels a benchmark, elsewhere what "
+            "the papers' models and prompts take (small ones differ several times); GPU hours "
+            f"are those at {speed.prompt:,.0f} prompt, {speed.reply:,.0f} reply and "
+            f"{speed.train:,.0f} trained tokens a second of one GPU (--gpu-prompt, --gpu-reply, "
+            "--gpu-train).",
+        ]
+    )
+
+
+def _sums(costs: Sequence[Cost], speed: Speed) -> tuple[object, ...]:
+    """Calls, tokens and GPU hours of parts together."""
+    hours = sum(cost.hours(speed) for cost in costs)
+    return (*(sum(getattr(cost, what) for cost in costs) for what in (*COUNTED, "trained")), f"{hours:,.1f}")

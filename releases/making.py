@@ -15,9 +15,8 @@ from builders.work.plans import libraries
 from cards.releases import read_paths_release, read_release
 from releases.lock import read_lock
 from releases.manifest import REFINEMENT, Manifest
-from releases.release import Release
 from releases.report import pack
-from releases.stage import Stage
+from releases.stage import Release, Stage
 from releases.stages import left_out, modules, stages_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, names

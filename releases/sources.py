@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from releases.paths_manifest import PathsManifest
-from releases.pricing import Forecast
-from releases.release import Release
+from releases.stage import Forecast, Release
 from safe_stepwise.errors import UserError
 
 

@@ -1,12 +1,172 @@
-"""A stage of a release: what it needs, whether it could be made, what it takes, and its making."""
+"""What a release is made of: stages, each with what it needs, a check, a price and its making."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from releases.manifest import Manifest
-from releases.pricing import Cost, Forecast
-from releases.release import M, Release
+import yaml
+
+from builders.work.plans import ENGINES, Slurm
+from builders.work.shards import Annotator
+from releases.manifest import Manifest, read_manifest
+from releases.paths_manifest import PathsManifest, read_paths
+from safe_stepwise.commands.values import Count, Known, Seconds
+from safe_stepwise.engines.client import IN_FLIGHT
+from safe_stepwise.errors import UserError
+from safe_stepwise.store.boundary import content_of, parse_yaml
+from safe_stepwise.store.names import DATASETS, PATHS
+
+M = TypeVar("M", Manifest, PathsManifest, covariant=True)
+_SECONDS = 3600
+COUNTED = ("calls", "prompt", "computed", "reply")
+Take = Mapping[str, float]
+"""What one row or question takes: ``calls, prompt, reply``, and ``computed`` if that is less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens a second of one GPU: prompts computed, replies written, rows trained on."""
+
+    prompt: float
+    reply: float
+    train: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a part of a release takes; ``computed`` are the prompt tokens that no cache holds."""
+
+    name: str
+    rows: int
+    calls: int = 0
+    prompt: int = 0
+    computed: int = 0
+    reply: int = 0
+    trained: int = 0
+
+    def hours(self, speed: Speed) -> float:
+        """GPU hours."""
+        seconds = self.computed / speed.prompt + self.reply / speed.reply
+        return (seconds + self.trained / speed.train) / _SECONDS
+
+
+@dataclass
+class Forecast:
+    """What stages tell each other while a release is priced."""
+
+    build_rows: list[int] = field(default_factory=list)
+    """Of each build of the manifest."""
+    sources: dict[str, Any] = field(default_factory=dict)
+    """Those of relation paths by their keys, as they are here."""
+    questions_asked: dict[object, int] = field(default_factory=dict)
+    """By what is asked: what an earlier part asks in the same words is asked there, and cached."""
+
+    @cached_property
+    def expected(self) -> Any:
+        """What one row or question of each part takes."""
+        return expectations()
+
+    def ask_anew(self, key: object, questions: int) -> int:
+        """How many of some questions no part before has asked."""
+        before = self.questions_asked.get(key, 0)
+        self.questions_asked[key] = max(before, questions)
+        return max(0, questions - before)
+
+
+def expectations() -> Any:
+    """What one row or question of each part takes, and the speeds to go by if none is given.
+
+    Speeds are assumptions, and the report says so.
+    """
+    return yaml.safe_load(Path(__file__).with_name("expectations.yaml").read_text(encoding="utf-8"))
+
+
+def price_engine(spec: str, name: str, rows: int, take: Take) -> Cost:
+    """What one engine is asked; nothing if no model stands behind it."""
+    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, take)
+
+
+def price_rows(name: str, rows: int, take: Take) -> Cost:
+    """``rows`` times what one row takes."""
+    take = {"computed": take["prompt"], **take}
+    return Cost(name, rows, *(round(rows * take[what]) for what in COUNTED))
+
+
+def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost:
+    """The sum of costs; ``rows`` in the place of theirs, where all are of the same rows."""
+    costs = list(costs)
+    total = sum(cost.rows for cost in costs) if rows is None else rows
+    return Cost(name, total, *(sum(getattr(cost, what) for cost in costs) for what in (*COUNTED, "trained")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What stages are asked for."""
+
+    manifest: Path
+    output: Path
+    only: Sequence[str] = ()
+    """The parts to make, with what they need; all if none is named."""
+    skip_training: bool = False
+    cache: Path | None = None
+    """The file of replies."""
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
+    workers: Count = 1
+    engine: Annotated[str, Known(ENGINES)] = "local"
+    ranks: Count | None = None
+    slurm: Slurm = field(default_factory=Slurm)
+
+    @property
+    def engine_options(self) -> dict[str, Any]:
+        """The fields of a build that say where it runs."""
+        return {name: getattr(self, name) for name in ("workers", "engine", "ranks", "slurm")}
+
+
+@dataclass(frozen=True)
+class Release(Generic[M]):
+    """What all stages of a release work on; ``sha256`` is the digest of the manifest's file."""
+
+    options: Options
+    manifest: M
+    sha256: str
+    opened: list[Annotator] = field(default_factory=list)
+    """Who may hold models and connections."""
+
+    @property
+    def file(self) -> Path:
+        """The manifest's file, with which errors begin."""
+        return self.options.manifest
+
+    @property
+    def output(self) -> Path:
+        """The folder that it is made in."""
+        return self.options.output
+
+    @property
+    def datasets(self) -> Path:
+        """Where its datasets go."""
+        return self.output / DATASETS
+
+    def close(self) -> None:
+        """Let go of all teachers: what comes next may want their memory. The next use opens them again."""
+        for annotator in self.opened:
+            annotator.close()
+
+
+def read_release(options: Options) -> Release[Any]:
+    """The release of a manifest; raises ``UserError``, with its file, for one that can't be read."""
+    content = content_of(options.manifest)
+    try:
+        values = parse_yaml(content)
+        read = read_paths if isinstance(values, dict) and PATHS in values else read_manifest
+        manifest: Any = read(values, options.manifest.parent)
+    except (UserError, ValueError) as error:
+        raise UserError(f"{options.manifest}: {error}") from None
+    return Release(options, manifest, hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)

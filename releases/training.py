@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from releases.manifest import Manifest
-from releases.pricing import Cost, Forecast
-from releases.release import M
-from releases.stage import Made, Stage
+from releases.stage import Cost, Forecast, M, Made, Stage
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import README, TUNED

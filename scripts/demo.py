@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.synthetic import generate, parse_spec
-from releases import release as releases
+from releases import stage
 from releases.lock import read_lock
 from releases.making import make, release_code
 from releases.manifest import Manifest
@@ -31,7 +31,7 @@ def main(options: Options) -> None:
     """Regenerate the demo manifest, load every config, run the loop, print what was found."""
     output = options.output
     how: dict[str, Any] = {"skip_training": True, "cache": output / "replies.sqlite", "workers": cores()}
-    release = open_release(releases.Options(manifest=MANIFEST, output=output, **how))
+    release = open_release(stage.Options(manifest=MANIFEST, output=output, **how))
     forget_stale(release)
     print(make(release))
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
@@ -63,7 +63,7 @@ def open_all(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
     }
 
 
-def forget_stale(release: releases.Release[Manifest]) -> None:
+def forget_stale(release: stage.Release[Manifest]) -> None:
     """Remove a demo that other code, or another manifest, made: it would show old figures."""
     if not (release.output / LOCK).exists():
         return

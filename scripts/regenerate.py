@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from builders.work.executors import Submitted
-from releases import making, release
+from releases import making, stage
 from releases.foreseeing import dry_run, refuse_owed
-from releases.pricing import Speed, expectations
+from releases.stage import Speed, expectations
 from releases.stages import open_release
 from safe_stepwise.commands.values import Count
 from scripts.cli import command, cores, run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(release.Options):
+class Options(stage.Options):
     dry_run: bool = False
     gpu_prompt: Count
     gpu_reply: Count
@@ -36,12 +36,12 @@ def make(options: Options) -> str | None:
 
 
 def regenerate(manifest: Path, output: Path, **options: Any) -> str:
-    """Make the release under ``output``, or check it; ``options`` are the other fields of `release.Options`.
+    """Make the release under ``output``, or check it; ``options`` are the other fields of `stage.Options`.
 
     Returns what there is to say. Raises ``UserError`` for a bad manifest or source, and for a
     folder that differs from its lock; ``Submitted`` as `making.make`.
     """
-    return making.make(open_release(release.Options(manifest=manifest, output=output, **options)))
+    return making.make(open_release(stage.Options(manifest=manifest, output=output, **options)))
 
 
 main = command(make, **{f"gpu_{name}": speed for name, speed in expectations()["gpu"].items()})

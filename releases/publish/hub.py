@@ -78,6 +78,10 @@ class Hub:
     """An `HfApi`."""
     seconds: float = SECONDS
 
+    def call(self, what: str, method: str, *args: Any, size: int = 0, **options: Any) -> Any:
+        """What a method of the client returns; ``size`` bytes may go with it. Raises as `ask`."""
+        return self.ask(what, lambda: getattr(self.api, method)(*args, **options), size)
+
     def ask(self, what: str, call: Callable[[], Any], size: int = 0) -> Any:
         """What ``call`` gets of the Hub about ``what``; ``size`` bytes may go with it.
 
@@ -165,12 +169,8 @@ def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
         return artifact
     where = f"{artifact.url}/README.md on the Hub"
     with scratch() as folder:
-        path = hub.ask(
-            artifact.repo,
-            lambda: hub.api.hf_hub_download(
-                artifact.repo, README, repo_type=artifact.kind, revision=commit, local_dir=folder
-            ),
-        )
+        how: dict[str, Any] = {"repo_type": artifact.kind, "revision": commit, "local_dir": folder}
+        path = hub.call(artifact.repo, "hf_hub_download", artifact.repo, README, **how)
         try:
             theirs = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError:

@@ -57,12 +57,12 @@ def listed(release: Release, namespace: str) -> Release:
         dataset: dataset_files(samples(cards[dataset], f"{dataset}/{README}"), results),
     }
 
-    def more(artifact: Artifact) -> Artifact:
-        contents, where = made.get(artifact.folder, {}).items(), f"{artifact.folder}/{README}"
-        added = [LocalFile(path, text, len(text), where) for path, text in contents]
-        return replace(artifact, files=(*artifact.files, *added))
+    def with_files(artifact: Artifact) -> Artifact:
+        where = f"{artifact.folder}/{README}"
+        files = [LocalFile(path, text, len(text), where) for path, text in made.get(artifact.folder, {}).items()]
+        return replace(artifact, files=(*artifact.files, *files))
 
-    return replace(release, artifacts=tuple(map(more, release.artifacts)))
+    return replace(release, artifacts=tuple(map(with_files, release.artifacts)))
 
 
 def samples(card: str, where: str) -> list[tuple[str, str]]:
@@ -106,7 +106,7 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
     for one in results:
         entry = EvalResultEntry(
             dataset_id=dataset,
-            task_id=_task(one),
+            task_id=f"{one.dataset_config}_{one.metric_type}",
             value=one.metric_value,
             source_url=f"{HUB}/datasets/{dataset}/tree/{version}",
             source_name="Reports and traces",
@@ -138,10 +138,6 @@ def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> 
     ]
     about = {"name": _TITLE, "description": _ABOUT, "evaluation_framework": "inspect-ai"}
     return {TASKS: _dumped({**about, "tasks": tasks})}
-
-
-def _task(one: Any) -> str:
-    return f"{one.dataset_config}_{one.metric_type}"
 
 
 def _way(how: Mapping[str, Any]) -> str:

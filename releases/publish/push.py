@@ -7,7 +7,6 @@ after all repos have loaded back: a release has all of its tags, or an interrupt
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -63,9 +62,7 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
 def _refuse_public(publisher: Publisher, artifacts: Sequence[Artifact]) -> None:
     """What is meant to be private must not end up in a repo that all can read."""
     for artifact in artifacts:
-        info = partial(publisher.hub.api.repo_info, artifact.repo, repo_type=artifact.kind)
-        there = publisher.hub.ask(artifact.url, info)
-        if not there.private:
+        if not publisher.hub.call(artifact.url, "repo_info", artifact.repo, repo_type=artifact.kind).private:
             raise UserError(f"{artifact.url}: is public already; make it private on the Hub, or leave out --private")
 
 
@@ -74,15 +71,8 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
     sdk = None
     if artifact.kind == "space" and artifact.card is not None:
         sdk = metadata(artifact.card.read().decode(), artifact.folder)["sdk"]
-    made = partial(
-        publisher.hub.api.create_repo,
-        artifact.repo,
-        repo_type=artifact.kind,
-        private=publisher.private,
-        space_sdk=sdk,
-        exist_ok=True,
-    )
-    publisher.hub.ask(artifact.url, made)
+    how: dict[str, Any] = {"repo_type": artifact.kind, "private": publisher.private, "space_sdk": sdk}
+    publisher.hub.call(artifact.url, "create_repo", artifact.repo, **how, exist_ok=True)
 
 
 def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
@@ -100,28 +90,30 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
             raise UserError(f"{artifact.url}: was created but can't be seen; run this again")
         made = diff(publisher.hub, artifact, there.head)
         artifact, changes = made.artifact, made.changes
-    contents = {file.path: file.content for file in artifact.files}
     writes = [change for change in changes if change.state != "same"]
     if not writes:
         publisher.say(f"{artifact.url}: unchanged at {there.head[:7]}")
         return Pushed(artifact, there.head)
+    contents = {file.path: file.content for file in artifact.files}
+    operations = [
+        CommitOperationDelete(change.path, is_folder=False)
+        if change.state == "gone"
+        else CommitOperationAdd(change.path, contents[change.path])
+        for change in writes
+    ]
     size = sum(change.size for change in writes if change.state != "gone")
     publisher.say(f"{artifact.url}: {len(writes)} files, {size:,} bytes to upload")
-    committed = partial(
-        publisher.hub.api.create_commit,
+    done = publisher.hub.call(
+        artifact.url,
+        "create_commit",
         artifact.repo,
-        [
-            CommitOperationDelete(change.path, is_folder=False)
-            if change.state == "gone"
-            else CommitOperationAdd(change.path, contents[change.path])
-            for change in writes
-        ],
+        operations,
+        size=size,
         repo_type=artifact.kind,
         commit_message=f"Release {release.version}",
         commit_description=f"safe-stepwise; SHA-256 of its lock: {release.lock_sha256}",
         parent_commit=there.head,
     )
-    done = publisher.hub.ask(artifact.url, committed, size)
     publisher.say(f"{artifact.url}: commit {told(done.oid[:7])}")
     return Pushed(artifact, str(done.oid))
 
@@ -129,41 +121,31 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
 def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
     """Name the commit, once and for all. Raises UserError if the tag names another one."""
     artifact = pushed.artifact
-    named = partial(
-        publisher.hub.api.create_tag,
-        artifact.repo,
-        tag=version,
-        tag_message=f"safe-stepwise release {version}",
-        revision=pushed.commit,
-        repo_type=artifact.kind,
-        exist_ok=True,
-    )
-    publisher.hub.ask(artifact.url, named)
+    message = f"safe-stepwise release {version}"
+    named: dict[str, Any] = {"tag": version, "tag_message": message, "revision": pushed.commit}
+    publisher.hub.call(artifact.url, "create_tag", artifact.repo, **named, repo_type=artifact.kind, exist_ok=True)
     there = remote(publisher.hub, artifact)
     if there is None or there.tags.get(version) != pushed.commit:
         raise UserError(f"{artifact.url}: somebody else set {version} meanwhile; look there")
     publisher.say(f"{artifact.url}: tagged {version}")
 
 
-def collect(publisher: Publisher, asked: Collection, artifacts: Sequence[Artifact]) -> str:
+def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Artifact]) -> str:
     """Put every repo into the namespace's collection, which is made if there is none."""
-    where = f"collection {asked.title!r} of {publisher.namespace}"
-    there = publisher.hub.ask(where, partial(_collection, publisher.hub.api, publisher, asked))
+    hub, where = publisher.hub, f"collection {collection.title!r} of {publisher.namespace}"
+    there = hub.ask(where, lambda: _collection(hub.api, publisher, collection))
     items = {(item.item_type, item.item_id) for item in there.items}
     for artifact in artifacts:
         if (artifact.kind, artifact.repo) not in items:
-            add = publisher.hub.api.add_collection_item
-            item = {"item_id": artifact.repo, "item_type": artifact.kind}
-            publisher.hub.ask(where, partial(add, there.slug, **item, exists_ok=True))
-    return told(f"{publisher.hub.api.endpoint}/collections/{there.slug}")
+            hub.call(where, "add_collection_item", there.slug, artifact.repo, artifact.kind, exists_ok=True)
+    return told(f"{hub.api.endpoint}/collections/{there.slug}")
 
 
-def _collection(api: Any, publisher: Publisher, asked: Collection) -> Any:
+def _collection(api: Any, publisher: Publisher, collection: Collection) -> Any:
     """The namespace's collection of that title, with all of its items."""
-    listed = api.list_collections(owner=publisher.namespace)
-    found = next((c for c in islice(listed, MOST_COLLECTIONS) if c.title == asked.title), None)
-    if found is not None:
-        return api.get_collection(found.slug)  # a listing shows the first few items only
-    return api.create_collection(
-        asked.title, namespace=publisher.namespace, description=asked.about, private=publisher.private, exists_ok=True
-    )
+    listed = islice(api.list_collections(owner=publisher.namespace), MOST_COLLECTIONS)
+    for known in listed:
+        if known.title == collection.title:
+            return api.get_collection(known.slug)  # a listing shows the first few items only
+    how = {"description": collection.about, "private": publisher.private}
+    return api.create_collection(collection.title, namespace=publisher.namespace, **how, exists_ok=True)

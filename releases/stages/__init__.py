@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from releases.release import Options, Release, read_release
-from releases.stage import Stage
+from releases.stage import Options, Release, Stage, read_release
 from safe_stepwise.errors import UserError, one_of
 
 STAGES = (

@@ -14,8 +14,7 @@ from releases import report
 from releases.evaluations import OWN_ADAPTER, AdapterEntry
 from releases.manifest import OWN_SET, Manifest
 from releases.players import check_player
-from releases.pricing import Cost, Forecast
-from releases.release import Release
+from releases.stage import Cost, Forecast, Release
 from releases.training import Training, price_training
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.methods.verifier import ROLE

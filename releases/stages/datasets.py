@@ -17,8 +17,7 @@ from builders.work.publishing import read_statistics
 from cards.datasets import CARDS
 from releases.asking import open_teachers
 from releases.manifest import BuildEntry, Manifest
-from releases.pricing import Cost, Forecast, price_rows
-from releases.stage import Made, Stage
+from releases.stage import Cost, Forecast, Made, Stage, price_rows
 from releases.stages.audits import read_audits
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.agreement import read_published

@@ -12,10 +12,8 @@ from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
 from evaluators.traces import page
 from releases.evaluations import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, named
-from releases.pricing import Cost, Forecast, Take, add_costs, price_engine
-from releases.release import Release
 from releases.sources import question_rows
-from releases.stage import Made, Stage
+from releases.stage import Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
 from releases.stages.proposer import write_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS

@@ -13,10 +13,8 @@ from evaluators.run.trial import Trial
 from evaluators.traces import page
 from releases.evaluations import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from releases.manifest import Manifest
-from releases.pricing import COUNTED, Cost, Forecast, Take, add_costs, price_engine
-from releases.release import Release
 from releases.settings import Setting, check_evaluation, settings_of
-from releases.stage import Made, Stage
+from releases.stage import COUNTED, Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
 from releases.stages.adapter import Adapter
 from releases.stages.generator import Generator
 from safe_stepwise.errors import UserError

@@ -7,7 +7,7 @@ from typing import Any
 
 from cards.models import license_of_base, model_card
 from releases.manifest import OWN_SET, Manifest
-from releases.pricing import Cost, Forecast
+from releases.stage import Cost, Forecast
 from releases.training import Training, price_training
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, GENERATOR, STEPS_RECORD, VERIFIER_STEPS

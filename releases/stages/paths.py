@@ -12,9 +12,8 @@ from builders.paths.relation_readers import READERS, questions
 from builders.paths.relation_statistics import summary
 from cards.datasets import paths as card
 from releases.paths_manifest import PathsManifest
-from releases.pricing import Cost, Forecast
 from releases.sources import SourceRows, question_rows
-from releases.stage import Made, Stage
+from releases.stage import Cost, Forecast, Made, Stage
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import PATHS, REJECTS, paths_set
 from safe_stepwise.store.tables import table

@@ -7,9 +7,8 @@ from typing import Any
 
 from cards.models import license_of_base, proposer_card
 from releases.paths_manifest import PathsManifest
-from releases.pricing import Cost, Forecast
 from releases.reading import RecipeEntry
-from releases.release import Release
+from releases.stage import Cost, Forecast, Release
 from releases.training import Training
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.store.names import ADAPTER, PATHS, PATHS_RECORD, SFT, paths_set

@@ -25,9 +25,7 @@ from releases.asking import clients_of, open_teachers
 from releases.evaluations import OWN_ADAPTER, RefinementEntry
 from releases.manifest import OWN_SET, REFINEMENT, Manifest, StepsEntry
 from releases.players import check_player
-from releases.pricing import Cost, Forecast, add_costs, price_engine, price_rows
-from releases.release import Release
-from releases.stage import Made, Stage
+from releases.stage import Cost, Forecast, Made, Release, Stage, add_costs, price_engine, price_rows
 from releases.stages.adapter import Adapter
 from releases.stages.audits import read_audits
 from safe_stepwise import prompts

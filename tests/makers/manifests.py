@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from releases import stages
-from releases.release import Options, Release
+from releases.stage import Options, Release
 
 
 def release_of(file: Path, output: Path | None = None, **options: Any) -> Release[Any]:

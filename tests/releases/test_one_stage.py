@@ -14,9 +14,7 @@ import pytest
 
 from releases import stages
 from releases.manifest import Manifest
-from releases.pricing import Cost, Forecast
-from releases.release import Release
-from releases.stage import Made, Stage
+from releases.stage import Cost, Forecast, Made, Release, Stage
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, LOCK, REPORT
 from scripts import regenerate

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders.verified import chunks
-from releases.pricing import Cost, Speed, expectations
+from releases.stage import Cost, Speed, expectations
 from safe_stepwise.errors import UserError
 from scripts import regenerate
 

@@ -10,9 +10,12 @@ import pytest
 import yaml
 
 from builders.verified.lookup import labelled
+from releases.foreseeing import dry_run
+from releases.stage import Speed
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from scripts import build_verified, build_verifier_steps, compare_labels, regenerate
+from tests.makers.manifests import release_of
 
 INPUT = "rows=12,seed=8,noise=0.5"
 
@@ -78,7 +81,7 @@ def test_lists_write_no_steps(tmp_path: Path) -> None:
     steps = {"rows": 9, "teacher": spec}
     manifest = manifest_of(tmp_path, [build], verifier_steps=steps)
     with pytest.raises(UserError, match=r"verifier_steps\.teacher 'published:.* write no steps"):
-        regenerate.dry_run(manifest, tmp_path / "out", regenerate.Speed(1, 1, 1))
+        dry_run(release_of(manifest), Speed(1, 1, 1))
 
 
 def test_a_manifest_names_lists_beside_itself(tmp_path: Path) -> None:
@@ -89,7 +92,7 @@ def test_a_manifest_names_lists_beside_itself(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     file = tmp_path / "lists" / "a.txt"
     file.write_text("Where is Mu?\n", encoding="utf-8")
-    said = regenerate.dry_run(manifest, tmp_path / "out", regenerate.Speed(1, 1, 1))
+    said = dry_run(release_of(manifest), Speed(1, 1, 1))
     (row,) = (line for line in said.splitlines() if line.startswith("verify synthetic train "))
     assert row.split()[3:5] == ["12", "0"]
     assert not (tmp_path / "out").exists()

@@ -13,8 +13,7 @@ import pytest
 from releases import making
 from releases.foreseeing import dry_run
 from releases.paths_manifest import PathsManifest
-from releases.pricing import Speed, expectations
-from releases.stage import Made, Stage
+from releases.stage import Made, Speed, Stage, expectations
 from releases.stages import proposer
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
