@@ -1,7 +1,12 @@
 """How things stand on the Hub, read only; how long it is waited for, and what its errors mean."""
 
+import fcntl
+import os
+import shutil
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -9,7 +14,6 @@ from typing import Any, Literal
 
 from releases.publish.folder import KEPT, Artifact, LocalFile
 from releases.publish.readme import merged
-from releases.publish.scratch import scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import README
 from safe_stepwise.store.progress import WaitedTooLong, within
@@ -228,3 +232,35 @@ def told(text: object) -> str:
     """What a stranger says, as it may be printed: one line, short, without keys."""
     line = shown(text)
     return line if len(line) <= MOST_TOLD else line[:MOST_TOLD] + "..."
+
+
+PREFIX = "safe-stepwise-scratch-"
+YOUNG = 60
+"""Seconds for which a folder may not be held yet."""
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """An empty folder among the temporary ones, for the time being."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        _sweep(left)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
+        held = os.open(name, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # which ends with the process, however that ends
+            yield Path(name)
+        finally:
+            os.close(held)
+
+
+def _sweep(left: Path) -> None:
+    """Remove it if it is ours and no process holds it."""
+    with suppress(OSError):
+        held = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            about = os.fstat(held)
+            if about.st_uid == os.getuid() and time.time() - about.st_mtime > YOUNG:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left)
+        finally:
+            os.close(held)

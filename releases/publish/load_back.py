@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, MODEL_WEIGHTS, Artifact, walk
-from releases.publish.hub import SLOWEST, Hub, told
-from releases.publish.scratch import scratch
+from releases.publish.hub import SLOWEST, Hub, scratch, told
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.progress import Wait

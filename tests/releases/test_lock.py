@@ -9,7 +9,7 @@ import pytest
 from releases.lock import read_lock
 from releases.publish.checks import check_release
 from releases.publish.folder import read_release
-from releases.publish.scratch import PREFIX, scratch
+from releases.publish.hub import PREFIX, scratch
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
 from tests.releases.conftest import lock, write
@@ -68,7 +68,7 @@ def test_records_of_a_release_are_read_strictly(small: Path) -> None:
 
 def test_temporary_folders_are_gone_even_those_of_killed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("releases.publish.scratch.YOUNG", -1)
+    monkeypatch.setattr("releases.publish.hub.YOUNG", -1)
     (tmp_path / f"{PREFIX}killed" / "inner").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")

@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from releases.publish import views
+from releases.publish import secrets
 from releases.publish.folder import LocalFile
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
@@ -202,12 +202,12 @@ def test_a_credential_of_any_letters_is_found(before: str, value: str) -> None:
 def test_a_secret_between_two_blocks_is_found(tmp_path: Path) -> None:
     file = tmp_path / "large"
     for secret, name in SECRETS.items():
-        file.write_bytes(b"\1" * (views.BLOCK - 10) + secret.encode("utf-16-le") + b"\1" * 1000)
+        file.write_bytes(b"\1" * (secrets.BLOCK - 10) + secret.encode("utf-16-le") + b"\1" * 1000)
         assert secret_in(LocalFile("large", file, file.stat().st_size), OWN) == name
 
 
 def test_a_bomb_is_refused_and_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "UNPACKED", 50 << 20)
+    monkeypatch.setattr(secrets, "UNPACKED", 50 << 20)
     bomb = gzip.compress(bytes(60 << 20))
     many = io.BytesIO()
     with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -245,7 +245,7 @@ def locked_zip() -> bytes:
         (zipped("text")[:-9], "zip"),
         (locked_zip(), "zip"),
         (arrow("")[:-9], "Arrow"),
-        (png(b"zTXt", b"note\0\0" + zlib.compress(bytes(views.BLOCK + 1))), "PNG"),
+        (png(b"zTXt", b"note\0\0" + zlib.compress(bytes(secrets.BLOCK + 1))), "PNG"),
         (b"7z\xbc\xaf'\x1c" + bytes(40), "7z"),
     ],
 )
@@ -260,7 +260,7 @@ def test_what_cannot_be_looked_into_is_refused(content: bytes, kind: str, tmp_pa
 @given(st.binary(max_size=300))
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
-    for magic in (b"", *(m if isinstance(m, bytes) else m[0] for m, _, _ in views._KINDS)):
+    for magic in (b"", *(m if isinstance(m, bytes) else m[0] for m, _, _ in secrets._KINDS)):
         with suppress(UserError):  # and no other
             assert secret_in(LocalFile("a", magic + content, 0)) is None
 
@@ -278,5 +278,5 @@ def test_digests_images_and_prose_are_no_secrets(tmp_path: Path) -> None:
 def test_the_work_grows_with_the_file_alone() -> None:
     """Bytes of views for what would be slow to a pattern that goes back."""
     for unit in (b"\\", b"a", b"=", b"\n", b"%", b"\\u00", b"\0", b"x\n", b"QUJD"):
-        one, two = (sum(map(len, views.views(io.BytesIO(unit * number), "a"))) for number in (1 << 16, 1 << 17))
+        one, two = (sum(map(len, secrets.views(io.BytesIO(unit * number), "a"))) for number in (1 << 16, 1 << 17))
         assert two < 2.2 * one, unit
