@@ -21,7 +21,7 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 from releases.publish.folder import walk
-from releases.space import copy_space
+from releases.stages.space import copy_space
 from safe_stepwise import __version__
 from safe_stepwise.store.code import PACKAGES
 from tests.servers.hub_server import NAMESPACE, TOKEN, HubServer

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from releases.space import copy_space, copy_traces
+from releases.stages.space import copy_space, copy_traces
 from safe_stepwise.store.names import REPORT
 from tests.browsing import BREAKOUTS, chromium
 
