@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 from releases.publish import secrets
 from releases.publish.folder import LocalFile
+from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
 
 OWN = {"OPENAI_API_KEY": "no-pattern/of+any,kind"}
