@@ -1,6 +1,7 @@
 """What a release is made of: stages, each with what it needs, a check, a price and its making."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,14 +54,28 @@ class Cost:
         return (seconds + self.trained / speed.train) / _SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """A source of relation paths as it is here: its digest and rows (None of a graph), or nothing of it.
+
+    Of questions that are put also how many there are of each number of hops, and the most topic
+    entities of one.
+    """
+
+    sha256: str | None = None
+    rows: int | None = None
+    by_hops: Counter[int] | None = None
+    topics: int = 1
+
+
 @dataclass
 class Forecast:
     """What stages tell each other while a release is priced."""
 
     build_rows: list[int] = field(default_factory=list)
     """Of each build of the manifest."""
-    sources: dict[str, Any] = field(default_factory=dict)
-    """Those of relation paths by their keys, as they are here."""
+    sources: dict[str, SourceRows] = field(default_factory=dict)
+    """Those of relation paths by their keys."""
     questions_asked: dict[object, int] = field(default_factory=dict)
     """By what is asked: what an earlier part asks in the same words is asked there, and cached."""
 
@@ -68,6 +83,21 @@ class Forecast:
     def expected(self) -> Any:
         """What one row or question of each part takes."""
         return expectations()
+
+    def question_rows(self, release: "Release[PathsManifest]", part: str) -> dict[str, int]:
+        """The rows of a part's questions by source; raises ``UserError`` where they are not known."""
+        rows = {}
+        for key, source in self.sources.items():
+            entry = release.manifest.sources[key]
+            if not key.startswith(f"{part}.questions"):
+                continue
+            if (number := entry.expected_rows if source.rows is None else source.rows) is None:
+                raise UserError(
+                    f"{release.file}: {key}: {entry.input} is not here; bring it, or say how many "
+                    "rows it has with expected_rows"
+                )
+            rows[key] = number
+        return rows
 
     def ask_anew(self, key: object, questions: int) -> int:
         """How many of some questions no part before has asked."""

@@ -12,7 +12,6 @@ from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
 from evaluators.traces import page
 from releases.evaluations import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, named
-from releases.sources import question_rows
 from releases.stage import Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
 from releases.stages.proposer import write_card
 from safe_stepwise.errors import UserError
@@ -68,7 +67,7 @@ class Deliberation(Stage[PathsManifest]):
         """What each contender takes, at most."""
         entry, expected = self.entry, forecast.expected["deliberation"]
         put = EVALUATION if entry.questions else PATHS
-        rows = question_rows(self.release, forecast, put)
+        rows = forecast.question_rows(self.release, put)
         topics = max(forecast.sources[key].topics for key in rows)
         candidates = (entry.candidates or (CANDIDATES if entry.generator else 1)) * topics
         questions = self._questions(forecast, rows)

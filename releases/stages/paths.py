@@ -12,8 +12,7 @@ from builders.paths.relation_readers import READERS, questions
 from builders.paths.relation_statistics import summary
 from cards.datasets import paths as card
 from releases.paths_manifest import PathsManifest
-from releases.sources import SourceRows, question_rows
-from releases.stage import Cost, Forecast, Made, Stage
+from releases.stage import Cost, Forecast, Made, SourceRows, Stage
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import PATHS, REJECTS, paths_set
 from safe_stepwise.store.tables import table
@@ -75,7 +74,7 @@ class PathsSet(Stage[PathsManifest]):
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         paths = self.release.manifest.paths
-        rows = sum(min(rows, paths.limit or rows) for rows in question_rows(self.release, forecast, PATHS).values())
+        rows = sum(min(rows, paths.limit or rows) for rows in forecast.question_rows(self.release, PATHS).values())
         forecast.build_rows.append(rows)
         yield Cost(f"search {paths.benchmark} {paths.split}", rows)
 

@@ -1,6 +1,5 @@
 """The metric's Space as it is published: with the package that it needs, from the same checkout."""
 
-import gzip
 import json
 import shutil
 import tomllib
@@ -11,6 +10,7 @@ from typing import Any
 
 from releases.manifest import Manifest
 from releases.stage import Made, Stage
+from safe_stepwise.store.files import unpacked
 from safe_stepwise.store.names import METRIC, QUESTIONS, REPORT, SPACE, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT
 
@@ -95,12 +95,9 @@ def _was_rejected(trajectory: Any) -> bool:
 
 def _lines(file: Path) -> Iterator[Any]:
     packed = file.with_name(f"{file.name}.gz")
-    if file.is_file():
-        with file.open("rb") as plain:
-            yield from map(json.loads, plain)
-    elif packed.is_file():
-        with gzip.open(packed) as opened:
-            yield from map(json.loads, opened)
+    if file.is_file() or packed.is_file():
+        with unpacked(file if file.is_file() else packed) as lines:
+            yield from map(json.loads, lines)
 
 
 def _write(file: Path, rows: list[dict[str, Any]]) -> None:
