@@ -11,8 +11,7 @@ from releases.publish.checks import check_release
 from releases.publish.folder import Release, read_release
 from releases.publish.hub import SECONDS, connect
 from releases.publish.leaderboard import listed
-from releases.publish.plan import dry_run, plan_release
-from releases.publish.push import Publisher, push
+from releases.publish.push import Publisher, dry_run, plan_release, push
 from safe_stepwise.commands.values import Seconds
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress

@@ -9,8 +9,7 @@ from huggingface_hub import HfApi
 from releases.publish.folder import read_release
 from releases.publish.hub import Hub, connect
 from releases.publish.load_back import Pushed
-from releases.publish.plan import plan_release
-from releases.publish.push import Publisher, push
+from releases.publish.push import Publisher, plan_release, push
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress
 from tests.releases.conftest import CARD, lock, write

@@ -15,7 +15,7 @@ from releases import report
 from releases.publish.checks import check_release
 from releases.publish.folder import read_release
 from releases.publish.hub import Hub
-from releases.publish.plan import dry_run
+from releases.publish.push import dry_run
 from safe_stepwise.errors import UserError
 from scripts import view_traces
 from tests.makers.outcomes import outcomes
