@@ -89,5 +89,5 @@ def list_values(values: Any) -> Any:
     """An evaluation of a manifest with a list for each single value where several may be given."""
     if not isinstance(values, dict):
         return values
-    single = {key: [value] for key, value in values.items() if key in _SEVERAL and not isinstance(value, list)}
-    return {**values, **single}
+    several = {key: value if isinstance(value, list) else [value] for key, value in values.items() if key in _SEVERAL}
+    return {**values, **{key: tuple(listed) for key, listed in several.items()}}

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from builders.steps.composition import Composition
 from builders.verified.questions import EVALUATION_SIZE
@@ -16,7 +16,7 @@ from releases.evaluations import (
     RefinementEntry,
     list_values,
 )
-from releases.reading import RecipeEntry, need_positive, need_share, read_entry
+from releases.reading import RecipeEntry, need_positive, need_share, read_strictly
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError, one_of
@@ -59,14 +59,13 @@ class BuildEntry:
     published: Path | None = None
     """Labels to score ours against; a path that is not absolute is beside the manifest."""
 
-    def checked(self, where: str, beside: Path) -> Self:
-        """With its paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self, where: str) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         one_of(self.split, (names.TRAIN, names.VALIDATION), f"{where}split")
         one_of(self.on_error, ("stop", "keep"), f"{where}on_error")
         need_positive(self, where, "limit")
         if not 0 <= self.min_confidence <= 1:
             raise UserError(f"{where}min_confidence: has to lie between 0 and 1")
-        return self if self.published is None else replace(self, published=beside / self.published)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,8 @@ class StepsEntry:
         mined = self.refined_from is not None or self.refinement is not None
         return Composition(**numbers, refined=0 if self.refined is None and not mined else self.refined)
 
-    def checked(self, key: str, builds: Sequence[BuildEntry], beside: Path) -> Self:
-        """With its paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self, key: str, builds: Sequence[BuildEntry]) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         where = f"{key}."
         for name in self.per_benchmark or ():
             one_of(name, [build.benchmark for build in builds], f"{where}per_benchmark")
@@ -151,7 +150,6 @@ class StepsEntry:
                 raise UserError(f"{where}test_share and {where}test_split: say one of them")
         if self.unverifiable and (self.refined or self.refined_from):
             raise UserError(f"{where}refined: such rows are of verified questions; leave it out")
-        return self if self.refined_from is None else replace(self, refined_from=beside / self.refined_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +184,13 @@ class PathProbeEntry:
         """What it reads beside the verified questions."""
         return [file for file in (self.kb, self.questions, self.derivations) if file is not None]
 
-    def checked(self, builds: Sequence[BuildEntry], beside: Path) -> Self:
-        """With its paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self, builds: Sequence[BuildEntry]) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         for name in self.benchmarks:
             one_of(name, [build.benchmark for build in builds], f"{PROBE}.benchmarks")
         if (self.kb is None) != (self.questions is None):
             raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
         need_positive(self, f"{PROBE}.", "limit")
-        paths = {name: getattr(self, name) for name in ("kb", "questions", "derivations")}
-        return replace(self, **{name: beside / file for name, file in paths.items() if file})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,27 +211,23 @@ class BlockEntry:
         """Whether any of its adapters learns the release's own set."""
         return bool(self.adapters) and (self.verifier_steps is None or self.verifier_steps.unverifiable)
 
-    def checked(self, name: str, manifest: "Manifest", beside: Path) -> Self:
-        """With its paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self, name: str, manifest: "Manifest") -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         where, steps, evaluation = f"blocks.{name}", self.verifier_steps, self.evaluation
         _check_name(name, where, OWN_PARTS)
         if steps is not None:
-            steps = steps.checked(f"{where}.{OWN_SET}", manifest.builds, beside)
+            steps.check(f"{where}.{OWN_SET}", manifest.builds)
             if steps.refinement is not None:
                 raise UserError(f"{where}.{OWN_SET}.refinement: is of the release's own set alone")
-        for adapter in self.adapters:
-            _check_name(adapter, f"{where}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
-        adapters = {
-            key: entry.checked(f"{where}.adapters.{key}", beside, VerifierRecipe)
-            for key, entry in self.adapters.items()
-        }
-        if not adapters and (evaluation is None or steps is not None):
+        for key, adapter in self.adapters.items():
+            _check_name(key, f"{where}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
+            adapter.check(f"{where}.adapters.{key}", VerifierRecipe)
+        if not self.adapters and (evaluation is None or steps is not None):
             raise UserError(f"{where}: add adapters (who learn its verifier_steps) or an evaluation")
         if self.learns_steps and manifest.verifier_steps is None:
             raise UserError(f"{where}.adapters: learn the verifier set; add verifier_steps")
-        if adapters and evaluation is not None and not evaluation.names(OWN_ADAPTER):
+        if self.adapters and evaluation is not None and not evaluation.names(OWN_ADAPTER):
             raise UserError(f"{where}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
-        return replace(self, verifier_steps=steps, adapters=adapters, evaluation=_located(evaluation, beside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,20 +272,19 @@ class Manifest:
         every = {OWN_SET: self.verifier_steps, **named}
         return {part: steps for part, steps in every.items() if steps is not None}
 
-    def checked(self, beside: Path) -> Self:
-        """With all paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         if not self.builds:
             raise UserError("builds: name at least one")
         need_positive(self, "", "evaluation_size", "evaluation_passages")
         names.known_version(self.version)
-        builds = tuple(build.checked(f"builds[{n}].", beside) for n, build in enumerate(self.builds))
-        places = [(build.benchmark, build.split) for build in builds]
-        for number, (benchmark, split) in enumerate(places):
-            if (benchmark, split) in places[:number]:
-                raise UserError(f"builds[{number}]: {benchmark} {split} again")
+        for number, build in enumerate(self.builds):
+            build.check(f"builds[{number}].")
+            if (build.benchmark, build.split) in [(b.benchmark, b.split) for b in self.builds[:number]]:
+                raise UserError(f"builds[{number}]: {build.benchmark} {build.split} again")
         steps = self.verifier_steps
         if steps is not None:
-            steps = steps.checked(OWN_SET, builds, beside)
+            steps.check(OWN_SET, self.builds)
             for name in ("unverifiable", "rows_of"):
                 if getattr(steps, name):
                     raise UserError(f"{OWN_SET}.{name}: such a set is for one of the blocks")
@@ -302,20 +293,18 @@ class Manifest:
                 raise UserError(f"{name}: is trained on the verifier set; add verifier_steps")
         if steps is not None and steps.refinement is not None and self.adapter is None:
             raise UserError(f"{OWN_SET}.refinement: mines with an adapter; add adapter")
-        manifest = replace(
-            self,
-            builds=builds,
-            verifier_steps=steps,
-            generator=self.generator and self.generator.checked(names.GENERATOR, beside, GeneratorRecipe),
-            adapter=self.adapter and self.adapter.checked(names.ADAPTER, beside, VerifierRecipe),
-            evaluation=_located(self.evaluation, beside),
-            audits=self._checked_audits(beside),
-            path_probe=self.path_probe and self.path_probe.checked(builds, beside),
-        )
+        if self.generator is not None:
+            self.generator.check(names.GENERATOR, GeneratorRecipe)
+        if self.adapter is not None:
+            self.adapter.check(names.ADAPTER, VerifierRecipe)
+        if self.path_probe is not None:
+            self.path_probe.check(self.builds)
+        self._check_audits()
         self._check_roles()
-        return replace(manifest, blocks={n: block.checked(n, manifest, beside) for n, block in self.blocks.items()})
+        for name, block in self.blocks.items():
+            block.check(name, self)
 
-    def _checked_audits(self, beside: Path) -> tuple[AuditEntry, ...]:
+    def _check_audits(self) -> None:
         for number, entry in enumerate(self.audits):
             where = f"audits[{number}]"
             one_of(entry.of, names.AUDITED, f"{where}.of")
@@ -323,7 +312,6 @@ class Manifest:
                 raise UserError(f"{where}: {entry.of} again; score all files of a sample together")
             if entry.of == names.STEPS and self.verifier_steps is None:
                 raise UserError(f"{where}: judges the verifier set; add verifier_steps")
-        return tuple(replace(entry, file=beside / entry.file) for entry in self.audits)
 
     def _check_roles(self) -> None:
         for role, tokens in (self.max_tokens or {}).items():
@@ -337,11 +325,6 @@ class Manifest:
             one_of(role, SHOWN, "examples:")
 
 
-def _located(entry: EvaluationEntry | None, beside: Path) -> EvaluationEntry | None:
-    """An evaluation with the path of its corpus."""
-    return entry if entry is None or entry.corpus is None else replace(entry, corpus=beside / entry.corpus)
-
-
 def read_manifest(values: Any, beside: Path) -> Manifest:
     """A manifest from its YAML, paths ``beside`` it. Raises ``UserError`` with the key that is wrong."""
     if isinstance(values, dict):
@@ -349,7 +332,9 @@ def read_manifest(values: Any, beside: Path) -> Manifest:
         values = {**values, "evaluation": list_values(values.get("evaluation"))}
         if isinstance(blocks, dict):
             values["blocks"] = {str(name): _block_values(str(name), block, values) for name, block in blocks.items()}
-    return read_entry(Manifest, values).checked(beside)
+    manifest = read_strictly(Manifest, values, beside)
+    manifest.check()
+    return manifest
 
 
 def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from releases.reading import RecipeEntry, need_positive, need_share, read_entry
+from releases.reading import RecipeEntry, need_positive, need_share, read_strictly
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, known_version
 from trainers.config import PathRecipe
@@ -42,9 +42,8 @@ class SourceEntry:
         """Whether it can be read: what the Hub has is taken to be there."""
         return self.is_hub or Path(self.input).is_file()
 
-    def checked(self, where: str, beside: Path) -> Self:
-        """With its path. Raises ``UserError`` with the key that is wrong."""
-        need_positive(self, f"{where}.", "expected_rows")
+    def located(self, beside: Path) -> Self:
+        """With the path of a file."""
         file = replace(self, input=str(beside / self.input))
         return self if file.is_hub else file
 
@@ -70,18 +69,16 @@ class PathsEntry:
         names = ("limit", "max_hops", "negatives", "test_share")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def checked(self, beside: Path) -> Self:
-        """With its paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         one_of(self.split, _SPLITS, "paths.split")
         one_of(self.on_error, ("stop", "keep"), "paths.on_error")
         need_positive(self, "paths.", "limit", "max_hops", "negatives")
         need_share(self.test_share, "paths.test_share")
         if not self.questions:
             raise UserError("paths.questions: name at least one file")
-        questions = tuple(source.checked(f"paths.questions[{n}]", beside) for n, source in enumerate(self.questions))
-        if twice := [source.input for n, source in enumerate(questions) if source in questions[:n]]:
+        if twice := [source.input for n, source in enumerate(self.questions) if source in self.questions[:n]]:
             raise UserError(f"paths.questions: {twice[0]} is there twice")
-        return replace(self, questions=questions, kb=self.kb and self.kb.checked("paths.kb", beside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +95,11 @@ class ProposerEntry:
         """The stages by their methods, in their order."""
         return {"sft": self.sft, **({} if self.kto is None else {"kto": self.kto})}
 
-    def checked(self, beside: Path) -> Self:
-        """With the recipes' files. Raises ``UserError`` with the key that is wrong."""
+    def check(self) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         one_of(self.splits, ("question", "template"), "adapter.splits")
-        return replace(self, sft=_stage(self.sft, "sft", beside), kto=self.kto and _stage(self.kto, "kto", beside))
+        for method, entry in self.stages.items():
+            _check_stage(entry, method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +128,14 @@ class DeliberationEntry:
         first, *others = self.ways
         return {first: REPORT, **{way: f"{BLOCKS}/{way}/{REPORT}" for way in others}}
 
-    def checked(self, beside: Path) -> Self:
-        """With its paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         one_of(self.split, _SPLITS, f"{EVALUATION}.split")
         need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
         for way in self.ways:
             one_of(way, WAYS, f"{EVALUATION}.ways")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
-        sources = enumerate(self.questions)
-        return replace(self, questions=tuple(s.checked(f"{EVALUATION}.questions[{n}]", beside) for n, s in sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +157,14 @@ class PathsManifest:
             named |= {f"{part}.questions[{n}]": source for n, source in enumerate(questions)}
         return named
 
-    def checked(self, beside: Path) -> Self:
-        """With all paths. Raises ``UserError`` with the key that is wrong."""
+    def check(self) -> None:
+        """Raise ``UserError`` with the key that is wrong."""
         known_version(self.version)
-        return replace(
-            self,
-            paths=self.paths.checked(beside),
-            adapter=self.adapter and self.adapter.checked(beside),
-            deliberation=self.deliberation and self.deliberation.checked(beside),
-        )
+        for part in (self.paths, self.adapter, self.deliberation):
+            if part is not None:
+                part.check()
+        for key, source in self.sources.items():
+            need_positive(source, f"{key}.", "expected_rows")
 
 
 def read_paths(values: Mapping[str, Any], beside: Path) -> PathsManifest:
@@ -179,7 +174,9 @@ def read_paths(values: Mapping[str, Any], beside: Path) -> PathsManifest:
             "builds and paths: a release is of verified questions or of relation paths, as "
             "each has one adapter; write a manifest for either"
         )
-    return read_entry(PathsManifest, values).checked(beside)
+    manifest = read_strictly(PathsManifest, values, beside)
+    manifest.check()
+    return manifest
 
 
 def named(contender: str) -> tuple[str, str]:
@@ -192,11 +189,10 @@ def named(contender: str) -> tuple[str, str]:
     return (head, rest) if rest and ":" not in head else ("", contender)
 
 
-def _stage(entry: RecipeEntry, method: str, beside: Path) -> RecipeEntry:
+def _check_stage(entry: RecipeEntry, method: str) -> None:
     where = f"adapter.{method}"
     if "splits" in entry.change:
         raise UserError(f"{where}.change: splits are those of all stages; write adapter.splits")
-    entry = entry.checked(where, beside, PathRecipe, "start", key="")
+    entry.check(where, PathRecipe, "start", key="")
     if (actual := entry.read(PathRecipe, dataset="-", output="-", start="-").method) != method:
-        raise UserError(f"{where}: recipe: {entry.recipe} is of {actual}; name one of {method}")
-    return entry
+        raise UserError(f"{where}: recipe: {entry.file} is of {actual}; name one of {method}")

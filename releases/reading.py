@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
@@ -24,10 +24,11 @@ _TYPES = {
 _WRONG_TYPE = re.compile(rf"(\S+?)(?:\[\d+\])? is not ({'|'.join(_TYPES)})")
 
 
-def read_entry(kind: type[T], values: Any) -> T:
-    """A whole manifest, or a part of one; raises ``UserError`` with every key that is missing, wrong or unknown."""
+def read_strictly(kind: type[T], values: Any, beside: Path) -> T:
+    """A manifest, files ``beside`` it; raises ``UserError`` with every key that is missing, wrong or unknown."""
     try:
-        return boundary.read(kind, values, "", exact=True)
+        manifest: T = locate(boundary.read(kind, values, "", exact=True), beside)
+        return manifest
     except ValueError as error:
         faults = str(error)
     faults = re.sub(r"(\S+) is not there", r"\1: is missing", faults)
@@ -36,6 +37,19 @@ def read_entry(kind: type[T], values: Any) -> T:
     faults = re.sub(r"(\S+\]) is not an object", r"\1: has to be a mapping of keys", faults)
     faults = re.sub(r"(\S+) is not an object", r"\1: has to be of type dict", faults)
     raise UserError(_WRONG_TYPE.sub(lambda fault: f"{fault[1]}: has to be of type {_TYPES[fault[2]]}", faults))
+
+
+def locate(entry: Any, folder: Path) -> Any:
+    """A part of a manifest with the paths of files that are beside it in a folder."""
+    if hasattr(entry, "located"):
+        return entry.located(folder)
+    if isinstance(entry, Path):
+        return folder / entry
+    if is_dataclass(entry) and not isinstance(entry, type):
+        return replace(entry, **{f.name: locate(getattr(entry, f.name), folder) for f in fields(entry)})
+    if isinstance(entry, Mapping):
+        return {key: locate(value, folder) for key, value in entry.items()}
+    return tuple(locate(value, folder) for value in entry) if isinstance(entry, tuple) else entry
 
 
 def need_positive(entry: object, where: str, *keys: str) -> None:
@@ -67,18 +81,20 @@ class RecipeEntry:
     def read(self, kind: type[R], **places: str | list[str]) -> R:
         """The recipe where the release trains; raises ``UserError`` for one that is none."""
         options: dict[str, Any] = {**self.changes, **places}
-        return read_recipe(self.recipe, options, kind)
+        return read_recipe(self.file, options, kind)
 
-    def checked(self, where: str, beside: Path, kind: type[Recipe], *places: str, key: str = ".change") -> Self:
-        """With the file in the place of its name. Raises ``UserError`` with the key that is wrong."""
+    @property
+    def file(self) -> Path:
+        """The recipe's file."""
         own = self.recipe.suffix in (".yaml", ".yml")
-        file = beside / self.recipe if own else RECIPES / f"{self.recipe}.yaml"
-        if not file.is_file():
+        return self.recipe if own else RECIPES / f"{self.recipe.name}.yaml"
+
+    def check(self, where: str, kind: type[Recipe], *places: str, key: str = ".change") -> None:
+        """Raise ``UserError`` with the key that is wrong."""
+        if not self.file.is_file():
             known = ", ".join(sorted(recipe.stem for recipe in RECIPES.glob("*.yaml")))
-            raise UserError(f"{where}.recipe: there is no {file}; name one of {known}, or a YAML file")
-        entry = replace(self, recipe=file)
+            raise UserError(f"{where}.recipe: there is no {self.file}; name one of {known}, or a YAML file")
         try:
-            entry.read(kind, **dict.fromkeys(("dataset", "output", *places), "of the release"))
+            self.read(kind, **dict.fromkeys(("dataset", "output", *places), "of the release"))
         except UserError as error:
             raise UserError(f"{where}{key}: {error}") from None
-        return entry

@@ -516,6 +516,6 @@ def test_a_corpus_that_is_not_here_stops_the_run_beforehand(
     manifest.write_text(SWEEPS.replace("drop_gold: true", "corpus: gone.jsonl"), encoding="utf-8")
     regenerate.main([str(manifest), "--output", str(tmp_path / "out"), "--dry-run"])
     assert "still owed: gone.jsonl is not here" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"gone\.jsonl is not here: .* scripts\.build_corpus"):
+    with pytest.raises(UserError, match=r"gone\.jsonl is not here: .* build_corpus"):
         made(manifest, tmp_path / "out", "forms")
     assert not (tmp_path / "out").exists()
