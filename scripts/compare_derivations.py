@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.verified.real_data import REAL_DATA
+from builders.verified.lookup import REAL_DATA
 from safe_stepwise.store.tables import table
 from scripts.cli import command, run
 from studies.derivations import HEADER, table_rows

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.verified.lookup import labelled, once, sure
-from builders.verified.real_data import REAL_DATA, real_rows
+from builders.verified.lookup import REAL_DATA, labelled, once, real_rows, sure
 from safe_stepwise.commands.values import Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.agreement import read_published

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from builders.steps.making import AnnotationsMaker
-from builders.verified.lookup import verified_rows
-from builders.verified.real_data import SPLITS
+from builders.verified.lookup import SPLITS, verified_rows
 from evaluators.derivations import Coverage, coverage, read_derivations
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.checking.step_reading import read_step

@@ -19,7 +19,7 @@ from builders.benchmarks.sources import InputSource
 from builders.corpus.recall import Recall, recall
 from builders.steps.composition import rank
 from builders.verified.collect import Build, jobs, source_of
-from builders.work import summaries
+from builders.work import publishing
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.records import Passage, Question
@@ -210,4 +210,4 @@ def summary(plan: CorpusBuild, made: CorpusStatistics) -> str:
     header = ("benchmark", "split", "source", "rows", "unreadable", "new passages")
     rows = [(s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new) for s in made.sources]
     values = {"rows": [header, *rows], "plan": plan, "made": made, "share": decimal(3)}
-    return summaries.summary(Path(__file__).parent / "templates", "summary.txt", **values)
+    return publishing.summary(Path(__file__).parent / "templates", "summary.txt", **values)

@@ -12,13 +12,12 @@ from itertools import islice
 from pathlib import Path
 
 from builders.paths import metaqa
-from builders.paths.graph_questions import derived, read_films, with_paths
 from builders.paths.rows import CONFIGS, ProbeRow, columns_of, config_features, rows_of
-from builders.paths.sources import Derivation, ProbeBuild, origins, verified_questions
+from builders.paths.sources import Derivation, ProbeBuild, derived, origins, read_films, verified_questions, with_paths
 from builders.paths.statistics import ProbeStatistics, Tally
 from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
-from builders.work import publishing, summaries
+from builders.work import publishing
 from builders.work.parquet import DatasetWriter, Files
 from builders.work.plans import libraries
 from safe_stepwise import prompts
@@ -181,4 +180,4 @@ def summary(output: Path, made: ProbeStatistics) -> str:
     ]
     left, refused = (sum(sum(of.values()) for of in groups.values()) for groups in (made.left_out, made.refused))
     values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left": left, "refused": refused}
-    return summaries.summary(Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values)
+    return publishing.summary(Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values)

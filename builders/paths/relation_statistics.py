@@ -11,7 +11,7 @@ from builders.paths.kg_collect import PathsBuild
 from builders.paths.negatives import KINDS, POSITIVE
 from builders.paths.relation_inputs import Graph
 from builders.paths.relation_rows import Labelled
-from builders.work import summaries
+from builders.work import publishing
 from builders.work.plans import BuildRecord
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.names import BY_TEMPLATE, PROMPT_COMPLETION, paths_set
@@ -168,7 +168,7 @@ def summary(plan: PathsBuild, made: PathStatistics) -> str:
         for name, rule in audit.rules.items():
             figures = map(figure, (rule.recall, rule.precision, rule.paths))
             lines.append((hops, audit.topics, audit.no_path, name, *figures))
-    return summaries.summary(
+    return publishing.summary(
         Path(__file__).parent / "templates",
         "relations.txt",
         plan=plan,

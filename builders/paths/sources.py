@@ -1,27 +1,33 @@
-"""Questions with gold paths from verified benchmarks, and from R4C's derivations for HotpotQA.
+"""Questions with gold paths: from verified benchmarks, from R4C's derivations for HotpotQA, over MetaQA's graph.
 
 2Wiki's evidence triples, MuSiQue's decomposition and the synthetic benchmark's evidence are a path as they stand.
 HotpotQA annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions,
 each of which is a gold path. Only questions whose path verification found sound are taken.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any
+from typing import Any, NamedTuple
 
 from builders.paths import metaqa
+from builders.paths.relation_readers import questions
+from builders.paths.weak import Templates, explore
 from builders.paths.world import Path, PathQuestion, Refuse, bare
 from builders.steps.questions import OF_A_BUILD
 from builders.verified.lookup import labelled
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.hops import annotated_hops
+from safe_stepwise.graphs.relation_paths import HOPS, execute, instances
+from safe_stepwise.graphs.store import BACKWARDS, GraphStore, MemoryGraph, inverse, read_triples
 from safe_stepwise.language.text import words_of
-from safe_stepwise.records import Label, Question, Triple
+from safe_stepwise.methods.path_proposing import masked
+from safe_stepwise.records import KGQuestion, Label, Question, RelationPath, Triple
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import EVAL, VERIFIED
+from safe_stepwise.store.names import EVAL, TEST, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
+from safe_stepwise.store.progress import telling
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -184,3 +190,98 @@ def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
     places = {Triple(*triple): (title, sentence) for title, sentence, triple in filled[0]}
     needed = (n for n, triple in enumerate(paths[0], 1) if places[triple] in read_by_all)
     return Gold(paths, tuple(needed), frozenset(t.relation for path in paths for t in path))
+
+
+_MOST_PATHS = 200
+"""Gold paths of a question that are kept: a genre's films alone are thousands."""
+
+
+class Films(NamedTuple):
+    """MetaQA's knowledge base, to list and to walk on, and its questions."""
+
+    triples: tuple[Triple, ...]
+    graph: GraphStore
+    questions: list[KGQuestion]
+
+
+def read_films(kb: File, asked: File) -> Films:
+    """The files of MetaQA; ``UserError`` where one is none, with the line."""
+    named = list(dict.fromkeys(read_triples(kb)))
+    try:
+        graph = MemoryGraph(named)
+    except ValueError as error:
+        raise UserError(f"{kb}: {error}") from None
+    read = list(questions(metaqa.NAME, str(asked), TEST))
+    return Films(tuple(Triple(*triple) for triple in named), graph, read)
+
+
+def derived(graph: GraphStore, asked: Sequence[KGQuestion]) -> dict[str, RelationPath]:
+    """The relation path of each template of some questions, where it is beyond doubt.
+
+    No path is annotated. One is derived as the training rows' gold ones are (`builders.paths.weak`): of all questions
+    of a template, the relation path of their number of hops that yields their answers best. A template is left out
+    where another path yields them as well and is not rare beside it.
+    """
+    templates, done = Templates(), 0
+    with telling("relation paths", "question", len(asked), lambda: done, lambda: ""):
+        for question in asked:
+            if _refused(graph, question) is None:
+                topic, hops = question.topics[0], question.hops
+                candidates = explore(graph, topic, question.answers, hops, hops).candidates
+                templates.add(masked(question.question, question.topics), hops, [(c.path, c.f1) for c in candidates])
+            done += 1
+    return templates.sure()
+
+
+def with_paths(
+    graph: GraphStore, asked: Iterable[KGQuestion], gold: dict[str, RelationPath], refuse: Refuse
+) -> Iterable[PathQuestion]:
+    """The questions that their template's path answers exactly, with its instances as gold paths."""
+    for question in asked:
+        path = gold.get(masked(question.question, question.topics))
+        made = _refused(graph, question) or _over_graph(graph, question, path)
+        if isinstance(made, PathQuestion):
+            yield made
+        else:
+            refuse(question.benchmark, question.id, made)
+
+
+def _refused(graph: GraphStore, question: KGQuestion) -> str | None:
+    if len(question.topics) != 1 or graph.node(question.topics[0]) is None:
+        return "no topic entity of the knowledge base"
+    return None if 1 <= question.hops <= HOPS else f"no number of hops from 1 to {HOPS}"
+
+
+def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | None) -> PathQuestion | str:
+    if gold is None:
+        return "no relation path, or several, give the answers of its template"
+    topic = question.topics[0]
+    if execute(graph, topic, gold) != question.answers:
+        return "its template's relation path does not give its answers"
+    walks = (facts(chain, gold) for chain in instances(graph, topic, gold, most=_MOST_PATHS))
+    paths = tuple(path for path in walks if len(set(path)) == len(path))
+    if not paths:
+        return "its paths go by one fact twice"
+    last = paths[0][-1]
+    return PathQuestion(
+        benchmark=question.benchmark,
+        id=question.id,
+        question=question.question.replace(f"[{topic}]", topic),
+        answer=last.head if gold[-1].startswith(BACKWARDS) else last.tail,
+        accepted=tuple(sorted(question.answers)),
+        paths=paths,
+        start=topic,
+        needed=tuple(range(1, question.hops + 1)),
+    )
+
+
+def facts(chain: Sequence[str], path: RelationPath) -> Path:
+    """The triples of a chain of entities, as the graph has them.
+
+    >>> facts(("Ana", "Oru"), ("~directed_by",))
+    (Triple(head='Oru', relation='directed_by', tail='Ana', passage=None, sentence=None),)
+    """
+    return tuple(
+        Triple(end, inverse(relation), start) if relation.startswith(BACKWARDS) else Triple(start, relation, end)
+        for start, relation, end in zip(chain, path, chain[1:], strict=False)
+    )

@@ -21,8 +21,7 @@ from builders.verified import features
 from builders.verified.chunks import code_of
 from builders.verified.collect import Build, collect, source_of
 from builders.verified.evaluation_sample import EvaluationSample
-from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics
-from builders.verified.tally import Tally
+from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics, Tally
 from builders.verified.teachers.published import lists_of
 from builders.work import publishing
 from builders.work.collect import Collected

@@ -1,18 +1,20 @@
 """Labelled questions: read from a folder of ours, or labelled as they are read."""
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from builders.benchmarks import parse_row
+from builders.benchmarks import BENCHMARKS, parse_row
 from builders.benchmarks.sources import chunks, decode
 from builders.verified.questions import among, questions_in, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import doubted, verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
+from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.names import LABELED, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files
 
@@ -195,3 +197,30 @@ def _put_for(value: str, old: str, new: str) -> str | None:
 
 def _absent(folder: Path, what: str) -> UserError:
     return UserError(f"{folder}: no {what} in it; give the --output of build_verified or regenerate")
+
+
+ROOT = Path(__file__).parents[2]
+REAL_DATA = Path(os.environ.get("SAFE_STEPWISE_REAL_DATA") or ROOT.parent / "shared" / "data")
+SPLITS = {"train": "train", "dev": "validation"}
+"""The splits, by what their files are called."""
+
+
+def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
+    """Published labels by id, and our own of the benchmarks' rows in a data folder.
+
+    Raises ``UserError`` where there are none.
+    """
+    published: dict[str, bool] = {}
+    rows: dict[str, list[Labelled]] = {}
+    for name in BENCHMARKS:
+        labels = data / f"{name}_published_labels.jsonl"
+        if labels.exists():
+            published |= read_published(labels)
+            files = ((data / f"{name}_{part}.jsonl", split) for part, split in SPLITS.items())
+            rows[name] = once(row for f, split in files if f.exists() for row in verified_rows(name, f, split))
+    if not rows:
+        lacking = "no *_published_labels.jsonl there" if data.is_dir() else "no such folder"
+        raise UserError(
+            f"{data}: {lacking}; name the folder with --data, or score a build with --verified DIR --published FILE"
+        )
+    return published, rows

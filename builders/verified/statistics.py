@@ -1,13 +1,21 @@
 """What a build read and found, in the shape that ``statistics/*.json`` keeps."""
 
-from collections.abc import Mapping
+import hashlib
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.benchmarks.sources import InputSource
+from builders.verified.question_lists import Index, QuestionList, plain
 from builders.verified.questions import PASSAGES
 from builders.work.plans import BuildRecord
-from safe_stepwise.records import NoiseType
-from safe_stepwise.store.agreement import Agreement
+from safe_stepwise.records import NOISE_TYPES, NoiseType
+from safe_stepwise.store.agreement import SOUND, Agreement, Seen
 
 TRUTH = "truth"
 
@@ -119,3 +127,104 @@ class Statistics(BuildRecord):
         parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
         if parts != self.rows:
             raise AssertionError(f"{self.rows} rows in, {parts} accounted for")
+
+
+EXAMPLES = 3
+"""Rows of noise that a build keeps to show, at least, if it has them."""
+
+
+class Tally:
+    """Counts over tables of rows with their labels.
+
+    ``published`` are others' labels by id, to score with; ``lists`` those that labelled the rows.
+    """
+
+    def __init__(self, published: Mapping[str, bool] | None, lists: Sequence[QuestionList] = ()) -> None:
+        self.rows = Counter[tuple[str, str]]()
+        """By kind of question and noise type."""
+        self.seen = Counter[Seen]()
+        self._published = published
+        self._least: dict[str, list[tuple[bytes, Example]]] = {}
+        """By type of noise, the rows whose ids have the least digests."""
+        self.lists, self._index = lists, Index(lists)
+        self._exact, self._plain, self._named = set[str](), set[str](), Counter[str]()
+        self._loosely = self._pathless = 0
+
+    def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
+        """Count the rows of a table, of these noise types."""
+        self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
+        self.seen.update(_seen(table, types, self._published))
+        self._keep_examples(table, types)
+        if self.lists:
+            for question in table.column("question").to_pylist():
+                self._look_up(question)
+            lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
+            pathless = (not steps for steps in lengths)
+            self._pathless += Counter(zip(types, pathless, strict=True))["none", True]
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """A row of each type of noise that there is, and of each another until there are enough."""
+        turns = sorted(
+            (turn, NOISE_TYPES.index(row.noise_type), row)
+            for rows in self._least.values()
+            for turn, (_, row) in enumerate(rows)
+        )
+        return tuple(row for _, _, row in turns[: max(EXAMPLES, len(self._least))])
+
+    @property
+    def listed(self) -> Listed | None:
+        """What came of the lists; None if there are none."""
+        if not self.lists:
+            return None
+        shared = sum(rows > 1 for rows in self._named.values())
+        return Listed(
+            lists=tuple(map(self._use, self.lists)),
+            rows=self._named.total(),
+            loosely=self._loosely,
+            shared=shared,
+            pathless=self._pathless,
+        )
+
+    def unmatched(self, questions: QuestionList) -> list[str]:
+        """The questions of a list that no row has, each once."""
+        texts = dict.fromkeys(questions.texts)
+        return [text for text in texts if text not in self._exact and plain(text) not in self._plain]
+
+    def _use(self, questions: QuestionList) -> ListUse:
+        texts, lacking = len(set(questions.texts)), len(self.unmatched(questions))
+        entries = len(questions.texts)
+        return ListUse(questions.name, questions.sha256, entries, entries - texts, texts - lacking, lacking)
+
+    def _look_up(self, question: str) -> None:
+        match = self._index.find(question)
+        if match is not None:
+            self._named[plain(question)] += 1
+        if match == "exact":
+            self._exact.add(question)
+        elif match == "plain":
+            self._loosely += 1
+            self._plain.add(plain(question))
+
+    def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
+        ids = table.column("id").to_pylist()
+        for place, (id_, type_) in enumerate(zip(ids, types, strict=True)):
+            if type_ in SOUND:
+                continue
+            digest = hashlib.sha256(id_.encode()).digest()
+            rows = self._least.setdefault(type_, [])
+            if len(rows) < EXAMPLES or digest < rows[-1][0]:
+                names = ("question", "answer", "explanation")
+                said = (table.column(name)[place].as_py() for name in names)
+                insort(rows, (digest, Example(id_, type_, *said)), key=itemgetter(0))
+                del rows[EXAMPLES:]
+
+
+def _seen(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Seen]:
+    """What was found of each row of which others know, or made up, whether it is noise."""
+    known: Iterable[bool | None] = table.column("known_noise").to_pylist()
+    if published is not None:
+        known = map(published.get, table.column("id").to_pylist())
+    for is_noise, type_, sure in zip(known, types, table.column("confidence").to_pylist(), strict=True):
+        if is_noise is not None:
+            yield is_noise, type_, sure

@@ -8,7 +8,7 @@ from typing import Any
 from builders.verified.collect import Build, source_of
 from builders.verified.statistics import Statistics
 from builders.verified.teachers.published import lists_of
-from builders.work import summaries
+from builders.work import publishing
 from builders.work.publishing import read_statistics
 from safe_stepwise.store import names
 from safe_stepwise.store.tables import text_table
@@ -47,7 +47,7 @@ def summary(plan: Build, made: Statistics) -> str:
         ("not judged", made.unparsed),
         ("rejected", made.rejected),
     ]
-    return summaries.summary(FOLDER, "summary.txt", rows=rows, plan=plan, made=made, names=names)
+    return publishing.summary(FOLDER, "summary.txt", rows=rows, plan=plan, made=made, names=names)
 
 
 def overview(builds: Sequence[Statistics]) -> str:

@@ -15,6 +15,8 @@ from safe_stepwise.store import files
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
+from safe_stepwise.store.pages import environment
+from safe_stepwise.store.tables import text_table
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""
@@ -253,3 +255,8 @@ def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[
     infos.to_dataset_card_data(data)
     entries = data.get("dataset_info") or []
     return [dict(e) for e in (entries if isinstance(entries, list) else [entries])]
+
+
+def summary(folder: Path, template: str, **values: Any) -> str:
+    """A template of a folder in plain text; ``table`` in it sets rows as an aligned table."""
+    return environment((folder,)).get_template(template).render(table=text_table, **values).removesuffix("\n")

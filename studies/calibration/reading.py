@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from builders.benchmarks import BENCHMARKS
-from builders.paths.graph_questions import derived, read_films, with_paths
+from builders.paths.sources import derived, read_films, with_paths
 from builders.steps.making import AnnotationsMaker
 from builders.verified.evaluation_questions import read
 from builders.verified.lookup import Labelled, labelled, once

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.paths.graph_questions import Films, derived, read_films, with_paths
+from builders.paths.sources import Films, derived, read_films, with_paths
 from builders.paths.world import PathQuestion as Asked
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import MemoryGraph

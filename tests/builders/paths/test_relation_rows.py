@@ -9,9 +9,9 @@ from operator import itemgetter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.paths.kg_build import held_out
 from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, negatives
 from builders.paths.negatives import WRONG_RELATION as WRONG
-from builders.paths.relation_splits import held_out
 from builders.paths.weak import Explored, explore
 from builders.work.dealing import dealt
 from safe_stepwise.graphs.relation_paths import execute
