@@ -97,9 +97,8 @@ def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tu
     if not raw:
         raise RowError("context has no passages")
     context = [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
-    columns = {"title": ("title", fields.text), "sent_id": ("sentence", fields.integer)}
-    raw_facts = fields.require(row, "supporting_facts")
-    read = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns)
+    columns, raw_facts = {"title": fields.text, "sent_id": fields.integer}, fields.require(row, "supporting_facts")
+    read = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns, sent_id="sentence")
     facts = tuple(SupportingFact(*fact) for fact in read)
     if not facts:
         raise RowError("no supporting facts: a test split without annotations can't be verified")

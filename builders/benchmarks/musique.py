@@ -57,8 +57,13 @@ EXPECTED: Mapping[str, Mapping[str, float]] = {
     "verifier_steps": {"calls": 5, "prompt": 10073, "reply": 1200},
 }
 
-_PARAGRAPH = ("idx", "title", "paragraph_text", "is_supporting")
-_HOP = ("question", "answer", "paragraph_support_idx")
+_PARAGRAPH = {
+    "idx": fields.integer,
+    "title": fields.text,
+    "paragraph_text": fields.text,
+    "is_supporting": fields.boolean,
+}
+_HOP = {"question": fields.filled_text, "answer": fields.filled_text, "paragraph_support_idx": fields.integer}
 _CLOSERS = " \t\"'`”’»)]*"
 
 
@@ -119,19 +124,16 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ...]]:
     """Paragraph ``idx`` to 1-based passage number, and the passages in the row's order."""
-    raw = fields.records(fields.require(row, "paragraphs"), _PARAGRAPH, "paragraphs")
     numbers: dict[int, int] = {}
     passages: list[Passage] = []
+    raw = fields.typed(fields.require(row, "paragraphs"), "paragraphs", "paragraph", _PARAGRAPH)
     for number, (idx, title, body, is_supporting) in enumerate(raw, 1):
-        where = f"paragraph {number}"
-        if numbers.setdefault(fields.integer(idx, f"{where} idx"), number) != number:
-            raise RowError(f"{where} has the idx {idx} of paragraph {numbers[idx]}")
-        title = fields.text(title, f"{where} title")
-        sentences = split_sentences(fields.text(body, f"{where} paragraph_text"))
+        if numbers.setdefault(idx, number) != number:
+            raise RowError(f"paragraph {number} has the idx {idx} of paragraph {numbers[idx]}")
+        sentences = split_sentences(body)
         if not sentences:
-            raise RowError(f"{where} ({title!r}) is empty")
-        is_gold = fields.boolean(is_supporting, f"{where} is_supporting")
-        passages.append(Passage(title, sentences, is_gold))
+            raise RowError(f"paragraph {number} ({title!r}) is empty")
+        passages.append(Passage(title, sentences, is_supporting))
     if not any(passage.is_gold for passage in passages):
         raise RowError("no supporting paragraph: a split without annotations can't be verified")
     return numbers, tuple(passages)
@@ -139,14 +141,10 @@ def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ..
 
 def _decomposition(row: Mapping[str, Any], numbers: Mapping[int, int]) -> tuple[Hop, ...]:
     name = "question_decomposition"
-    raw = fields.records(fields.require(row, name), _HOP, name)
-    if not raw:
+    hops = fields.typed(fields.require(row, name), name, "hop", _HOP)
+    if not hops:
         raise RowError("question_decomposition has no hops")
-    hops: list[Hop] = []
-    for number, (question, answer, idx) in enumerate(raw, 1):
-        if fields.integer(idx, f"hop {number} paragraph_support_idx") not in numbers:
+    for number, (_, _, idx) in enumerate(hops, 1):
+        if idx not in numbers:
             raise RowError(f"hop {number} points at paragraph idx {idx}, which is not there")
-        question = fields.filled_text(question, f"hop {number} question")
-        answer = fields.filled_text(answer, f"hop {number} answer")
-        hops.append(Hop(question, answer, numbers[idx]))
-    return tuple(hops)
+    return tuple(Hop(question, answer, numbers[idx]) for question, answer, idx in hops)

@@ -64,7 +64,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     """
     question = annotated_question(row, NAME, split, KINDS)
     hops = 4 if question.kind == "bridge_comparison" else 2
-    names = {"fact": "subject", "relation": "relation", "entity": "object"}
-    columns = {column: (name, fields.text) for column, name in names.items()}
-    triples = fields.typed(fields.require(row, "evidences"), "evidences", "evidence", columns)
+    columns = dict.fromkeys(("fact", "relation", "entity"), fields.text)
+    evidences, names = fields.require(row, "evidences"), {"fact": "subject", "entity": "object"}
+    triples = fields.typed(evidences, "evidences", "evidence", columns, **names)
     return replace(question, hops=hops, evidence=tuple(Triple(*triple) for triple in triples))

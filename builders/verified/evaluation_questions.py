@@ -204,8 +204,7 @@ def _own(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
         raise RowError("passages is empty")
 
     def annotated(record: Callable[..., T], name: str, **readers: fields.Reader) -> tuple[T, ...]:
-        columns = {column: (column, reader) for column, reader in readers.items()}
-        return tuple(record(*values) for values in fields.typed(row.get(name) or [], name, name, columns))
+        return tuple(record(*values) for values in fields.typed(row.get(name) or [], name, name, readers))
 
     id_, text = row.get("id"), fields.text
     sentence, passage = _number(0, fields.MOST - 1), _number(1, len(passages), or_none=True)

@@ -106,20 +106,23 @@ def records(value: Any, columns: tuple[str, ...], what: str) -> list[tuple[Any, 
     True
     """
     if isinstance(value, str):
-        value = _json(value, what)
+        try:
+            value = parse_json(value)
+        except ValueError as error:
+            raise RowError(f"{what} is a string that isn't JSON") from error
     if isinstance(value, Mapping):
         return _transposed(value, columns, what)
     return [_record(item, columns, f"{what} {number}") for number, item in enumerate(items(value, what), 1)]
 
 
-def typed(value: Any, what: str, each: str, columns: Mapping[str, tuple[str, Reader]]) -> list[tuple[Any, ...]]:
-    """Rows as `records` gives them, each value read by its column's reader, which knows its name if it refuses it.
+def typed(value: Any, what: str, each: str, columns: Mapping[str, Reader], **names: str) -> list[tuple[Any, ...]]:
+    """Rows as `records` gives them, each value read by its column's reader; ``names`` are other words for columns.
 
-    >>> typed([["Oru", "x"]], "supporting_facts", "fact", {"title": ("title", text), "sent_id": ("sentence", integer)})
+    >>> typed([["Oru", "x"]], "supporting_facts", "fact", {"title": text, "sent_id": integer}, sent_id="sentence")
     Traceback (most recent call last):
     safe_stepwise.errors.RowError: fact 1 sentence is a string, expected a whole number
     """
-    readers = [*columns.values()]
+    readers = [(names.get(column, column), read) for column, read in columns.items()]
     return [
         tuple(read(cell, f"{each} {number} {name}") for (name, read), cell in zip(readers, row, strict=True))
         for number, row in enumerate(records(value, tuple(columns), what), 1)
@@ -146,13 +149,6 @@ def _transposed(value: Mapping[str, Any], columns: tuple[str, ...], what: str) -
         sizes = ", ".join(f"{n} {len(c)}" for n, c in zip(columns, lists, strict=True))
         raise RowError(f"{what} has columns of different lengths ({sizes})")
     return list(zip(*lists, strict=True))
-
-
-def _json(value: str, what: str) -> Any:
-    try:
-        return parse_json(value)
-    except ValueError as error:
-        raise RowError(f"{what} is a string that isn't JSON") from error
 
 
 def _kind(value: Any) -> str:
