@@ -13,12 +13,12 @@ from builders.verified.teachers.llm import (
     resolution_request,
 )
 from builders.verified.verification import GLEANING_ROUNDS
+from builders.work.publishing import summary
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Passage, Question, Triple
-from safe_stepwise.store.tables import table
 
 CHARACTERS_PER_TOKEN = 4
 """English prose in the vocabularies of today's models."""
@@ -87,23 +87,20 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
         return f"the {plan.teacher.name} teacher asks no model: nothing to pay"
     if (price_prompt is None) != (price_completion is None):
         raise UserError("--price-prompt and --price-completion go together: give both, or neither")
-    work = estimate(questions(plan), plan.teacher)
+    work, allowance, cost = estimate(questions(plan), plan.teacher), plan.teacher.allowance, None
     rows = [(role, w.naive, w.stored, w.calls, w.prompt, w.completion) for role, w in work.items()]
     header = ("at most", "naive calls", "in the cache", "calls", "prompt tokens", "reply tokens")
-    total = [sum(row[i] for row in rows) for i in range(1, len(header))]  # type: ignore[misc]
-    lines = [table([header, *rows, ("total", *total)])]
-    saved = 1 - (total[1] + total[2]) / total[0] if total[0] else 0.0
-    lines.append(f"\nnaive: each question for itself. Passages that are shared save {saved:.1%}.")
-    if plan.teacher.allowance.max_tokens or plan.teacher.allowance.effort:
-        lines.append("Replies of a role with a limit or an effort of its own are counted at its limit.")
-    lines.append(
-        "The cache is looked into for extraction only: what else is asked depends on the replies,"
-        " so after a run, or a part of one, far less is owed than this."
-    )
+    naive, stored, calls, *tokens = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
     if price_prompt is not None and price_completion is not None:
         cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
-        lines.append(f"cost at these prices: at most {cost:,.2f} (prefix caching not counted)")
-    return "\n".join(lines)
+    return summary(
+        Path(__file__).parent / "templates",
+        "estimate.txt",
+        rows=[header, *rows, ("total", naive, stored, calls, *tokens)],
+        saved=1 - (stored + calls) / naive if naive else 0.0,
+        is_limited=bool(allowance.max_tokens or allowance.effort),
+        cost=cost,
+    )
 
 
 def _read(question: Question, number: int, said: int, client: Client, work: dict[str, Work]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers
-from builders.verified.teachers.published import PublishedTeachers, known_lists
+from builders.verified.teachers.published import known_lists
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.cache import default_cache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
@@ -36,33 +36,29 @@ def known_teacher(
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
-    if spec.partition(":")[0] == PUBLISHED:
-        return _known_lists(spec, where, lists)
+    kind, colon, rest = spec.partition(":")
+    if kind == PUBLISHED and lists is None:
+        raise UserError(f"{where} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a model")
+    if kind == PUBLISHED and lists is not None:
+        files = rest.split(",")
+        if not all(files):
+            raise UserError(f"{where} {spec!r}: name the lists, as {PUBLISHED}:FILE[,FILE]")
+        try:
+            return known_lists([lists / file for file in files])
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
     if difflib.get_close_matches(spec.lower(), [ANNOTATIONS], cutoff=0.8):
         raise UserError(f"{where} {spec!r} is not known; did you mean {ANNOTATIONS}?")
     try:
         open_engine(spec)
     except UserError as error:
-        name, colon, rest = spec.partition(":")
-        if lists is not None and difflib.get_close_matches(name.lower(), [PUBLISHED], cutoff=0.7):
+        if lists is not None and difflib.get_close_matches(kind.lower(), [PUBLISHED], cutoff=0.7):
             near = f"{PUBLISHED}{colon}{rest}"
             raise UserError(f"{where} {spec!r} is not known; did you mean {near}?") from None
         no_model = f", or {PUBLISHED}:FILE, which need" if lists is not None else ", which needs"
-        other = "" if name in KINDS else f"; or use {ANNOTATIONS}{no_model} no model"
+        other = "" if kind in KINDS else f"; or use {ANNOTATIONS}{no_model} no model"
         raise UserError(f"{where}: {error}{other}") from None
     return LLMTeachers(spec, cache or default_cache(), Opener(timeout), in_flight, allowance)
-
-
-def _known_lists(spec: str, where: str, folder: Path | None) -> PublishedTeachers:
-    if folder is None:
-        raise UserError(f"{where} {spec!r}: lists label questions and write no steps; use {ANNOTATIONS}, or a model")
-    files = spec.partition(":")[2].split(",")
-    if not all(files):
-        raise UserError(f"{where} {spec!r}: name the lists, as {PUBLISHED}:FILE[,FILE]")
-    try:
-        return known_lists([folder / file for file in files])
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
 
 
 def client_of(asker: object) -> Client | None:

@@ -31,7 +31,7 @@ from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.text import as_date, normal_name
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.records import Passage, Question, Triple, identity
+from safe_stepwise.records import Question, Triple, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.event_loop import wait_for
 
@@ -98,9 +98,10 @@ class LLMTeachers:
         """This process's client."""
         with _ONE_CLIENT:
             if self not in _CLIENTS:
-                cache = ResponseCache(_own(self.cache))
-                how = (self.in_flight, client.TRIES, self.allowance)
-                _CLIENTS[self] = Client(self.opener(self.spec), cache, *how)
+                rank = os.environ.get("SLURM_ARRAY_TASK_ID")  # SQLite is not for several machines
+                file = self.cache if rank is None else self.cache.with_stem(f"{self.cache.stem}-{rank}")
+                engine, cache = self.opener(self.spec), ResponseCache(file)
+                _CLIENTS[self] = Client(engine, cache, self.in_flight, client.TRIES, self.allowance)
             return _CLIENTS[self]
 
     def __call__(self) -> LLMTeacher:
@@ -129,12 +130,6 @@ _ONE_CLIENT = threading.Lock()
 _CLIENTS: dict[LLMTeachers, Client] = {}
 
 
-def _own(cache: Path) -> Path:
-    """The cache file, or on Slurm this rank's own: SQLite is not for several machines."""
-    rank = os.environ.get("SLURM_ARRAY_TASK_ID")
-    return cache if rank is None else cache.with_name(f"{cache.stem}-{rank}{cache.suffix}")
-
-
 class LLMTeacher:
     """The teacher of one question; ``replies`` counts how its replies could be read.
 
@@ -149,13 +144,11 @@ class LLMTeacher:
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
         """Triples that one gold passage states, asked without the question."""
-        reply = await self._ask(extraction_request(question, passage))
-        return self._read(reply, question.passages[passage - 1], passage, ())
+        return await self._triples(extraction_request(question, passage), question, passage, ())
 
     async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Triples that were overlooked, asked in the same conversation."""
-        reply = await self._ask(gleaning_request(question, passage, known))
-        return self._read(reply, question.passages[passage - 1], passage, known)
+        return await self._triples(gleaning_request(question, passage, known), question, passage, known)
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Names of one entity, each to the first of its group; titles are never joined."""
@@ -204,20 +197,23 @@ class LLMTeacher:
             self.replies["unreadable"] += 1
             raise TeacherError(f"its reply on {what} can't be read: {error}") from None
 
-    def _read(self, reply: Completion, gold: Passage, number: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
+    async def _triples(
+        self, request: Request, question: Question, number: int, known: tuple[Triple, ...]
+    ) -> tuple[Triple, ...]:
         """Triples of a reply that the passage names and that are not known, with their place."""
+        reply, page = await self._ask(request), question.passages[number - 1]
         with self._counting(f"passage {number}"):
-            found = read_triples(reply.text)
-        text = clean(f"{gold.title} {gold.text}")
-        stated = [triple for triple in found.triples if _is_mentioned(triple, text)]
-        left_out = found.left_out + len(found.triples) - len(stated)
-        self.replies.update({found.kind: 1, "triples left out": left_out})
+            read = read_triples(reply.text)
+        text = clean(f"{page.title} {page.text}")
+        stated = [triple for triple in read.triples if _is_mentioned(triple, text)]
+        left_out = read.left_out + len(read.triples) - len(stated)
+        self.replies.update({read.kind: 1, "triples left out": left_out})
         new: dict[tuple[str, str, str], Triple] = {}
         for triple in stated:
             new.setdefault(_bare(triple), triple)
         for triple in known:
             new.pop(_bare(triple), None)
-        places = range(len(gold.sentences))
+        places = range(len(page.sentences))
         return tuple(
             replace(t, passage=number, sentence=t.sentence if t.sentence in places else None) for t in new.values()
         )
@@ -237,27 +233,24 @@ class LLMTeacher:
 
 def extraction_request(question: Question, passage: int) -> Request:
     """What is asked about a passage: a function of its title and sentences, nothing else."""
-    read = question.passages[passage - 1]
-    messages = EXTRACT.messages(title=read.title, sentences=read.sentences)
-    how = (EXTRACT.sampling, EXTRACT.schema, EXTRACT.role)
-    return Request(messages, *how, Scene(question, passage), read_triples)
+    page = question.passages[passage - 1]
+    messages = EXTRACT.messages(title=page.title, sentences=page.sentences)
+    return EXTRACT.request(messages, Scene(question, passage), read_triples)
 
 
 def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
     """The conversation of the extraction, gone on with."""
     listed = [{k: v for k, v in asdict(triple).items() if k != "passage" and v is not None} for triple in known]
-    said = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
-    told = extraction_request(question, passage).messages
-    messages = (*told, Message("assistant", said), Message("user", GLEAN.ask()))
-    how = (GLEAN.sampling, GLEAN.schema, GLEAN.role)
-    return Request(messages, *how, Scene(question, passage), read_triples)
+    reply = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
+    earlier = extraction_request(question, passage)
+    messages = (*earlier.messages, Message("assistant", reply), Message("user", GLEAN.ask()))
+    return GLEAN.request(messages, earlier.scene, read_triples)
 
 
 def resolution_request(question: Question, names: Sequence[str], triples: Sequence[Triple]) -> Request:
     """Which of the names mean one entity, each with facts that it stands in, `CONTEXT` at most."""
     messages = RESOLVE.messages(names=list(zip(names, in_context(names, triples), strict=True)))
-    how = (RESOLVE.sampling, RESOLVE.schema, RESOLVE.role)
-    return Request(messages, *how, Scene(question), read_groups)
+    return RESOLVE.request(messages, Scene(question), read_groups)
 
 
 def path_request(question: Question, graph: KnowledgeGraph) -> Request:
@@ -267,8 +260,8 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
         groups.setdefault(canonical, [canonical]).append(name)
     known = {"triples": graph.triples, "groups": list(groups.values())}
     messages = PATH.messages(**known, question=question.question, answer=question.answer)
-    asked = Request(messages, PATH.sampling, PATH.schema, PATH.role, Scene(question))
-    return replace(asked, reads=functools.partial(read_path, data=prompts.data_of(asked)))
+    request = PATH.request(messages, Scene(question))
+    return replace(request, reads=functools.partial(read_path, data=prompts.data_of(request)))
 
 
 def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:
@@ -284,13 +277,12 @@ def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[st
 
 def in_context(names: Iterable[str], triples: Iterable[Triple]) -> list[list[Triple]]:
     """The first facts that each name stands in, one of every passage before a second of any."""
-    facts: defaultdict[str, defaultdict[int | None, list[Triple]]]
-    facts = defaultdict(lambda: defaultdict(list))
+    facts: defaultdict[str, defaultdict[int | None, list[Triple]]] = defaultdict(lambda: defaultdict(list))
     for triple in triples:
         for key in {entity_key(triple.head), entity_key(triple.tail)}:
             facts[key][triple.passage].append(triple)
-    turns = (zip_longest(*facts[entity_key(name)].values()) for name in names)
-    return [[t for turn in of for t in turn if t is not None][:CONTEXT] for of in turns]
+    rounds = (zip_longest(*facts[entity_key(name)].values()) for name in names)
+    return [[fact for turn in turns for fact in turn if fact is not None][:CONTEXT] for turns in rounds]
 
 
 def _is_mentioned(triple: Triple, text: str) -> bool:
