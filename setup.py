@@ -48,6 +48,23 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 if __name__ == "__main__":
     from setuptools import setup
+    from setuptools.command.build_py import build_py
+
+    class WithMetric(build_py):
+        """Puts the metric's module, of which the Space's folder has the one copy, among the package's data."""
+
+        def run(self) -> None:
+            super().run()
+            if not self.editable_mode:
+                places = (ROOT / "evaluators" / "safe_stepwise", ROOT)  # a checkout; the Space itself
+                module = next(place / "safe_stepwise.py" for place in places if (place / "safe_stepwise.py").is_file())
+                target = Path(self.build_lib, "safe_stepwise", "metric", "space", "safe_stepwise.py.txt")
+                self.mkpath(str(target.parent))
+                self.copy_file(str(module), str(target))
 
     readme = (ROOT / "README.md").read_text("utf-8")
-    setup(long_description=relinked(readme, LINK, repository()), long_description_content_type="text/markdown")
+    setup(
+        long_description=relinked(readme, LINK, repository()),
+        long_description_content_type="text/markdown",
+        cmdclass={"build_py": WithMetric},
+    )

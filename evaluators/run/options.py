@@ -30,10 +30,6 @@ from safe_stepwise.records import Question
 
 SHORT = ("generator", "verifier")
 """Roles with an option of their own; others are named with ``--player ROLE=SPEC``."""
-CHOICES = tuple(published_values(Limits))
-"""Options of the loop in which the papers may be followed."""
-LOOP = ("max_steps", "max_retries", "on_exhausted", "feedback", *CHOICES)
-"""Options of the loop that the command has by their names."""
 SHOWN = (verifier.ROLE, JUDGE)
 """Roles that may be shown examples."""
 
@@ -76,7 +72,8 @@ class Options(Trial):
     @property
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
-        values = {name: [*getattr(self, name)] for name in (*LOOP, *asking.OPTIONS) if getattr(self, name)}
+        tried = {field.name: getattr(self, field.name) for field in fields(Trial)}
+        values = {name: [*value] for name, value in tried.items() if value and isinstance(value, tuple | list)}
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values

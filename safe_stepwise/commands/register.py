@@ -108,7 +108,10 @@ def register_or_remove(options: Options) -> str:
 
 
 def _shipped() -> Traversable:
-    return resources.files("safe_stepwise").joinpath("metric", "space", f"{NAME}.py.txt")
+    """The module, which a wheel holds as text (``setup.py``), and a checkout in the Space's folder."""
+    package = resources.files("safe_stepwise")
+    built = package.joinpath("metric", "space", f"{NAME}.py.txt")
+    return built if built.is_file() else Path(str(package)).parent / "evaluators" / NAME / f"{NAME}.py"
 
 
 def _folder() -> Path:

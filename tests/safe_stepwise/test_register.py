@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -23,10 +25,22 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "modules" / "evaluate_modules" / "metrics"
 
 
-def test_the_shipped_module_is_that_of_the_space_folder() -> None:
-    shipped = ROOT / "safe_stepwise" / "metric" / "space" / "safe_stepwise.py.txt"
-    folder = ROOT / "evaluators" / "safe_stepwise" / "safe_stepwise.py"
-    assert shipped.read_bytes() == folder.read_bytes(), f"cp {folder} {shipped}"
+def test_the_built_module_is_that_of_the_space_folder(tmp_path: Path) -> None:
+    build = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "egg_info",
+        "--egg-base",
+        str(tmp_path),
+        "build_py",
+        "-d",
+        str(tmp_path),
+    ]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    built = tmp_path / "safe_stepwise" / "metric" / "space" / "safe_stepwise.py.txt"
+    assert built.read_text(encoding="utf-8") == register.source()
+    assert (tmp_path / "safe_stepwise" / "metric" / "space.yaml").is_file()
     assert f'VERSION = "{__version__}"' in register.source()
 
 
