@@ -20,7 +20,6 @@ from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS, asking, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.running import AT_ONCE
@@ -72,8 +71,9 @@ class Options(Trial):
     @property
     def values(self) -> dict[str, list[Any]]:
         """The values to be tried by option, texts where a user wrote them."""
-        tried = {field.name: getattr(self, field.name) for field in fields(Trial)}
-        values = {name: [*value] for name, value in tried.items() if value and isinstance(value, tuple | list)}
+        known = {field.name for method in METHODS.values() for field in fields(options_type(method))}
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
+        values = {name: [*value] for name, value in given.items() if value}
         for name, texts in _named(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
