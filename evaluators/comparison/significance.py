@@ -5,7 +5,7 @@ A matrix has a row a question and a column a measurement; NaN marks a measuremen
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
+Measure = Callable[[Matrix], Mapping[str, Matrix]]
+"""From sums of counts to measures by name; leading axes are kept."""
 
 CONFIDENCE = 0.95
 _CELLS = 2_000_000
@@ -62,18 +64,27 @@ def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int)
     return in_blocks(means, rows, resamples)
 
 
-def resampled_counts(counts: Matrix, measure: Callable[[Matrix], Matrix], seed: int, resamples: int) -> Matrix:
-    """What ``measure`` makes of counts that are summed over the rows of each resample; a row a resample.
+def measured(counts: Matrix, measure: Measure) -> dict[str, float | None]:
+    """The measures of counts, of which a row is a question's, summed; None where there is nothing to measure."""
+    return {name: None if np.isnan(value) else float(value) for name, value in measure(counts.sum(axis=0)).items()}
 
-    ``counts`` has a row a question; ``measure`` gets a row of sums for each resample, and gives one of measures.
-    """
-    rows, chance = len(counts), np.random.default_rng(seed)
 
-    def measured(block: int) -> Matrix:
+def measured_intervals(
+    counts: Matrix, measure: Measure, seed: int, resamples: int
+) -> dict[str, tuple[float, float] | None]:
+    """Percentiles of the measures of counts whose rows are drawn with replacement; None as in `measured`."""
+    rows, names = len(counts), [*measure(counts.sum(axis=0))]
+    if not rows or not resamples:
+        return dict.fromkeys(names)
+    chance = np.random.default_rng(seed)
+
+    def drawn(size: int) -> Matrix:
         # How often each row is drawn; sums of whole numbers, exact in any order.
-        return measure(chance.multinomial(rows, np.full(rows, 1 / rows), size=block) @ counts)
+        values = measure(chance.multinomial(rows, np.full(rows, 1 / rows), size=size) @ counts)
+        return np.stack([values[name] for name in names], axis=1)
 
-    return in_blocks(measured, counts.size, resamples)
+    columns = in_blocks(drawn, counts.size, resamples).T
+    return {name: percentiles(values) for name, values in zip(names, columns, strict=True)}
 
 
 def interval(value: float, means: Matrix) -> tuple[float, float]:

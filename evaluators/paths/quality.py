@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, percentiles, resampled_counts
+from evaluators.comparison.significance import Matrix, measured, measured_intervals
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS, Corruption
 
@@ -86,20 +86,19 @@ def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPL
     0.5
     """
     counts = _by_question(judged)
-    whole = counts.sum(axis=0)
-    spans = _intervals(counts, seed, resamples)
-    found = _measures(whole)
+    whole = counts.sum(axis=0).reshape(len(CORRUPTIONS), 3)
+    values, spans = measured(counts, _measures), measured_intervals(counts, _measures, seed, resamples)
     return Quality(
         rows=len(judged),
         questions=len(counts),
         said={said: sum(row.said == said for row in judged) for said in SAID},
-        measures={name: _share(found[name]) for name in MEASURES},
+        measures={name: values[name] for name in MEASURES},
         intervals={name: spans[name] for name in MEASURES},
         kinds={
             kind: {
                 "rows": int(whole[n].sum()),
                 "unreadable": int(whole[n, 2]),
-                "accuracy": _share(found[kind]),
+                "accuracy": values[kind],
                 "interval": spans[kind],
             }
             for n, kind in enumerate(CORRUPTIONS)
@@ -113,8 +112,8 @@ def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPL
 
 
 def _alone(judged: Sequence[Judged]) -> dict[str, Share | int]:
-    found = _measures(_by_question(judged).sum(axis=0))
-    return {"rows": len(judged), **{name: _share(found[name]) for name in MEASURES}}
+    values = measured(_by_question(judged), _measures)
+    return {"rows": len(judged), **{name: values[name] for name in MEASURES}}
 
 
 def _by_question(judged: Sequence[Judged]) -> Matrix:
@@ -125,11 +124,11 @@ def _by_question(judged: Sequence[Judged]) -> Matrix:
     for row in judged:
         outcome = (0 if row.is_right else 1) if row.is_read else 2
         counts[place[row.benchmark, row.question], CORRUPTIONS.index(row.kind), outcome] += 1
-    return counts
+    return counts.reshape(len(keys), len(CORRUPTIONS) * 3)
 
 
-def _measures(counts: Matrix) -> dict[str, Matrix]:
-    """The measures of counts by kind and outcome; leading axes are kept."""
+def _measures(sums: Matrix) -> dict[str, Matrix]:
+    counts = sums.reshape(*sums.shape[:-1], len(CORRUPTIONS), 3)
     right, read = counts[..., 0], counts[..., 0] + counts[..., 1]
     every = counts.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -147,22 +146,3 @@ def _measures(counts: Matrix) -> dict[str, Matrix]:
         "paper_mean": sum(groups[1:], groups[0]) / len(groups),
         **{kind: kinds[..., n] for n, kind in enumerate(CORRUPTIONS)},
     }
-
-
-def _intervals(counts: Matrix, seed: int, resamples: int) -> dict[str, Span]:
-    """Percentiles over questions drawn with replacement; None where nothing can be measured."""
-    names = (*MEASURES, *CORRUPTIONS)
-    questions = len(counts)
-    if not questions or not resamples:
-        return dict.fromkeys(names)
-
-    def measured(sums: Matrix) -> Matrix:
-        values = _measures(sums.reshape(-1, *counts.shape[1:]))
-        return np.stack([values[name] for name in names], axis=1)
-
-    drawn = resampled_counts(counts.reshape(questions, -1), measured, seed, resamples)
-    return {name: percentiles(values) for name, values in zip(names, drawn.T, strict=True)}
-
-
-def _share(value: Matrix) -> Share:
-    return None if np.isnan(value) else float(value)

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, cohens_kappa, percentiles, resampled_counts
+from evaluators.comparison.significance import Matrix, cohens_kappa, measured, measured_intervals
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.agreement import MEASURES, Score
 from safe_stepwise.store.names import WORDINGS
@@ -51,6 +51,7 @@ OF_ROWS = tuple(name for name in MEASURES if not name.startswith("first_error"))
 _SAID = (*TWELVE, UNPARSED, FAILED)
 _N, _CORRECT = len(TWELVE), TWELVE.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
+_LOCATED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +133,11 @@ def quality(judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, r
     >>> found.measures["accuracy"], found.measures["error_f1"], found.measures["macro_f1"]
     (0.5, 1.0, 0.5)
     """
-    confusion, located = _by_question(judged, walks)
-    whole = confusion.sum(axis=0)
+    counts = _by_question(judged, walks)
+    whole, _ = _parts(counts.sum(axis=0))
     scores = (
         Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum())) for n, name in enumerate(TWELVE)
     )
-    benchmarks = sorted({row.benchmark for row in judged})
     return Quality(
         rows=len(judged),
         questions=len({(row.benchmark, row.question) for row in judged}),
@@ -145,15 +145,18 @@ def quality(judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, r
         failed=int(whole[:, _N + 1].sum()),
         erroneous=sum(walk.first_error is not None for walk in walks),
         correct=sum(walk.first_error is None for walk in walks),
-        measures=_measured(whole, located.sum(axis=0)),
-        intervals=_intervals(confusion, located, seed, resamples),
+        measures=measured(counts, _measures),
+        intervals=measured_intervals(counts, _measures, seed, resamples),
         types=tuple(score for score in scores if score.true or score.found),
         confusion={
             gold: {said: int(n) for said, n in zip(_SAID, row, strict=True) if n}
             for gold, row in zip(TWELVE, whole, strict=True)
             if row.any()
         },
-        benchmarks={name: _of_benchmark(name, judged, walks) for name in benchmarks},
+        benchmarks={
+            name: _alone([j for j in judged if j.benchmark == name], [w for w in walks if w.benchmark == name])
+            for name in sorted({row.benchmark for row in judged})
+        },
         wordings=_by_wording(judged),
     )
 
@@ -190,27 +193,30 @@ def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
     return Agreement(n, left_out, equal / n, cohens_kappa(read))
 
 
-def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> tuple[Matrix, Matrix]:
-    """Per question: rows by gold label and outcome; erroneous trajectories, those of them that are
-    right, correct ones, those of them that are right."""
+def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> Matrix:
+    """Per question: rows by gold label and outcome; then erroneous trajectories, those of them that are right, correct
+    ones, those of them that are right."""
     rows_of = {(row.benchmark, row.question) for row in judged}
     keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
     place = {key: n for n, key in enumerate(keys)}
     confusion = np.zeros((len(keys), _N, len(_SAID)))
-    located = np.zeros((len(keys), 4))
+    located = np.zeros((len(keys), _LOCATED))
     for row in judged:
-        gold, said = TWELVE.index(row.gold), _SAID.index(row.said)
-        confusion[place[row.benchmark, row.question], gold, said] += 1
+        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), _SAID.index(row.said)] += 1
     for walk in walks:
         first = 0 if walk.first_error is not None else 2
         counted = located[place[walk.benchmark, walk.question]]
         counted[first] += 1
         counted[first + 1] += walk.is_right
-    return confusion, located
+    return np.concatenate([confusion.reshape(len(keys), _N * len(_SAID)), located], axis=1)
 
 
-def _measures(confusion: Matrix, located: Matrix) -> dict[str, Matrix]:
-    """The measures of counts as `_by_question` has them, summed; leading axes are kept."""
+def _parts(sums: Matrix) -> tuple[Matrix, Matrix]:
+    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(_SAID)), sums[..., -_LOCATED:]
+
+
+def _measures(sums: Matrix) -> dict[str, Matrix]:
+    confusion, located = _parts(sums)
     labelled = confusion[..., :_N]
     both = np.diagonal(labelled, axis1=-2, axis2=-1)
     true, found = confusion.sum(axis=-1), labelled.sum(axis=-2)
@@ -234,40 +240,14 @@ def _measures(confusion: Matrix, located: Matrix) -> dict[str, Matrix]:
         }
 
 
-def _measured(confusion: Matrix, located: Matrix) -> dict[str, float | None]:
-    found = _measures(confusion, located)
-    return {name: None if np.isnan(found[name]) else float(found[name]) for name in MEASURES}
-
-
-def _intervals(confusion: Matrix, located: Matrix, seed: int, resamples: int) -> dict[str, tuple[float, float] | None]:
-    """Percentiles over questions drawn with replacement; None where nothing can be measured."""
-    questions = len(confusion)
-    if not questions or not resamples:
-        return dict.fromkeys(MEASURES)
-    flat = np.concatenate([confusion.reshape(questions, -1), located], axis=1)
-    width = located.shape[1]
-
-    def measured(sums: Matrix) -> Matrix:
-        values = _measures(sums[:, :-width].reshape(-1, *confusion.shape[1:]), sums[:, -width:])
-        return np.stack([values[name] for name in MEASURES], axis=1)
-
-    drawn = resampled_counts(flat, measured, seed, resamples)
-    return {n: percentiles(values) for n, values in zip(MEASURES, drawn.T, strict=True)}
-
-
-def _of_benchmark(name: str, judged: Sequence[Judged], walks: Sequence[Walk]) -> dict[str, float | None]:
-    rows = [row for row in judged if row.benchmark == name]
-    return _alone(rows, [walk for walk in walks if walk.benchmark == name])
-
-
 def _by_wording(judged: Sequence[Judged]) -> dict[str, dict[str, float | None]]:
-    found = {}
-    for name in WORDINGS:
-        if rows := [row for row in judged if row.wording == name]:
-            measured = {n: value for n, value in _alone(rows, []).items() if n in OF_ROWS}
-            found[name] = {"rows": len(rows), **measured}
-    return found
+    by_wording = {name: [row for row in judged if row.wording == name] for name in WORDINGS}
+    return {
+        name: {"rows": len(rows), **{n: value for n, value in _alone(rows, []).items() if n in OF_ROWS}}
+        for name, rows in by_wording.items()
+        if rows
+    }
 
 
 def _alone(judged: Sequence[Judged], walks: Sequence[Walk]) -> dict[str, float | None]:
-    return _measured(*(part.sum(axis=0) for part in _by_question(judged, walks)))
+    return measured(_by_question(judged, walks), _measures)
