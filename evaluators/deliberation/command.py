@@ -53,20 +53,25 @@ class Plan:
     options: Options
     questions: Questions
     contenders: tuple[Contender, ...]
-    generator: Client | None
+    players: Mapping[str, Client]
+    """Who verifies, as ``generator``; empty where no model does."""
 
     @property
     def clients(self) -> list[Client]:
         """All that may be asked, each once."""
-        clients = (*(contender.proposer.client for contender in self.contenders), self.generator)
+        clients = (*(contender.proposer.client for contender in self.contenders), *self.players.values())
         return [*{id(client): client for client in clients if client is not None}.values()]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Those of the players."""
+        return {role: client.name for role, client in self.players.items()}
 
     @property
     def loop_options(self) -> dict[str, Any]:
         """The loop's options and what its roles are allowed, as they are recorded."""
-        if self.generator is None:
-            return {}
-        return {**asdict(self.options.loop), **self.generator.allowance.plain}
+        allowed = [client.allowance.plain for client in self.players.values()]
+        return {**asdict(self.options.loop), **allowed[0]} if allowed else {}
 
     @property
     def code(self) -> str:
@@ -80,42 +85,33 @@ class Plan:
 
         A model learnt from what its adapter is named after, and not from the set beside it.
         """
-        generator = {} if self.generator is None else {"generator": self.generator.name}
-        clients = [c for c in (contender.proposer.client, self.generator) if c is not None]
+        clients = [c for c in (contender.proposer.client, *self.players.values()) if c is not None]
         conditions = {**self.options.conditions, **self.questions.learnt_from}
         if contender.proposer.client is not None:
             conditions = {name: value for name, value in conditions.items() if name not in _LEARNING}
         return {
-            "players": {**generator, PROPOSER: contender.proposer.name},
+            "players": {**self.names, PROPOSER: contender.proposer.name},
             "conditions": {**conditions, VARIANT: contender.name},
             "simulated": any(client.engine.simulated for client in clients),
         }
 
     def task(self, contender: Contender) -> Task[Put, list[Answered]]:
         """The run of who proposes."""
-        generator = None if self.generator is None else dict(self.generator.engine.identity)
-        loop_prompts = prompts.digest(*map(prompts.load, PROMPTS))
-        key = [
-            contender.proposer.identity,
-            generator,
-            self.loop_options,
-            loop_prompts,
-            self.questions.graph,
-            self.code,
-        ]
-        players = {} if self.generator is None else {"generator": self.generator}
+        generator = next((dict(client.engine.identity) for client in self.players.values()), None)
+        loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
+        key = identity([contender.proposer.identity, *loop, self.questions.graph, self.code])
 
         def items(ended: frozenset[int]) -> Iterator[tuple[int, Put]]:
             pairs = zip(self.questions.cases, self.questions.knowledge(), strict=True)
             return (placed for placed in enumerate(pairs) if placed[0] not in ended)
 
         async def answer(put: Put) -> Trajectory:
-            return await answered(*put, contender.proposer, players, self.options.loop)
+            return await answered(*put, contender.proposer, self.players, self.options.loop)
 
         async def finish(trajectories: Sequence[Trajectory]) -> list[Answered]:
             return [scored(*pair) for pair in zip(self.questions.cases, trajectories, strict=True)]
 
-        return Task(identity(key), items, answer, finish)
+        return Task(key, items, answer, finish)
 
 
 def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows]) -> str:
@@ -136,11 +132,11 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
             warn(questions.note)
         # What is wrong with the files is said by now, before an engine lacks its extra.
         asking = (cache, options.in_flight, TRIES, options.allowance)
-        generator = Client(opener(options.generator), *asking) if options.generator else None
+        players = {"generator": Client(opener(options.generator), *asking)} if options.generator else {}
         clients = {spec: Client(opener(spec), *asking) for spec in engines_of(options.paths)}
         questions = questions.with_gold()
         proposing = contenders(options, questions.cases, questions.train, clients)
-        text = _carry_out(Plan(options, questions, proposing, generator))
+        text = _carry_out(Plan(options, questions, proposing, players))
         remove_folder(options.output / GRAPH)
         return text
 
@@ -174,7 +170,6 @@ def _carry_out(plan: Plan) -> str:
 
 
 def _said(plan: Plan, results: Mapping[str, Any]) -> str:
-    """What was scored, what it took, where it is."""
     lines = [summary(results)]
     if failed := sum(run["failed"] for run in results["runs"]):
         lines.append(
@@ -206,7 +201,6 @@ def _results(plan: Plan, runs: Mapping[str, Sequence[Answered]]) -> dict[str, An
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
-    """All that decides on the results, addresses left out."""
     options, cases = plan.options, plan.questions.cases
     return {
         **plan.questions.about,
@@ -215,7 +209,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "questions": len(cases),
         "questions_sha256": identity([identity(case.question) for case in cases]),
         "paths": [contender.name for contender in plan.contenders],
-        "generator": None if plan.generator is None else plan.generator.name,
+        "generator": plan.names.get("generator"),
         "options": plan.loop_options,
         "seed": options.seed,
         "resamples": RESAMPLES,

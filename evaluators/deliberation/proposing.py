@@ -238,7 +238,6 @@ def _proposer(
 
 
 def _as_examples(cases: Sequence[Case]) -> list[Example]:
-    """The questions themselves, of which each learns from all others."""
     by_words: dict[str, Example] = {}
     for case in cases:
         words, paths = case.question.question, [path for own in case.gold.values() for path in own]

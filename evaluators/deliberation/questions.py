@@ -230,7 +230,6 @@ def held_out(cases: Sequence[Case], train: PathsSet | None, only: bool) -> tuple
 
 
 def _first(every: Sequence[Case], places: Iterable[int], most: int | None) -> Iterator[int]:
-    """The first of each number of hops."""
     seen = Counter[int]()
     for place in places:
         hops = every[place].question.hops

@@ -12,7 +12,7 @@ from safe_stepwise.methods.asking import ANSWERING, salvaged_answer, voted
 from safe_stepwise.methods.scene import Found
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, REVISED_IN, SEARCH, TERMINATE
 from safe_stepwise.methods.sg_fsm_safe import FIND
-from safe_stepwise.records import ANSWERED, Attempt, Trajectory
+from safe_stepwise.records import ANSWERED, Attempt, Question, Trajectory
 
 OVERTHINKING = "Overthinking"
 """A find that is not needed is left out, if there are others."""
@@ -22,50 +22,76 @@ FACTS, TRIPLES = "supporting_facts", "evidences"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What stands behind an answer.
+    """What stands behind an answer to a question.
 
     ``facts`` (passage from 1, sentence from 0) and ``triples`` are None where nobody asked for
     them; ``passages`` are None where the method never says where anything stands.
     """
 
-    answer: str
-    salvaged: str
-    found: tuple[Found, ...]
+    question: Question
+    trajectory: Trajectory
+    finds: tuple[Found, ...]
     facts: tuple[tuple[int, int], ...] | None
     triples: tuple[tuple[str, str, str], ...] | None
     passages: frozenset[int] | None
-    is_hop_by_hop: bool
-    """Whether it says what it found on its way."""
+
+    @classmethod
+    def of(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "Said":
+        """What a trajectory says; ``evidence``: whether facts and triples were asked for.
+
+        What was withdrawn, or could not be read, rests on nothing.
+        """
+        found, last = finds(trajectory.attempts), _last(trajectory.attempts)
+        facts: Sequence[Sequence[int]] | None = None
+        triples: Sequence[Sequence[str]] | None = None
+        if evidence:
+            facts = last.get(FACTS, [(find.passage, n) for find in found for n in find.sentences])
+            triples = last.get(TRIPLES, [find.evidence for find in found if find.evidence])
+            if trajectory.stop_reason != ANSWERED:
+                facts = triples = ()
+        cited = {find.passage for find in found} | {page for page, _ in facts or ()}
+        return cls(
+            question,
+            trajectory,
+            found,
+            None if facts is None else tuple((page, sentence) for page, sentence in facts),
+            None if triples is None else tuple((h, r, t) for h, r, t in triples),
+            frozenset(cited) if evidence or _is_hop_by_hop(trajectory) else None,
+        )
+
+    @property
+    def answer(self) -> str:
+        """The strict one."""
+        return self.trajectory.answer
+
+    @property
+    def salvaged(self) -> str:
+        """The answer with replies that only salvaging could read."""
+        return salvaged_answer(self.trajectory)
+
+    @property
+    def is_hop_by_hop(self) -> bool:
+        """Whether it says what it found on its way."""
+        return _is_hop_by_hop(self.trajectory)
+
+    @property
+    def titles(self) -> list[str]:
+        """Those of the passages by number, of those too that verdicts brought in behind the question's own."""
+        retrieved = (page for attempt in self.trajectory.attempts for page in attempt.retrieved)
+        return [page.title for page in (*self.question.passages, *retrieved)]
+
+    @property
+    def cited_facts(self) -> list[tuple[str, int]]:
+        """Supporting facts as HotpotQA has them: titles instead of numbers."""
+        titles = self.titles
+        return [(titles[page - 1], sentence) for page, sentence in self.facts or ()]
 
 
-def said(trajectory: Trajectory, evidence: bool) -> Said:
-    """What a trajectory says; ``evidence``: whether facts and triples were asked for.
-
-    What was withdrawn, or could not be read, rests on nothing.
-    """
-    found, last = finds(trajectory.attempts), _last(trajectory.attempts)
-    facts: Sequence[Sequence[int]] | None = None
-    triples: Sequence[Sequence[str]] | None = None
-    if evidence:
-        facts = last.get(FACTS, [(one.passage, n) for one in found for n in one.sentences])
-        triples = last.get(TRIPLES, [one.evidence for one in found if one.evidence])
-        if trajectory.stop_reason != ANSWERED:
-            facts = triples = ()
-    cited = {one.passage for one in found} | {page for page, _ in facts or ()}
-    is_hop_by_hop = any(attempt.state == DECOMPOSE for attempt in trajectory.attempts)
-    return Said(
-        trajectory.answer,
-        salvaged_answer(trajectory),
-        found,
-        None if facts is None else tuple((page, sentence) for page, sentence in facts),
-        None if triples is None else tuple((h, r, t) for h, r, t in triples),
-        frozenset(cited) if evidence or is_hop_by_hop else None,
-        is_hop_by_hop,
-    )
+def _is_hop_by_hop(trajectory: Trajectory) -> bool:
+    return any(attempt.state == DECOMPOSE for attempt in trajectory.attempts)
 
 
 def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
-    """The fields of the reply that the answer and its evidence stand in, as far as one has any."""
     if any(attempt.state == ANSWERING for attempt in attempts):
         return voted(attempts)
     values = [_strict(attempt) for attempt in attempts]
@@ -83,26 +109,21 @@ def finds(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
                 found.pop()
         elif not value:
             continue
-        elif attempt.state in _either(DECOMPOSE):
+        elif attempt.state in (DECOMPOSE, REVISED_IN[DECOMPOSE]):
             asked = current if value["simple"] else str(value["subquestion"])
-        elif attempt.state in _either(SEARCH):
-            found.append(_find(asked or str(value["question"]), value))
-        elif attempt.state in _either(TERMINATE):
+        elif attempt.state in (SEARCH, REVISED_IN[SEARCH]):
+            support = tuple(value.get("sentences", ())), tuple(value.get("evidence", ()))
+            found.append(Found(asked or str(value["question"]), value["passage"], value["answer"], *support))
+        elif attempt.state in (TERMINATE, REVISED_IN[TERMINATE]):
             current = str(value["question"] or current)
     return tuple(found)
 
 
 def _is_taken_back(attempt: Attempt, found: Sequence[Found]) -> bool:
-    """Whether what was found last was given up, by a verdict or for want of one."""
     label = attempt.feedback.error_type if attempt.feedback else ""
     if label == OVERTHINKING:
         return len(found) > 1
     return attempt.next_state in (SEARCH, DECOMPOSE) and bool(found)
-
-
-def _find(asked: str, value: Mapping[str, Any]) -> Found:
-    sentences, triple = value.get("sentences", ()), value.get("evidence", ())
-    return Found(asked, value["passage"], value["answer"], tuple(sentences), tuple(triple))
 
 
 def _strict(attempt: Attempt) -> Mapping[str, Any]:
@@ -110,8 +131,3 @@ def _strict(attempt: Attempt) -> Mapping[str, Any]:
     read = attempt.read
     is_strict = isinstance(read, dict) and read.get("form") == "strict"
     return read["value"] if is_strict else {}
-
-
-def _either(state: str) -> tuple[str, str]:
-    """A state, and the one that puts its replies right."""
-    return state, REVISED_IN[state]

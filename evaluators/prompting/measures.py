@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from evaluators.derivations import Derivation, coverage
 from evaluators.prompting import Failure
-from evaluators.prompting.answers import Said, said
+from evaluators.prompting.answers import Said
 from safe_stepwise.methods.asking import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.methods.sg_fsm import WITHDREW
@@ -28,7 +28,7 @@ from safe_stepwise.metric.evidence import (
     joint,
     passages_overlap,
 )
-from safe_stepwise.records import FAILED, Passage, Question, Trajectory
+from safe_stepwise.records import FAILED, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
 _BY_PASSAGE = ("musique", CUSTOM)
@@ -45,51 +45,36 @@ def measures(
     """
     if not isinstance(options, Prompting):
         return {}
-    told = said(trajectory, options.evidence)
-    accepted = question.accepted
-    salvaged = exact_match(told.salvaged, accepted), f1(told.salvaged, accepted, scoring)
-    found: dict[str, Any] = {
-        "salvaged": {"exact_match": salvaged[0], "f1": salvaged[1]},
+    said = Said.of(question, trajectory, options.evidence)
+    salvaged, accepted = said.salvaged, question.accepted
+    values: dict[str, Any] = {
+        "salvaged": {"exact_match": exact_match(salvaged, accepted), "f1": f1(salvaged, accepted, scoring)},
         "format": readability([trajectory]),
-        **_support(question, trajectory, told, scoring),
-        **_on_the_way(question, told),
+        **_support(said, scoring),
+        **_on_the_way(said),
     }
-    if derivations and (spoken := _spoken(question, trajectory, told)) is not None:
+    if derivations and (spoken := _spoken(said)) is not None:
         covered = coverage(spoken, derivations)
-        found["derivations"] = {"passages": covered.passages, "triples": covered.triples}
-    if kind := failure(question, trajectory, told):
-        found["failure"] = kind
-    return found
+        values["derivations"] = {"passages": covered.passages, "triples": covered.triples}
+    if kind := failure(said):
+        values["failure"] = kind
+    return values
 
 
-def pages(question: Question, trajectory: Trajectory) -> tuple[Passage, ...]:
-    """The passages by number, those behind the question's own that verdicts brought in."""
-    retrieved = (page for attempt in trajectory.attempts for page in attempt.retrieved)
-    return (*question.passages, *retrieved)
-
-
-def cited_facts(question: Question, trajectory: Trajectory, told: Said) -> list[tuple[str, int]]:
-    """Supporting facts as HotpotQA has them: titles instead of numbers."""
-    known = pages(question, trajectory)
-    return [(known[page - 1].title, sentence) for page, sentence in told.facts or ()]
-
-
-def _support(question: Question, trajectory: Trajectory, told: Said, scoring: str) -> dict[str, dict[str, float]]:
-    parts: dict[str, Overlap] = {}
+def _support(said: Said, scoring: str) -> dict[str, dict[str, float]]:
+    question, parts = said.question, dict[str, Overlap]()
     if scoring in _BY_PASSAGE:
         gold = [number for number, _ in question.gold]
-        if told.passages is not None and gold:
+        if said.passages is not None and gold:
             # What was withdrawn names no passage.
-            cited = told.passages if told.answer else ()
-            parts["supporting_passages"] = passages_overlap(cited, gold)
-    elif told.facts is not None and question.supporting_facts:
+            parts["supporting_passages"] = passages_overlap(said.passages if said.answer else (), gold)
+    elif said.facts is not None and question.supporting_facts:
         facts = [(fact.title, fact.sentence) for fact in question.supporting_facts]
-        cited_here = cited_facts(question, trajectory, told)
-        parts["supporting_facts"] = facts_overlap(cited_here, facts, scoring)
+        parts["supporting_facts"] = facts_overlap(said.cited_facts, facts, scoring)
         if question.evidence:
             triples = [(t.head, t.relation, t.tail) for t in question.evidence]
-            parts["evidence"] = evidence_overlap(told.triples or (), triples)
-        answer = answer_overlap(told.answer, question.accepted, scoring)
+            parts["evidence"] = evidence_overlap(said.triples or (), triples)
+        answer = answer_overlap(said.answer, question.accepted, scoring)
         parts["joint"] = joint(answer, *parts.values())
     return {name: {**asdict(part), "f1": part.f1} for name, part in parts.items()}
 
@@ -104,45 +89,42 @@ def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
     return [(triple.tail, triple.passage) for triple in question.evidence]
 
 
-def _on_the_way(question: Question, told: Said) -> dict[str, dict[str, int]]:
+def _on_the_way(said: Said) -> dict[str, dict[str, int]]:
     """Counts of gold sub-answers, of finds, of those that are gold, of gold passages read."""
-    gold = gold_sub_answers(question)
-    if not gold or not told.is_hop_by_hop:
+    gold = gold_sub_answers(said.question)
+    if not gold or not said.is_hop_by_hop:
         return {}
-    wanted = Counter(normalize_answer(answer) for answer, _ in gold)
-    found = Counter(normalize_answer(one.answer) for one in told.found)
-    numbers = {number for number, _ in question.gold}
+    answers = Counter(normalize_answer(answer) for answer, _ in gold)
+    finds = Counter(normalize_answer(find.answer) for find in said.finds)
+    numbers = {number for number, _ in said.question.gold}
     return {
         "sub_answers": {
             "gold": len(gold),
-            "found": len(told.found),
-            "right": (wanted & found).total(),
+            "found": len(said.finds),
+            "right": (answers & finds).total(),
             "gold_passages": len(numbers),
-            "located": len(numbers & {one.passage for one in told.found}),
+            "located": len(numbers & {find.passage for find in said.finds}),
         }
     }
 
 
-def _spoken(question: Question, trajectory: Trajectory, told: Said) -> dict[str, str] | None:
+def _spoken(said: Said) -> dict[str, str] | None:
     """What a method says of each passage, by its title; None for one that says nothing of any."""
-    if told.passages is None:
+    if said.passages is None:
         return None
-    known = pages(question, trajectory)
-    texts: dict[str, str] = {}
-    for one in told.found:
-        title = known[one.passage - 1].title
-        texts[title] = f"{texts.get(title, '')} {one.question} {one.answer}"
-    triples = " ".join(" ".join(triple) for triple in told.triples or ())
-    for page in told.passages:
-        title = known[page - 1].title
-        texts[title] = f"{texts.get(title, '')} {triples}"
+    titles, texts = said.titles, dict[str, str]()
+    triples = " ".join(" ".join(triple) for triple in said.triples or ())
+    spoken = [(find.passage, f"{find.question} {find.answer}") for find in said.finds]
+    for page, text in [*spoken, *((page, triples) for page in said.passages)]:
+        title = titles[page - 1]
+        texts[title] = f"{texts.get(title, '')} {text}"
     return texts
 
 
 # --------------------------------------------------------------------------------------- failures
 
 
-def failure(question: Question, trajectory: Trajectory, told: Said) -> Failure | Literal[""]:
+def failure(said: Said) -> Failure | Literal[""]:
     """SG-FSM's four reasons (section 2) as rules, and two of ours; a question has one at most.
 
     ``hallucination``: the answer is right, and a gold passage is none of those that were cited.
@@ -153,32 +135,32 @@ def failure(question: Question, trajectory: Trajectory, told: Said) -> Failure |
     ``untold``, if nothing was: where it went wrong nobody said. What only cites passages (with
     evidence) found them. None for a right answer else, and none for one that failed.
     """
-    if trajectory.stop_reason == FAILED:
+    accepted = said.question.accepted
+    if said.trajectory.stop_reason == FAILED:
         return ""
-    if exact_match(told.answer, question.accepted):
-        gold = {number for number, _ in question.gold}
-        return "hallucination" if told.passages is not None and gold - told.passages else ""
-    if exact_match(told.salvaged, question.accepted) or _is_unread(trajectory, told):
+    if exact_match(said.answer, accepted):
+        gold = {number for number, _ in said.question.gold}
+        return "hallucination" if said.passages is not None and gold - said.passages else ""
+    if exact_match(said.salvaged, accepted) or _is_unread(said):
         return "format"
-    if _went_wrong(question, told):
+    if _went_wrong(said):
         return "propagation"
-    if not (told.answer or told.salvaged):
+    if not (said.answer or said.salvaged):
         return "unanswered"
-    return "lost" if told.passages else "untold"
+    return "lost" if said.passages else "untold"
 
 
-def _is_unread(trajectory: Trajectory, told: Said) -> bool:
-    """Whether it ended at a reply of which nothing could be read."""
-    if told.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
+def _is_unread(said: Said) -> bool:
+    trajectory = said.trajectory
+    if said.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
         return False
     read = trajectory.attempts[-1].read if trajectory.attempts else None
     return isinstance(read, Mapping) and read.get("form") != "strict"
 
 
-def _went_wrong(question: Question, told: Said) -> bool:
-    numbers = {number for number, _ in question.gold}
-    gold = {normalize_answer(answer) for answer, _ in gold_sub_answers(question)}
-    gold |= {normalize_answer(answer) for answer in question.accepted} if gold else set()
-    if gold and told.found:
-        return any(normalize_answer(one.answer) not in gold for one in told.found)
-    return bool((told.passages or frozenset()) - numbers)
+def _went_wrong(said: Said) -> bool:
+    gold = {normalize_answer(answer) for answer, _ in gold_sub_answers(said.question)}
+    gold |= {normalize_answer(answer) for answer in said.question.accepted} if gold else set()
+    if gold and said.finds:
+        return any(normalize_answer(find.answer) not in gold for find in said.finds)
+    return bool((said.passages or frozenset()) - {number for number, _ in said.question.gold})

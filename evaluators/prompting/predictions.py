@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import Outcome
-from evaluators.prompting.answers import Said, said
-from evaluators.prompting.measures import cited_facts
+from evaluators.prompting.answers import Said
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.files import remove_folder, whole_folder, write_atomically, write_lines
 
@@ -65,15 +64,15 @@ def write(
 
 def predictions(asked: Asked, form: str) -> Any:
     """What the official scorer reads: one object, or MuSiQue's rows."""
-    found = [(q, o, said(o.trajectory, bool(o.options.get("evidence")))) for q, o in asked]
+    answers = [Said.of(question, o.trajectory, bool(o.options.get("evidence"))) for question, o in asked]
     if form == _LINES:
-        return [_row(question, told) for question, _, told in found]
+        return [*map(_row, answers)]
     content: dict[str, Any] = {
-        "answer": {q.id: told.answer for q, _, told in found},
-        "sp": {q.id: cited_facts(q, o.trajectory, told) for q, o, told in found},
+        "answer": {said.question.id: said.answer for said in answers},
+        "sp": {said.question.id: said.cited_facts for said in answers},
     }
-    if any(question.evidence for question, _, _ in found):
-        content["evidence"] = {q.id: list(told.triples or ()) for q, _, told in found}
+    if any(said.question.evidence for said in answers):
+        content["evidence"] = {said.question.id: list(said.triples or ()) for said in answers}
     return content
 
 
@@ -89,20 +88,15 @@ def folders(names: Sequence[str]) -> list[str]:
     ['cot-samples=1', 'direct', 'cot-samples=5', 'safe-1', 'safe-2']
     """
     plain = [re.sub(r"[^\w=.]+", "-", name)[:_LONGEST].strip("-.") for name in names]
-    seen: dict[str, int] = {}
-    found = []
-    for name in plain:
-        seen[name] = seen.get(name, 0) + 1
-        found.append(f"{name}-{seen[name]}" if plain.count(name) > 1 else name)
-    return found
+    numbers = [plain[: place + 1].count(name) for place, name in enumerate(plain)]
+    return [f"{name}-{n}" if plain.count(name) > 1 else name for name, n in zip(plain, numbers, strict=True)]
 
 
-def _row(question: Question, told: Said) -> dict[str, Any]:
-    cited = told.passages if told.answer else ()
+def _row(said: Said) -> dict[str, Any]:
     return {
-        "id": question.id,
-        "predicted_answer": told.answer,
-        "predicted_support_idxs": [page - 1 for page in sorted(cited or ())],
+        "id": said.question.id,
+        "predicted_answer": said.answer,
+        "predicted_support_idxs": [page - 1 for page in sorted((said.answer and said.passages) or ())],
         "predicted_answerable": True,
     }
 

@@ -14,6 +14,7 @@ PARTS = ("supporting_facts", "supporting_passages", "evidence", "joint")
 REASONS = (*FAILURES, FAILED)
 """Why questions are wrong, or right for the wrong reason; the last: no request was answered."""
 _SCORES = ("exact_match", "f1", "precision", "recall")
+_COUNTS = ("gold", "found", "right", "gold_passages", "located")
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
@@ -23,53 +24,49 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     all questions; a question has one at most, or its requests ``failed``. All but hallucinations,
     whose answers are right, are wrong by exact match, and the wrong ones are these.
     """
-    found = [outcome.measures for outcome in outcomes if outcome.measures]
-    if not found:
+    measured = [outcome for outcome in outcomes if outcome.measures]
+    if not measured:
         return None
-    size = len(found)
-    strict = {name: sum(getattr(o, name) for o in outcomes if o.measures) / size
-              for name in ("exact_match", "f1")}  # fmt: skip
-    failures = Counter(one["failure"] for one in found if "failure" in one)
-    failures[FAILED] = sum(o.trajectory.stop_reason == FAILED for o in outcomes if o.measures)
+    size = len(measured)
+
+    def parts(name: str) -> list[Any]:
+        return [outcome.measures[name] for outcome in measured if name in outcome.measures]
+
+    failures = Counter(parts("failure"))
+    failures[FAILED] = sum(outcome.trajectory.stop_reason == FAILED for outcome in measured)
     return {
         "questions": size,
-        "strict": strict,
-        "salvaged": _means([one["salvaged"] for one in found], ("exact_match", "f1")),
-        "format": _formats(found),
-        **{name: _means([one[name] for one in found if name in one], _SCORES) for name in PARTS},
-        "sub_answers": _sub_answers([one["sub_answers"] for one in found if "sub_answers" in one]),
-        "derivations": _means(
-            [one["derivations"] for one in found if "derivations" in one], ("passages", "triples")
-        ),
-        "failures": {name: {"questions": failures[name], "rate": failures[name] / size}
-                     for name in REASONS},
-    }  # fmt: skip
+        "strict": {name: sum(getattr(o, name) for o in measured) / size for name in ("exact_match", "f1")},
+        "salvaged": _means(parts("salvaged"), ("exact_match", "f1")),
+        "format": _formats(parts("format")),
+        **{name: _means(parts(name), _SCORES) for name in PARTS},
+        "sub_answers": _sub_answers(parts("sub_answers")),
+        "derivations": _means(parts("derivations"), ("passages", "triples")),
+        "failures": {name: {"questions": failures[name], "rate": failures[name] / size} for name in REASONS},
+    }
 
 
-def _means(found: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
-    if not found:
+def _means(parts: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
+    if not parts:
         return None
-    means = {name: sum(one[name] for one in found) / len(found) for name in names}
-    return {"questions": len(found), **means}
+    return {"questions": len(parts), **{name: sum(part[name] for part in parts) / len(parts) for name in names}}
 
 
-def _formats(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Replies by how they could be read, and the shares of it."""
-    counts = {form: sum(one["format"][form] for one in found) for form in FORMS}
+def _formats(parts: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    counts = {form: sum(part[form] for part in parts) for form in FORMS}
     replies = sum(counts.values())
     shares = {form: count / replies if replies else None for form, count in counts.items()}
     return {"replies": replies, "counts": counts, "shares": shares}
 
 
-def _sub_answers(found: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:
+def _sub_answers(parts: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:
     """Counts, and over all hops alike the shares that were found, right, and located."""
-    if not found:
+    if not parts:
         return None
-    names = ("gold", "found", "right", "gold_passages", "located")
-    counts = {name: sum(one[name] for one in found) for name in names}
+    counts = {name: sum(part[name] for part in parts) for name in _COUNTS}
     shares = {
         "recall": counts["right"] / max(1, counts["gold"]),
         "precision": counts["right"] / max(1, counts["found"]),
         "passage_recall": counts["located"] / max(1, counts["gold_passages"]),
     }
-    return {"questions": len(found), **counts, **shares}
+    return {"questions": len(parts), **counts, **shares}

@@ -111,7 +111,6 @@ def _questions_of(options: Options, rooms: Rooms) -> QuestionSet:
 
 
 def _keep_rejects(options: Options, questions: QuestionSet) -> None:
-    """Write the rows that could not be read beside the results, as a build does."""
     if questions.rejects:
         write_parts(options.output / names.REJECTS, questions.rejects)
     elif options.on_error != "stop":
@@ -119,7 +118,6 @@ def _keep_rejects(options: Options, questions: QuestionSet) -> None:
 
 
 def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore], rooms: Rooms) -> str:
-    """Run everything, write it down, and say what came of it."""
     if earlier := _earlier(plan):
         warn(earlier)
     runs = evaluate(plan)

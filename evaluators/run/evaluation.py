@@ -162,7 +162,6 @@ def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
 
 
 async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:
-    """The judge's verdict on each answer; none without a judge."""
     if plan.judge is None:
         return ()
     cases = [

@@ -238,7 +238,6 @@ def _named(texts: Sequence[str], form: str) -> list[tuple[str, str]]:
 
 
 def _option(role: str, spec: str = "") -> str:
-    """How a role, or the judge, is named on the command line."""
     if role in (*SHORT, "judge"):
         return f"--{role} {spec}".rstrip()
     return f"--player {role}={spec}".removesuffix("=")

@@ -72,7 +72,6 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
 
 
 def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
-    """What a simulated generator did; nothing of any other."""
     generator = run.setting.players.get(GENERATOR)
     if generator is None or generator.engine.identity.get("engine") != "symbolic":
         return

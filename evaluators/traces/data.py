@@ -96,7 +96,6 @@ _Key = tuple[str, str, str]
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
-    """What was asked; empty where that was not written down."""
     if not outcomes.place_of(folder, QUESTIONS).exists():
         return {}
     questions = ((asked, _under(asked.conditions)) for asked in outcomes.read_questions(folder))
@@ -129,7 +128,6 @@ def _plain(value: Any) -> str:
 def _systems(
     systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
 ) -> list[dict[str, Any]]:
-    """The systems with what each is called; ``roles`` are those that were asked."""
     labels = names(systems)
     told = notable(systems)
     return [
@@ -148,7 +146,6 @@ def _systems(
 
 
 def _roles(roles: Mapping[System, set[str]]) -> list[str]:
-    """All who were asked, those who answer first."""
     answering = dict.fromkeys(role for system in roles for role, _ in system.players[:1])
     return known_first(set().union(*roles.values()), answering)
 
@@ -266,7 +263,6 @@ _FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable
 
 
 def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
-    """What became of an attempt, in words."""
     feedback, run = attempt.feedback, outcome.trajectory
     reading = _reading(attempt, run.method)
     if reading and reading["form"] and not feedback:

@@ -147,7 +147,6 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
 
 
 def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
-    """The files of a split's rows that are asked about in a setting."""
     asked = names.ASKED_OF[incomplete_evidence]
     return [file for config in asked for file in split_files(folder, split, config)]
 
@@ -251,7 +250,6 @@ def _case(row: Mapping[str, Any]) -> StepCase:
 
 
 def _place(number: int | None) -> int:
-    """The number of a class, which a row may not lack."""
     if number is None or number < 0:
         raise ValueError("its label, origin or wording is missing")
     return number
@@ -272,7 +270,6 @@ def read_step_rows(
 
 
 def _check(file: Path, columns: Sequence[str]) -> None:
-    """Raise ``UserError`` where columns are missing, or numbers stand for other labels."""
     try:
         schema = pq.read_schema(file)
         written = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))

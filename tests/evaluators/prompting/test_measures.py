@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluators.prompting import FAILURES
-from evaluators.prompting.answers import finds, said
+from evaluators.prompting.answers import Said, finds
 from evaluators.prompting.measures import measures
 from evaluators.prompting.summary import summary
 from safe_stepwise.engines.base import EngineError
@@ -141,8 +141,8 @@ def test_what_is_withdrawn_rests_on_nothing() -> None:
     assert one.measures["supporting_facts"]["recall"] == 0
     # Six finds, all right; but no answer went lost on the way from them: there is none.
     assert one.measures["failure"] == "unanswered"
-    assert said(one.trajectory, True).facts == ()
-    assert len(said(one.trajectory, True).found) == 6
+    assert Said.of(question(), one.trajectory, True).facts == ()
+    assert len(Said.of(question(), one.trajectory, True).finds) == 6
 
 
 # -------------------------------------------------------------------------------------- on the way
