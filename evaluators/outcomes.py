@@ -61,6 +61,12 @@ class Outcome:
     measures: Mapping[str, Any] = field(default_factory=dict)
     """What else it is worth, of prompting methods (`evaluators.prompting.measures`)."""
 
+    @property
+    def system(self) -> dict[str, Any]:
+        """What was run, as records have it."""
+        parts = {"players": self.players, "options": self.options, "conditions": self.conditions}
+        return {"method": self.method, **{name: dict(part) for name, part in parts.items()}}
+
     def to_json(self) -> str:
         """The outcome as one line, without the newline."""
         content = as_object(self)

@@ -190,7 +190,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     Options and the roles that do not answer have a column where runs differ in them, K and N
     always.
     """
-    systems = [System.of(run["method"], run["players"], run["options"], run["conditions"]) for run in runs]
+    systems = [System.of(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
     several = values_by_name(item for system in systems for item in system.others.items())
     roles = [role for role, players in several.items() if len(players) > 1]
     options = values_by_name(item for run in runs for item in run["options"].items())

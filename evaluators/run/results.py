@@ -84,10 +84,7 @@ def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
             yield {
                 "benchmark": outcome.benchmark,
                 "question_id": outcome.question_id,
-                "method": outcome.method,
-                "players": dict(outcome.players),
-                "options": dict(outcome.options),
-                "conditions": dict(outcome.conditions),
+                **outcome.system,
                 "is_faithful": truth.is_faithful,
                 "missing": [*truth.missing],
                 "steps": [{"number": step.number, "mistake": mistake} for step, mistake in steps],
@@ -97,10 +94,10 @@ def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
 
 def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
     """Write the predictions; returns each run's folder, by its method and what sets it apart."""
-    systems = [System.of(o.method, o.players, o.options, o.conditions) for o in (run.outcomes[0] for run in runs)]
-    alike = [[other for other in systems if other.method == s.method] for s in systems]
-    told = [f"{s.method} {s.told(differing(of))}" for s, of in zip(systems, alike, strict=True)]
-    folders = predictions.folders(told)
+    systems = [System.of(**run.outcomes[0].system) for run in runs]
+    apart = [differing([other for other in systems if other.method == system.method]) for system in systems]
+    titles = [f"{system.method} {system.told(names)}" for system, names in zip(systems, apart, strict=True)]
+    folders = predictions.folders(titles)
     asked_of = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
     predictions.write(
         dict(zip(folders, asked_of, strict=True)),
@@ -123,7 +120,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "players": values_by_name(item for s in plan.settings for item in s.names.items()),
         "options": values_by_name(item for values in options for item in values.items()),
         "judge": judge.client.name if judge else None,
-        **{f"judge_{name}": said for name, said in _allowed(judge).items()},
+        **({f"judge_{name}": value for name, value in judge.client.allowance.plain.items()} if judge else {}),
         **plan.judging,
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
@@ -142,21 +139,14 @@ def _prompts(plan: Evaluation) -> dict[str, str]:
     return {name: " ".join(digests) for name, digests in found.items()}
 
 
-def _allowed(judge: judging.Judge | None) -> dict[str, str]:
-    return judge.client.allowance.plain if judge else {}
-
-
 def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
     """What one system scored and did; ``roles`` are counted in all systems alike."""
-    one, by_benchmark = outcomes[0], dict[str, list[Outcome]]()
+    by_benchmark: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_benchmark.setdefault(outcome.benchmark, []).append(outcome)
-    benchmarks = {name: scores(found, roles) for name, found in by_benchmark.items()}
+    benchmarks = {name: scores(part, roles) for name, part in by_benchmark.items()}
     return {
-        "method": one.method,
-        "players": dict(one.players),
-        "options": dict(one.options),
-        "conditions": dict(one.conditions),
+        **outcomes[0].system,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "benchmarks": benchmarks,
         AVERAGE: {metric: _mean([b[metric] for b in benchmarks.values()]) for metric in METRICS},

@@ -53,7 +53,7 @@ def traces(folder: Path) -> dict[str, Any]:
         with outcomes.reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
             key = outcome.benchmark, outcome.question_id, _under(outcome.conditions)
-            system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
+            system = System.of(**outcome.system)
         if outcome.simulated:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
