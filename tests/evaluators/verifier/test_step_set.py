@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.steps import features as step_features
+from builders.steps.configs import step_features
 from evaluators.verifier.quality import Walk
 from evaluators.verifier.step_set import COLUMNS, majority, read_cases, requests, walks
 from safe_stepwise.errors import UserError
@@ -22,7 +22,7 @@ X, END = step(2, "x."), step(4, "####ANSWER: Oru", "Final Answer")
 
 
 def test_origins_and_columns_are_those_of_the_set() -> None:
-    columns = step_features.step_features()
+    columns = step_features()
     assert list(ORIGINS) == columns["origin"].names
     assert set(COLUMNS) <= set(columns)
 
