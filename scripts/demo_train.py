@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluators.verifier import options as verifier
+from evaluators.verifier import command as verifier
 from evaluators.verifier.page import margins
 from safe_stepwise.engines.base import Allowance, need
 from safe_stepwise.errors import UserError

@@ -2,8 +2,7 @@
 
 from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
-from evaluators.verifier.command import Rooms, run_verifiers
-from evaluators.verifier.options import Options
+from evaluators.verifier.command import Options, Rooms, run_verifiers
 from safe_stepwise.methods.verifier import ROLE
 from scripts.cli import command, run
 

@@ -17,7 +17,7 @@ from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.client import IN_FLIGHT, Client
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS, asking, verifier
+from safe_stepwise.methods import METHODS, verifier
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATE

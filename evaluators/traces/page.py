@@ -3,14 +3,27 @@
 Everything a run wrote down is data to the page (`pages.offline`).
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import safe_stepwise
+from evaluators import outcomes
+from evaluators.comparison.systems import System, condition_text, known_first, names, notable
 from evaluators.pages.offline import page, write_page
-from evaluators.traces.data import traces
+from evaluators.prompting.states import edge_text
+from evaluators.traces import deliberation
+from evaluators.traces.paths import Measured
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.asking import ANSWERING
+from safe_stepwise.methods.loop import FINAL_ANSWER
+from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
+from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.store.parsing import read_json
+from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 PAGE = "traces.html"
 MOST = 25_000_000
@@ -44,3 +57,265 @@ def show(folder: Path) -> None:
 def html(found: Mapping[str, Any]) -> str:
     """The page on what `traces` found."""
     return page(_TEMPLATES, found["name"], _SCRIPTS, found)
+
+
+Worth = Literal["right", "wrong", "unscored", "failed"]
+
+
+def worth(outcome: outcomes.Outcome) -> Worth:
+    """What an answer is worth: by the judge's verdict, without one by exact match."""
+    if outcome.trajectory.stop_reason == FAILED:
+        return "failed"
+    if outcome.verdict == "unscored":
+        return "unscored"
+    is_right = outcome.exact_match == 1 if outcome.verdict is None else outcome.verdict == "correct"
+    return "right" if is_right else "wrong"
+
+
+def traces(folder: Path) -> dict[str, Any]:
+    """All that the page shows, for JSON.
+
+    Without ``questions.jsonl`` there are no texts of questions and no passages, without
+    ``results.json`` no settings.
+    """
+    _check(folder)
+    asked, measured = _questions(folder), Measured(folder)
+    questions: dict[_Key, int] = {}
+    systems: dict[System, int] = {}
+    roles: dict[System, set[str]] = {}
+    simulated: set[System] = set()
+    labels: set[str] = set()
+    states: dict[str, str] = {}
+    runs = []
+    for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
+        with outcomes.reading(folder / TRAJECTORIES, number):
+            run = _run(outcome)
+            key = outcome.benchmark, outcome.question_id, _under(outcome.conditions)
+            system = System.of(**outcome.system)
+        if outcome.simulated:
+            simulated.add(system)
+        roles.setdefault(system, set()).update(role for role, _ in run["cost"])
+        labels.update(attempt["label"] for attempt in run["attempts"])
+        for state in (attempt["state"] for attempt in run["attempts"]):
+            states[state] = max(states.get(state, ""), edge_text(system.method, state, ""))
+        question = questions.setdefault(key, len(questions))
+        place = systems.setdefault(system, len(systems))
+        paths = measured.of(outcome, system)
+        runs.append({**run, "question": question, "system": place, "paths": paths})
+    if not runs:
+        raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
+    return {
+        "name": folder.resolve().name,
+        "version": safe_stepwise.__version__,
+        "settings": _settings(folder),
+        "has_questions": outcomes.place_of(folder, QUESTIONS).exists(),
+        "roles": _roles(roles),
+        "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
+        "states": [[state, states[state]] for state in sorted(states) if state],
+        "systems": _systems([*systems], roles, simulated),
+        "questions": [
+            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2]) for key in questions
+        ],
+        "runs": runs,
+    }
+
+
+def _check(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
+    if not outcomes.place_of(folder, TRAJECTORIES).exists():
+        begun = (folder / f".{TRAJECTORIES}").exists()
+        mend = "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
+        raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
+
+
+_Key = tuple[str, str, str]
+"""Of what was asked: benchmark, id, and in words the conditions that change it."""
+
+
+def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
+    if not outcomes.place_of(folder, QUESTIONS).exists():
+        return {}
+    questions = ((asked, _under(asked.conditions)) for asked in outcomes.read_questions(folder))
+    return {(asked.benchmark, asked.id, under): _question(asked, under) for asked, under in questions}
+
+
+def _settings(folder: Path) -> list[list[str]] | None:
+    """Names and values of ``results.json``; None where it is missing."""
+    file = folder / RESULTS
+    if not file.exists():
+        return None
+    try:
+        settings = read_json(file)["settings"]
+        return [[name, _plain(value)] for name, value in settings.items()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = getattr(error, "strerror", None) or "not the record of an evaluation"
+        raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again") from None
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_plain(part)}" for name, part in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _systems(
+    systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
+) -> list[dict[str, Any]]:
+    labels = names(systems)
+    told = notable(systems)
+    return [
+        {
+            "method": system.method,
+            "title": system.title,
+            "label": labels[system],
+            "answering": system.answering,
+            "players": [*system.asked(roles[system]).items()],
+            "options": system.told(told),
+            "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options + system.conditions)],
+            "simulated": system in simulated,
+        }
+        for system in systems
+    ]
+
+
+def _roles(roles: Mapping[System, set[str]]) -> list[str]:
+    answering = dict.fromkeys(role for system in roles for role, _ in system.players[:1])
+    return known_first(set().union(*roles.values()), answering)
+
+
+def _under(conditions: Mapping[str, Any]) -> str:
+    changing = outcomes.asked_under(conditions)
+    return ", ".join(condition_text(name, value) for name, value in changing.items())
+
+
+def _question(asked: outcomes.QuestionRecord, under: str) -> dict[str, Any]:
+    return {
+        "benchmark": asked.benchmark,
+        "id": asked.id,
+        "under": under,
+        "text": asked.question,
+        "references": asked.references,
+        "passages": [{**_passage(passage), "gold": passage.is_gold} for passage in asked.passages],
+    }
+
+
+def _passage(passage: Passage) -> dict[str, str]:
+    return {"title": passage.title, "text": passage.text}
+
+
+def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
+    trajectory = outcome.trajectory
+    spent = outcomes.statistics_of([outcome])
+    counts = (spent.calls, spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
+    return {
+        "worth": worth(outcome),
+        "em": round(float(outcome.exact_match), 6),
+        "f1": round(float(outcome.f1), 6),
+        "verdict": outcome.verdict,
+        "judge": outcome.judge,
+        "answer": trajectory.answer,
+        "stop": trajectory.stop_reason,
+        "failure": trajectory.failure,
+        "steps": len(trajectory.steps),
+        "measures": [*_votes(trajectory.attempts), *_measures(outcome.measures)],
+        # By role calls, prompt, cached and completion tokens.
+        "cost": [(role, [count[role] for count in counts]) for role in spent.calls],
+        "attempts": [_attempt(attempt, outcome) for attempt in trajectory.attempts],
+    }
+
+
+def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
+    feedback, method = attempt.feedback, outcome.trajectory.method
+    return {
+        "step": attempt.number,
+        "text": attempt.text,
+        "accepted": attempt.accepted,
+        "fate": _fate(attempt, outcome),
+        "label": feedback.error_type if feedback else "",
+        "diagnosis": feedback.diagnosis if feedback else "",
+        "guidance": feedback.guidance if feedback else "",
+        "query": (feedback.query or "") if feedback else "",
+        "retrieved": [_passage(passage) for passage in attempt.retrieved],
+        "verdict": attempt.verdict,
+        "state": attempt.state,
+        "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
+        "read": "" if attempt.read is None else _field(attempt.read),
+        "reading": _reading(attempt, method),
+        "unit": deliberation.unit_of(method),
+        "tokens": [(role, astuple(usage)) for role, usage in attempt.usage.items()],
+    }
+
+
+def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
+    """How a reply was read, and what it says field by field; so with what a graph said."""
+    value = attempt.read
+    fields = deliberation.fields_of(method, attempt.state, value)
+    if fields is None and isinstance(value, dict) and isinstance(value.get("value"), dict):
+        fields = [(f"Read: {name}", _field(text)) for name, text in value["value"].items()]
+    if fields is None:
+        return None
+    return {**{name: str(value.get(name) or "") for name in ("form", "why", "revises")}, "fields": fields}
+
+
+def _field(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
+    """How many replies were for which answer, where several were put to the vote."""
+    readings = [attempt.read for attempt in attempts if attempt.state == ANSWERING]
+    if len(readings) < 2:
+        return
+    strict = [r["value"] for r in readings if isinstance(r, dict) and r.get("form") == "strict"]
+    answers = [str(value.get("answer", "")) for value in strict]
+    times = Counter(map(normalize_answer, answers))
+    wordings = {normalize_answer(answer): answer for answer in reversed(answers)}
+    told = [f"{wordings[answer]} {count}" for answer, count in times.most_common()]
+    unread = len(readings) - len(strict)
+    yield "Votes", " · ".join([*told, *([f"not counted {unread}"] if unread else [])])
+
+
+def _measures(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and values of what a prompting method is measured by beside, in words."""
+    for name, values in found.items():
+        known = values if isinstance(values, Mapping) else {}
+        numbers = [f"{_words(part)} {_short(number)}" for part, number in known.items() if number]
+        text = " · ".join(numbers) if known else _words(values)
+        yield _words(name).capitalize(), text or "nothing"
+
+
+def _words(name: Any) -> str:
+    return str(name).replace("_", " ")
+
+
+def _short(number: Any) -> str:
+    return f"{number:.3g}" if isinstance(number, float) else str(number)
+
+
+_FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable": "unreadable"}
+
+
+def _fate(attempt: Attempt, outcome: outcomes.Outcome) -> str:
+    feedback, run = attempt.feedback, outcome.trajectory
+    reading = _reading(attempt, run.method)
+    if reading and reading["form"] and not feedback:
+        form = _FORMS.get(reading["form"], reading["form"])
+        return f"revised: {form}" if reading["revises"] else form
+    if attempt.state == FINAL_ANSWER:
+        return "accepted: asked for as the answer" if attempt.accepted else "holds no answer"
+    if attempt.accepted:
+        if attempt.state and not attempt.usage and not attempt.text:
+            return "nobody was asked"
+        if feedback is None:
+            return "accepted, not verified"
+        forced = "accepted: retries used up" if "max_retries" in outcome.options else "accepted"
+        return "accepted" if feedback.error_type == CORRECT else forced
+    if feedback:
+        return "rejected"
+    broke_off = run.stop_reason == FAILED and attempt is run.attempts[-1]
+    return "not verified: the request failed" if broke_off else "not accepted"

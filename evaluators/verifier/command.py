@@ -12,28 +12,83 @@ from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Reply, Verdicts
 from evaluators.verifier import step_set
-from evaluators.verifier.options import Options
 from evaluators.verifier.page import confusion_csv, confusion_png, page, summary
 from evaluators.verifier.quality import RESAMPLES, UNPARSED, Judged, Quality, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
 from safe_stepwise.commands.ending import warn
+from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.base import Request
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine, Request
 from safe_stepwise.engines.cache import ResponseCache, default_cache
 from safe_stepwise.engines.client import Client
+from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
+from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.methods.taught import as_learnt, check_examples, dropped_category
+from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.open import Opener
-from safe_stepwise.records import Question
+from safe_stepwise.records import Question, VerdictOrder
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.agreement import Score, title_of
 from safe_stepwise.store.files import exclusive
-from safe_stepwise.store.names import ASKED_OF
-from safe_stepwise.taxonomy import CORRECT
+from safe_stepwise.store.names import ASKED_OF, TEST
+from safe_stepwise.taxonomy import CORRECT, Category
 
 QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
 VERDICTS, PREFIXES = "verdicts", "prefixes"
 OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl")
 """Files of an evaluation; baselines have more of the last two."""
+
+
+IN_FLIGHT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command's options; ``steps`` is a folder or a Hub dataset at a revision."""
+
+    steps: str
+    verifier: str
+    output: Path
+    baseline: Sequence[str] = ()
+    verified: Path | None = None
+    split: str = TEST
+    incomplete_evidence: bool = False
+    drop_category: Category | None = None
+    prompts: PromptsName | None = None
+    verdict_order: VerdictOrder | None = None
+    limit: Count | None = None
+    allowance: Allowance = AS_PROMPTED
+    cache: Path | None = None
+    in_flight: Count = IN_FLIGHT
+    timeout: Seconds | None = None
+    seed: int = 0
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Of all engines, the verifier first."""
+        return (self.verifier, *self.baseline)
+
+    def setting(self, opener: Callable[[str], Engine]) -> Setting:
+        """How all are asked.
+
+        Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
+        for adapters that learnt other prompts, and for examples that say more than the prompt.
+        """
+        engines = [self._opened(spec, opener) for spec in self.specs]
+        dropped = dropped_category(engines, self.drop_category)
+        check_examples(dropped, self.allowance, ROLE)
+        learnt = as_learnt(self, engines)
+        return Setting(self.incomplete_evidence, dropped, PromptSet.of(learnt.prompts, learnt.verdict_order))
+
+    def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:
+        engine = opener(spec)
+        if spec.partition(":")[0] == "symbolic" and self.verified is None:
+            raise UserError(
+                f"{spec} reasons over annotations, which the steps do not hold: add --verified "
+                "with the folder that they were made of"
+            )
+        return engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import Any
 from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
 from cards.models import license_of_base, model_card
-from evaluators.verifier.command import Rooms, run_verifiers
-from evaluators.verifier.options import Options
+from evaluators.verifier.command import Options, Rooms, run_verifiers
 from releases import report
 from releases.evaluations import OWN_ADAPTER, AdapterEntry
 from releases.manifest import OWN_SET, Manifest

@@ -19,8 +19,6 @@ from safe_stepwise.records import Attempt, Passage, Trajectory, Usage
 from safe_stepwise.scoring import normalize_answer
 
 SamplingName = Literal["greedy", "paper"]
-OPTIONS = ("iterations", "revisions", "samples", "sampling", "evidence")
-"""Those that commands and manifests have by their names."""
 SAMPLING: tuple[SamplingName, ...] = get_args(SamplingName)
 
 

@@ -18,8 +18,8 @@ import pytest
 from builders.paths import relation_inputs
 from evaluators.deliberation.command import FILES
 from evaluators.outcomes import read_outcomes, read_questions
-from evaluators.traces.data import traces
 from evaluators.traces.deliberation import fields_of
+from evaluators.traces.page import traces
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import CONVENTIONS
 from safe_stepwise.graphs.sqlite_store import build_sqlite

@@ -25,7 +25,7 @@ from builders.verified.evaluation_questions import read
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from evaluators.run import command
 from evaluators.run import options as options_module
-from evaluators.traces.data import traces
+from evaluators.traces.page import traces
 from safe_stepwise import prompts
 from safe_stepwise.engines import client, openai
 from safe_stepwise.errors import UserError

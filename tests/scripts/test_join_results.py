@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluators.outcomes import read_outcomes, read_questions
-from evaluators.traces.data import traces
+from evaluators.traces.page import traces
 from safe_stepwise.errors import UserError
 from scripts import evaluate_stepwise, join_results, view_traces
 from tests.evaluators.comparison.test_report import markdown_rows

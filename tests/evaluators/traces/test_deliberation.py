@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes
-from evaluators.traces.data import traces
 from evaluators.traces.deliberation import fields_of
-from evaluators.traces.page import write
+from evaluators.traces.page import traces, write
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge

@@ -17,8 +17,7 @@ from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from evaluators.pages.offline import embedded
 from evaluators.run.questions import without_drawn_gold
-from evaluators.traces.data import traces, worth
-from evaluators.traces.page import html, write
+from evaluators.traces.page import html, traces, worth, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import Attempt, Feedback, Passage, Trajectory, Usage, canonical_json

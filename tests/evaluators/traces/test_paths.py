@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
-from evaluators.traces.data import traces
-from evaluators.traces.page import write
+from evaluators.traces.page import traces, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from scripts import evaluate_stepwise
