@@ -20,10 +20,6 @@ _PRONOUN = wording("statements", "pronoun")
 _FULL_STOP = re.compile(r"(?<=[^\W\d_]{5})\.$")
 _ARTICLE_TWICE = re.compile(r"\b(the|a|an) \1\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"^(?:His|Her|Its|Their)\b")
-_NO_NOUNS = frozenset(
-    ("educated at", "founded by", "owned by", "shares border with", "award received", "capital of",
-     "located in the administrative territorial entity")
-)  # fmt: skip
 _QUESTION_OPENS = re.compile(r"^(?:who|what|when|where|which|how|why|in |on )", re.IGNORECASE)
 LONGEST_NAME = 5
 """Words of an answer that can stand in a sentence as a name does; a longer one is quoted."""
@@ -51,7 +47,7 @@ def is_noun(relation: str) -> bool:
     >>> is_noun("director"), is_noun("educated at")
     (True, False)
     """
-    return relation in RELATIONS and relation not in _NO_NOUNS
+    return relation in RELATIONS and RELATIONS[relation].noun
 
 
 def noun_of(relation: str) -> str:

@@ -1,7 +1,7 @@
 """What a comparison question asks, and what the two sides' values answer."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -9,18 +9,12 @@ from typing import Literal
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, same_nation
 from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Question, Triple
 
 Operation = Literal["earliest", "latest", "longest", "same", "most", "fewest"]
 
-_OPERATIONS: tuple[tuple[Operation, str], ...] = (
-    ("same", r"\bsame\b|\bshare\b|^(?:are|were|is|was|do|does|did|have|has)\b(?!.*\bor\b).* and "),
-    ("longest", r"\blived? (?:a )?longer\b|\blonger (?:life|lived)\b|\blongest\b"),
-    ("latest", r"\b(?:later|latest|younger|youngest|mo(?:re|st) recent(?:ly)?|last|newe[rs]t?)\b"),
-    ("earliest", r"\b(?:earlier|earliest|older|oldest|first|before|prior)\b"),
-    ("most", r"\b(?:more|most|larger|largest|higher|highest|bigger|taller|longer|greater)\b"),
-    ("fewest", r"\b(?:fewer|fewest|less|least|smaller|lower|shorter)\b"),
-)  # fmt: skip
+_OPERATIONS: Mapping[Operation, str] = load("patterns")["comparisons"]
 
 _SHORT = 2  # letters of a word that tells no name from another: "of", "II"
 _CHOICE = re.compile(r"\bX,? or X\b")
@@ -136,7 +130,7 @@ def operation(question: str) -> Operation | None:
     'same'
     """
     text = question.lower().strip()
-    return next((name for name, pattern in _OPERATIONS if re.search(pattern, text)), None)
+    return next((name for name, pattern in _OPERATIONS.items() if re.search(pattern, text)), None)
 
 
 def without_names(text: str, names: Sequence[str]) -> str:

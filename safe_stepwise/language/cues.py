@@ -39,10 +39,7 @@ _ANOTHER_WORK = wording("cues", "another_work")
 _CLAUSE = 120
 # "in Oru", "in the town of Oru", "in Oru, Vel": what a place stands behind.
 _LED = re.compile(r"\b(?:in|within|from|near|of|at|for)(?: the)?(?: \w+ of)? (?:(?:[\w'-]+ ){1,4}, ){0,3}$")
-_OWN_PLACE = re.compile(
-    r" (?:in|at|near)(?: the)?+ (?!(?:age|expense|invitation|request|suggestion|home|first|his|her"
-    r"|their|early|late|mid|childhood|infancy|action|\d|(?:" + "|".join(MONTHS) + r")\b)\b)\w"
-)
+_OWN_PLACE = wording("cues", "own_place", months="|".join(MONTHS))
 _POSSESSIONS: Mapping[str, Sequence[str]] = load("relations")["possessions"]
 _POSSESSED = re.compile(rf" 's (?:\w+ ){{0,5}}?({'|'.join(_POSSESSIONS)})\b")
 

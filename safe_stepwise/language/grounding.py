@@ -91,11 +91,6 @@ def stated_dates(passage: Passage, relation: str) -> tuple[tuple[int, str], ...]
     )
 
 
-_COORDINATED = frozenset(
-    ("director", "producer", "composer", "performer", "author", "founded by", "educated at",
-     "employer", "award received", "child", "sibling")
-)  # fmt: skip
-
 # Bounded, since a name could go on from any of its capitals to the end of the text.
 _WORD = rf"{CAPITAL}[\w'’.-]{{0,40}}+"
 _NAMED = rf"{_WORD}(?: (?:(?:of|the|de|van|von|for) ){{0,4}}+{_WORD}){{1,12}}+"
@@ -111,7 +106,7 @@ def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
     >>> also_named("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr")
     ()
     """
-    if relation not in _COORDINATED:
+    if relation not in RELATIONS or not RELATIONS[relation].coordinated:
         return ()
     if f"{tail} and " not in sentence and f" and {tail}" not in sentence:
         return ()
@@ -195,7 +190,7 @@ def _read_as(
         return _OTHERWISE
     if relation.name == "place of birth" and _is_origin(text.clean, start, end):
         return _LOOSELY
-    if relation.name in _IN_BRACKETS and start < _OPENING and text.clean.endswith(" ( ", 0, start):
+    if relation.bracketed and start < _OPENING and text.clean.endswith(" ( ", 0, start):
         return _LOOSELY
     said = governing_cues(text.clean, *span, relation.group)
     if relation.cues & said:
@@ -207,11 +202,6 @@ def _read_as(
 
 _RELATIVE = wording("grounding", "relative")
 _SOMEBODY_ELSE = re.compile(r"\bs?he\b|,")
-_IN_BRACKETS = frozenset(
-    ("headquarters location", "located in the administrative territorial entity", "country",
-     "record label", "publisher")
-)  # fmt: skip
-"""What an article may put in brackets behind its subject's name, without a word."""
 _IS_A = re.compile(r"\b(?:is|was) an? (?:\w+ ){0,3}$")
 _IS_FROM = re.compile(r"\b(?:is|was) an? (?:[a-z]+ (?:, |and )?){1,6}from $")
 _DESCENT = re.compile(r"(?: \w+){0,1} (?:descent|origin|heritage|ancestry)\b")
@@ -297,12 +287,7 @@ def _says_date(relation: Relation, text: Text, date: Date, cues: frozenset[str] 
 _LEAD = 80  # characters before a span in which the words that lead to it are looked for
 _LED = re.compile(r"\b(?:in|from|of|to|with)(?: the)? $")
 _COUNTRY = re.compile(rf"(?>(?s:.)*?\b(?:is|was) (?:an?|one|located)\b).*(?: in| of|,)(?: the)? ({CAPITAL}\w+)[.,]")
-_NATIONALITY = re.compile(
-    rf"\b(?:is|was) an? (?:\d{{4}} )?({CAPITAL}\w+) [a-z]|\bcitizen of ({CAPITAL}\w+)"
-    rf"|\bheld ({CAPITAL}\w+) citizenship|\b(?:He|She|It) (?:is|was) ({CAPITAL}\w+)\."
-    rf"|\b(?:is|was) an? (?!native)[a-z ]{{1,200}} (?:from|of|in) ({CAPITAL}\w+)\."
-    rf"|\b(?:made|produced) in ({CAPITAL}\w+)\b|\bIt is an? ({CAPITAL}\w+) production"
-)
+_NATIONALITY = wording("grounding", "nationality", capital=CAPITAL)
 # "Kelvian folk singer Ana Vorr": what stands between a nation and the name that it qualifies.
 _OF_THE_NAME = re.compile(r"(?: (?!(?:and|or|by|with|from|of|in)\b)[a-z]+| and(?= [a-z]+ )){0,6} $")
 _THERE = wording("grounding", "there")

@@ -188,13 +188,7 @@ _LIFE_BRACKETS = re.compile(r"[(;] ([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _UNKNOWN_BIRTH = re.compile(r"^-- ")
 _NOT_A_LIFE = re.compile(r"\b(?:reign|reigned|ruled|active|founded|released|film|song|flourished)\b")
 _VERB = re.compile(r"\b(?:is|was|are|were|became|served|reigned|held)\b")
-_NO_PERSON = re.compile(
-    rf"[ ,]+(?:is|was|are|were) (?:an?|the|one of the|part of the)"
-    rf"(?: (?!(?:with|of|for|in|at|who|and|by|to)\b)[\w']+){{0,5}}?"
-    rf" (?:{'|'.join(word_list('no_persons'))})"
-    r"(?= (?:in|of|between|which|that|who|fought|by|from|at|on|near|to|for|set|with|during|based"
-    r"|[.;(])| *$)"
-)
+_NO_PERSON = wording("reading", "no_person", no_persons="|".join(word_list("no_persons")))
 _EVENT = re.compile(r"\b(?:born|died)\b")
 _BARE_YEARS = re.compile(r"(?<=^\( )(\d{4}) (\d{4})(?= \)$)")
 _BORN = re.compile(r"\bborn (?:c |circa |about |around )?$")

@@ -9,14 +9,12 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from safe_stepwise.language.text import former_names
 from safe_stepwise.language.vocabulary import load, word_list, wording
 
 ValueKind = Literal["date", "place", "nation", "name"]
-
-
 _VOCABULARY = load("relations")
 
 
@@ -34,19 +32,20 @@ class Relation:
     cues: frozenset[str] = frozenset()
     functional: bool = False
     loosely: frozenset[str] = frozenset()
+    coordinated: bool = False
+    """Whether a sentence may give several values, joined by "and"."""
+    bracketed: bool = False
+    """Whether an article may put the value in brackets behind its subject's name, without a word."""
+    noun: bool = True
+    """Whether "the … of somebody" can word it."""
 
 
-RELATIONS: dict[str, Relation] = {
-    name: Relation(
-        name,
-        entry["kind"],
-        entry.get("group", ""),
-        frozenset(entry.get("cues", ())),
-        entry.get("functional", False),
-        frozenset(entry.get("loosely", ())),
-    )
-    for name, entry in _VOCABULARY["relations"].items()
-}
+def _relation(name: str, entry: dict[str, Any]) -> Relation:
+    sets = {key: frozenset(cues) for key, cues in entry.items() if key in ("cues", "loosely")}
+    return Relation(name, **{key: value for key, value in entry.items() if key != "asked"} | sets)
+
+
+RELATIONS = {name: _relation(name, entry) for name, entry in _VOCABULARY["relations"].items()}
 
 
 @lru_cache(maxsize=32)
@@ -139,12 +138,7 @@ _PATTERNS = tuple(
     for pattern in entry.get("asked", ())
 )
 _MADE = {"directed": "director", "scored": "composer", "produced": "producer", "written": "author"}
-_WORK_BY = re.compile(
-    rf"(?:what is the|which) (?:film|song|book|album)(?: that)? was ({'|'.join(_MADE)}) by"
-    r" (?P<x>.+?)\s*\??"
-    r"|(?:what is the|which) film(?: that)? (?:starred|starring|stars) (?P<y>.+?)\s*\??",
-    re.IGNORECASE,
-)
+_WORK_BY = wording("relations", "work_by", re.IGNORECASE, made="|".join(_MADE))
 # A reference to an earlier answer, or words that are capitalised but for particles.
 _NAME = wording("relations", "name")
 

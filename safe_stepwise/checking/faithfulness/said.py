@@ -26,13 +26,7 @@ STOP_WORDS = word_list("stop_words")
 PERSONS = "|".join(sorted(word_list("sort_person")))
 THINGS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name)))
 SORTS = f"{PERSONS}|{THINGS}"
-_PRONOUN = re.compile(
-    r"(?<!\w)(?:(?<=[a-z] )there|he|she|it|they|him|his|her|hers|its|their|them"
-    r"|both(?! (?!are\b|were\b|is\b|was\b|have\b|had\b)\w+ (?:\w+ )?and\b)"
-    rf"|the (?:latter|former)|(?:the|this|that|said|same) (?:\w+ )?"
-    rf"(?:{SORTS}|man|woman|person|work|place|father|mother"
-    r"|husband|wife|spouse|birthplace))(?!\w)(?! of\b)"
-)
+_PRONOUN = wording("said", "pronoun", sorts=SORTS)
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _IDLE = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
 """Words of a step that lead on and have no sense of any relation: no birth, no stepson."""
@@ -159,10 +153,7 @@ _MONTH = rf"(?:{'|'.join(MONTHS)})"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)"
 # "in May 2018, on the 11th", "in 2018, on 11 May"
 _DAY_BEHIND = re.compile(rf"(?i)\b({_MONTH},? \d{{4}}),? on the {_DAY}\b")
-_DATE_BEHIND = re.compile(
-    rf"(?i)\b(?:in )?(\d{{4}}),? on (?:the )?(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}"
-    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b(?!,? \d)"
-)
+_DATE_BEHIND = wording("said", "date_behind", month=_MONTH)
 
 
 def said_by(
@@ -253,10 +244,7 @@ def verbatim(said: Said, relation: str, heads: Sequence[Span], tails: Sequence[S
     return "reversed" if is_said(tails, heads) else None
 
 
-_OF_A_PERSON = re.compile(
-    rf"(?:he|she|him|his|her|hers)$|.* (?:{PERSONS}|man|woman|person|father|mother|husband|wife"
-    r"|spouse)$"
-)
+_OF_A_PERSON = wording("said", "of_a_person", persons=PERSONS)
 _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
 
 

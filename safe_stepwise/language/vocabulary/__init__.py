@@ -25,6 +25,9 @@ def word_list(name: str) -> frozenset[str]:
     return frozenset(load("words")[name].split())
 
 
-def wording(module: str, name: str, flags: int = 0) -> re.Pattern[str]:
-    """One wording of ``patterns.yaml`` that a module looks for, as a regular expression."""
-    return re.compile("".join(load("patterns")[module][name]), flags)
+def wording(module: str, name: str, flags: int = 0, **parts: str) -> re.Pattern[str]:
+    """One wording of ``patterns.yaml`` that a module looks for, as a regular expression; «name» stands for a part."""
+    text = "".join(load("patterns")[module][name])
+    for part, value in parts.items():
+        text = text.replace(f"«{part}»", value)
+    return re.compile(text, flags)
