@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import cards
-from evaluators.safe_stepwise import safe_stepwise as metric
+from safe_stepwise.store.boundary import parse_yaml
 from tests.cards.test_adapter import readme
 from tests.cards.test_release import overview
 from tests.cards.test_verifier_steps import statistics
@@ -29,5 +30,6 @@ def test_cards_cite_both_papers() -> None:
 
 def test_the_metric_cites_what_the_cards_do() -> None:
     both = titles(TEMPLATE.read_text("utf-8"))
-    assert titles(metric.CITATION) == [*both, *titles(PATH_PROBE.read_text("utf-8"))[-1:]]
-    assert metric.CITATION.count("Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won") == 2
+    citation = parse_yaml(files("safe_stepwise").joinpath("metric", "space.yaml").read_bytes())["citation"]
+    assert titles(citation) == [*both, *titles(PATH_PROBE.read_text("utf-8"))[-1:]]
+    assert citation.count("Kwon, Daeyong and Yoon, Soyoung and Hwang, Seung-won") == 2
