@@ -28,7 +28,6 @@ from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
 from builders.steps.rows import Refused, StepRow, check_row, question_key
 from builders.steps.witness import bears_out, family_of
-from builders.work.templates import fill
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
@@ -46,12 +45,13 @@ from safe_stepwise.methods.loop import MALFORMED, read_reply, run_question, trie
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.taught import as_learnt, dropped_category
 from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
-from safe_stepwise.store import boundary, files, names, progress
+from safe_stepwise.store import boundary, files, names, pages, progress
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
 from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import CORRECT
 
 IDEAL_STEP = "the step is an ideal one"
@@ -426,21 +426,22 @@ def summary(plan: Refinement, record: Record) -> str:
     """What a refinement found, where it is."""
     families = [family for family in record["families"] if family["disagreements"]]
     families.sort(key=lambda family: (-family["disagreements"], family["name"]))
-    header = (*("verifier says", "checker says", "step", "plan"), *("differ", "of", "rate", "doubted", "rows"))
-    rows = [(*c.values(),) for c in ({**c, "mining_rate": f"{c['mining_rate']:.1%}"} for c in record["clusters"])]
     numbers = ("name", "disagreements", "doubted", "rows")
-    return fill(
-        Path(__file__).with_name("refinement.jinja"),
+    header = (*("verifier says", "checker says", "step", "plan"), *("differ", "of", "rate", "doubted", "rows"))
+    clusters = [{**c, "mining_rate": f"{c['mining_rate']:.1%}"} for c in record["clusters"]]
+    text = pages.fill(
+        Path(__file__).parent,
+        "refinement.jinja",
         made=record,
-        families=[("weakness", "differ", "doubted", "rows"), *(tuple(f[n] for n in numbers) for f in families)],
+        families=text_table([("weakness", "differ", "doubted", "rows"), *([f[n] for n in numbers] for f in families)]),
         absent=[family["name"] for family in record["families"] if not family["disagreements"]],
-        header=header,
-        clusters=rows,
-        most=SHOWN,
+        clusters=text_table([header, *(list(c.values()) for c in clusters[:SHOWN])]) if clusters else "",
+        more=len(clusters) - SHOWN,
         counts=[*record["questions"].items(), *record["tries"].items()],
         rows_file=plan.output / REFINED,
         record_file=plan.output / STATISTICS,
     )
+    return text.rstrip()
 
 
 async def _work(plan: Refinement, verified: VerifiedSet, players: _Players) -> tuple[Mined, list[StepRow | Refused]]:

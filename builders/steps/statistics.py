@@ -7,8 +7,8 @@ from typing import Any
 
 from builders.steps import configs, probes, skeletons
 from builders.steps.rows import StepRow
-from builders.work.templates import fill
-from safe_stepwise.store import names
+from safe_stepwise.store import names, pages
+from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import ERROR_TYPES, TAXONOMY, category
 
 Record = dict[str, Any]
@@ -76,12 +76,13 @@ def summary(output: Path, record: Record) -> str:
     types += [(t.name, *(sum(counts.get(t.name, {}).values()) for counts in by_benchmark)) for t in ERROR_TYPES]
     tried = [("without passages", "rows", "reached", "majority", "aim")]
     tried += [probe.cells for probe in (*record["probes"], record["missing_evidence_probe"])]
-    return fill(
-        Path(__file__).with_name("summary.jinja"),
+    text = pages.fill(
+        Path(__file__).parent,
+        "summary.jinja",
         made=record,
-        benchmarks=benchmarks,
-        types=types,
-        probes=tried,
+        benchmarks=text_table(benchmarks),
+        types=text_table(types),
+        probes=text_table(tried),
         refused=sum(sum(reasons.values()) for reasons in record["refused"].values()),
         failed=sum(reasons.get(names.REQUEST_FAILED, 0) for reasons in record["refused"].values()),
         refused_file=names.REFUSED,
@@ -89,6 +90,7 @@ def summary(output: Path, record: Record) -> str:
         output=output,
         folder=output / names.VERIFIER_STEPS,
     )
+    return text.rstrip()
 
 
 def counts(record: Record) -> Record:
