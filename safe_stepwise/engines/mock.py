@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,17 +30,18 @@ from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from random import Random
-from typing import Any
-
-import yaml
+from typing import Any, Literal, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.boundary import parse_yaml, read
+from safe_stepwise.store.parsing import parse_json
 
 EXAMPLE = "mock:replies.json"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-FAULTS: Mapping[str, str] = {
+FaultKind = Literal["429", "500", "timeout", "dropped"]
+FAULTS: Mapping[FaultKind, str] = {
     "429": "HTTP 429",
     "500": "HTTP 500",
     "timeout": "timed out",
@@ -61,6 +61,10 @@ class Latency:
     scale: float = 1.0
     """How much of it is slept."""
 
+    def __post_init__(self) -> None:
+        _need(min(self.base, self.scale) >= 0, "base and scale are 0 or more")
+        _need(min(self.prefill, self.decode) > 0, "prefill and decode are more than 0")
+
     def of(self, usage: Usage) -> float:
         """Seconds of a call with this usage."""
         computed = usage.prompt - usage.cached
@@ -73,9 +77,14 @@ class Faults:
 
     rate: float = 0.0
     seed: int = 0
-    kinds: tuple[str, ...] = tuple(FAULTS)
+    kinds: tuple[FaultKind, ...] = get_args(FaultKind)
     retry_after: float = 0.0
     """Seconds that a 429 asks for."""
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.rate <= 1, "rate is from 0 to 1")
+        _need(self.retry_after >= 0, "retry_after is 0 or more")
+        _need(bool(self.kinds), "kinds are an empty list")
 
     def drawn(self, key: str, number: int) -> EngineError | None:
         """The error of a request's try, counted from 1, if it goes wrong."""
@@ -128,6 +137,41 @@ class PrefixCache:
             yield digest.digest()
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which requests it fits (all that it says must hold), and what they are told in turn."""
+
+    reply: str | tuple[str, ...]
+    match: str = ""
+    contains: str = ""
+    role: str | None = None
+
+    def __post_init__(self) -> None:
+        _need(self.reply != (), "reply is an empty list")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """That of a `PrefixCache`."""
+
+    block: int = 16
+    blocks: int = 4096
+
+    def __post_init__(self) -> None:
+        _need(min(self.block, self.blocks) >= 1, "block and blocks are 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a file says; see the module docstring."""
+
+    replies: tuple[Rule, ...]
+    default: str | None = None
+    latency: Latency = Latency()
+    cache: CacheSize = CacheSize()
+    faults: Faults = Faults()
+
+
 @dataclass
 class MockEngine:
     """See the module docstring; ``reply`` makes the text of a request, or raises EngineError."""
@@ -153,31 +197,22 @@ class MockEngine:
     @classmethod
     def read(cls, path: str | Path) -> MockEngine:
         """The engine of a script; raises ``UserError`` for a file that is none, with the place."""
-        import jsonschema  # takes longer than all the other imports here
-
         path = Path(path)
         try:
             raw = path.read_bytes()
-            script = json.loads(raw) if path.suffix == ".json" else yaml.safe_load(raw)
-            json.dumps(script, allow_nan=False)  # YAML knows dates, loops and .nan, too
-            schema = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_bytes())
-            jsonschema.validate(script, schema)
-            rules = [_Rule.read(number, rule) for number, rule in enumerate(script["replies"])]
+            content = parse_json(raw) if path.suffix == ".json" else parse_yaml(raw)
+            script = read(Script, content, "", exact=True)
+            rules = [_turns(number, rule) for number, rule in enumerate(script.replies)]
         except OSError as error:
             raise UserError(f"mock:{path}: cannot be read ({error.strerror})") from None
-        except jsonschema.ValidationError as error:
-            place = error.json_path.removeprefix("$").removeprefix(".") or "file"
-            raise _bad(path, f"{place}: {error.message}") from None
-        except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-            raise _bad(path, str(error)) from None
-        faults = script.get("faults", {})
-        return cls(
-            partial(_reply, rules, script.get("default")),
-            hashlib.sha256(raw).hexdigest(),
-            Latency(**script.get("latency", {})),
-            PrefixCache(**{name: int(n) for name, n in script.get("cache", {}).items()}),
-            Faults(**{**faults, "kinds": tuple(faults.get("kinds", FAULTS))}),
-        )
+        except ValueError as error:
+            raise UserError(
+                f"mock:{path}: is no script of replies ({' '.join(str(error).split())[:300]}); see the docstring of "
+                "safe_stepwise/engines/mock.py"
+            ) from None
+        prefixes = PrefixCache(script.cache.block, script.cache.blocks)
+        reply = partial(_reply, rules, script.default)
+        return cls(reply, hashlib.sha256(raw).hexdigest(), script.latency, prefixes, script.faults)
 
     async def check(self) -> None:
         """Nothing that could be missing."""
@@ -240,44 +275,28 @@ def _cut(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:
     return text[: ends[max_tokens - 1]] if max_tokens else "", False
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """Which requests it fits (all that it says must hold), and what they are told in turn."""
-
-    match: re.Pattern[str]
-    contains: str
-    role: str | None
-    replies: Iterator[str]
-
-    @classmethod
-    def read(cls, number: int, rule: Mapping[str, Any]) -> _Rule:
-        try:
-            match = re.compile(rule.get("match", ""))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"replies[{number}].match: {error}") from None
-        reply = rule["reply"]
-        told = [reply] if isinstance(reply, str) else reply
-        return cls(match, rule.get("contains", ""), rule.get("role"), chain(told, repeat(told[-1])))
-
-    def fits(self, role: str, asked: str) -> bool:
-        right_role = self.role is None or self.role == role
-        return right_role and self.contains in asked and bool(self.match.search(asked))
+def _turns(number: int, rule: Rule) -> tuple[Rule, re.Pattern[str], Iterator[str]]:
+    """A rule, its pattern, and what it replies in turn."""
+    try:
+        pattern = re.compile(rule.match)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"replies[{number}].match: {error}") from None
+    replies = (rule.reply,) if isinstance(rule.reply, str) else rule.reply
+    return rule, pattern, chain(replies, repeat(replies[-1]))
 
 
-def _reply(rules: Sequence[_Rule], default: str | None, request: Request) -> str:
+def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default: str | None, request: Request) -> str:
     """What a script says to a request."""
     turns = (m.content for m in reversed(request.messages) if m.role == "user")
-    asked = next(turns, "")
-    for rule in rules:
-        if rule.fits(request.role, asked):
-            return next(rule.replies)
+    last = next(turns, "")
+    for rule, pattern, replies in rules:
+        if rule.role in (None, request.role) and rule.contains in last and pattern.search(last):
+            return next(replies)
     if default is None:
         raise EngineError("no rule of the script fits, and it has no default")
     return default
 
 
-def _bad(path: Path, reason: str) -> UserError:
-    reason = " ".join(reason.split())[:300]
-    return UserError(
-        f"mock:{path}: is no script of replies ({reason}); see the docstring of safe_stepwise/engines/mock.py"
-    )
+def _need(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

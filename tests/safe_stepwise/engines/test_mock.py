@@ -88,11 +88,11 @@ def test_any_file_is_a_script_or_one_line(content: bytes) -> None:
 
 def test_a_bad_script_says_where(tmp_path: Path) -> None:
     rules = [{"reply": "a"}, {"match": 3, "reply": "b"}]
-    with pytest.raises(UserError, match=r"replies\[1\]\.match: 3 is not of type 'string'"):
+    with pytest.raises(UserError, match=r"replies\[1\]\.match is not a text"):
         MockEngine.read(script(tmp_path, replies=rules))
     with pytest.raises(UserError, match=r"replies\[0\]\.match: missing \)"):
         MockEngine.read(script(tmp_path, replies=[{"match": "(", "reply": "b"}]))
-    with pytest.raises(UserError, match=r"latency\.base: 'soon' is not of type 'number'"):
+    with pytest.raises(UserError, match=r"latency\.base is not a number"):
         MockEngine.read(script(tmp_path, replies=[], latency={"base": "soon"}))
 
 
