@@ -10,9 +10,9 @@ from releases.stage import Cost, Forecast, M, Made, Stage
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import README, TUNED
-from trainers.base_model import find_base
 from trainers.config import Recipe
 from trainers.machine import need_libraries
+from trainers.models import find_base
 from trainers.run import train
 
 

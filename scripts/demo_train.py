@@ -13,10 +13,9 @@ from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import command, run, warn
 from scripts.evaluate_verifier import evaluated
 from scripts.training import forget_stale, summary
-from trainers.base_model import find_base
 from trainers.checkpoints import read_json
 from trainers.config import VerifierRecipe, read_recipe
-from trainers.lora import merge
+from trainers.models import find_base, merge
 from trainers.record import RECORD
 from trainers.run import train
 

@@ -21,7 +21,7 @@ from scripts.cli import warn
 from trainers.checkpoints import read_json
 from trainers.config import Key, Recipe, keys, known_key, read_recipe
 from trainers.data import kind_of
-from trainers.lora import MODEL
+from trainers.models import MODEL
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint
 from trainers.run import train

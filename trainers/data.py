@@ -12,8 +12,8 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store.names import TEST, TRAIN
-from trainers.base_model import context_of
 from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
+from trainers.models import context_of
 from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
 from trainers.rows.generator import GeneratorRows
 from trainers.rows.paths import PathRows

@@ -18,7 +18,7 @@ from typing import Any
 from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
-from trainers import lora, machine
+from trainers import machine, models
 from trainers.config import PathRecipe, Recipe
 from trainers.data import Data
 from trainers.rows.tokens import Example, check_masks, order
@@ -94,9 +94,9 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
         args=arguments,
         train_dataset=token_rows(data.train).select(drawn),
         processing_class=Chat.load(weights).tokenizer,
-        peft_config=lora.lora_config(recipe) if gets_adapter else None,
+        peft_config=models.lora_config(recipe) if gets_adapter else None,
     )
-    lora.train_in_float32(trainer.model)
+    models.train_in_float32(trainer.model)
     check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])
     return trainer
 
@@ -151,7 +151,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
         train_dataset=pair_rows(trained, recipe.device_batch),
         processing_class=Chat.load(weights).tokenizer,
     )
-    lora.train_in_float32(trainer.model)
+    models.train_in_float32(trainer.model)
     check_batches(trainer.train_dataset, trainer.data_collator, trained, recipe.device_batch)
     return trainer
 

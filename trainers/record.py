@@ -9,7 +9,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
-from trainers import lora, machine
+from trainers import machine, models
 from trainers.config import FREE, Recipe
 from trainers.data import Data, Joined
 from trainers.rows.base import Kind
@@ -118,12 +118,12 @@ def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds:
 
 def made_of(trainer: Any, output: Path) -> dict[str, Any]:
     """The adapter or model in ``output``, and how it came about: optimizer, and a point a step."""
-    name = "model" if (output / lora.MODEL).is_dir() else "adapter"
-    digest = sha256_of(output / (lora.MODEL_WEIGHTS if name == "model" else lora.WEIGHTS))
+    name = "model" if (output / models.MODEL).is_dir() else "adapter"
+    digest = sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
     kept = ("step", *LEARNT)
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
-        name: {"sha256": digest, "dtype": lora.dtype_of(trainer.model)},
+        name: {"sha256": digest, "dtype": models.dtype_of(trainer.model)},
         "optimizer": _optimizer(trainer.args),
         "curve": [{key: point[key] for key in kept if key in point} for point in history],
     }

@@ -18,18 +18,18 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
 from safe_stepwise.store.names import WORK
-from trainers import checkpoints, lora, machine, record
-from trainers.base_model import find_base, load_base
+from trainers import checkpoints, machine, models, record
 from trainers.config import Recipe
 from trainers.data import kind_of, read_data
 from trainers.interruption import Interruption
+from trainers.models import find_base, load_base
 from trainers.objectives import KTO, SFT, Objective
 from trainers.record import RECORD, Training
 from trainers.rows.base import Kind
 
 LOG = "log.jsonl"
 RUN = "run.json"
-OWNED = (WORK, lora.MODEL, lora.WEIGHTS, lora.CONFIG, LOG, RECORD)
+OWNED = (WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
 """All that a run writes into its output."""
 
 
@@ -54,7 +54,7 @@ def train(
     first = int(os.environ.get("RANK", 0)) == 0
     done = _complete(recipe, resume) if first else None
     weights, origin = find_base(recipe.base_model)
-    start = lora.find_start(recipe, weights)
+    start = models.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
     training = Training(recipe, weights, origin, start, read_data(recipe, weights, kind), kind)
     if done is not None:
@@ -94,10 +94,10 @@ def _train(training: Training, accumulation: int, work: Path, known: Mapping[str
     model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
     model.config.use_cache = False
     if start is not None:
-        model = lora.opened(model, start)
+        model = models.opened(model, start)
     trainer = objective.trainer(recipe, model, weights, data, arguments)
     if start is not None:
-        lora.put_back(trainer.model, start)
+        models.put_back(trainer.model, start)
     progress = _told(trainer, recipe, work, float(mark.get("seconds", 0)))
     held_out = objective.rows(recipe, data.held_out) if data.held_out else None
     before = _measured_before(trainer, held_out, objective, work, last)
@@ -110,7 +110,7 @@ def _train(training: Training, accumulation: int, work: Path, known: Mapping[str
         measured |= {f"{name}_before": before.get(name), f"{name}_after": after.get(name)}
     found: Mapping[str, Any] = {}
     if processes.is_main_process:
-        save = lora.save_model if recipe.tuning == "full" else lora.save_adapter
+        save = models.save_model if recipe.tuning == "full" else models.save_adapter
         save(trainer.model, recipe, weights, work)
         ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         made = record.made_of(trainer, recipe.output)

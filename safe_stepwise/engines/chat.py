@@ -55,9 +55,7 @@ class Chat:
 
         extra = {"gguf_file": weights.gguf} if weights.gguf else {}
         with loading(weights, "no tokenizer can be loaded"):
-            tokenizer = AutoTokenizer.from_pretrained(
-                weights.place, revision=weights.commit, trust_remote_code=False, **extra
-            )
+            tokenizer = AutoTokenizer.from_pretrained(weights.place, **weights.pinned, **extra)
         if not tokenizer.chat_template:
             raise UserError(f"{weights}: has no chat template; name a model tuned to chat")
         return cls(tokenizer)

@@ -314,9 +314,7 @@ def _load(weights: Weights, dtype: str) -> Any:
         # Without `dequantize` the linear layers keep the file's 4-bit blocks.
         config = GgufConfig(gguf_file=weights.gguf, dequantize=True)
         extra = {"gguf_file": weights.gguf, "quantization_config": config}
-    return AutoModelForCausalLM.from_pretrained(
-        weights.place, revision=weights.commit, trust_remote_code=False, dtype=dtype, **extra
-    )
+    return AutoModelForCausalLM.from_pretrained(weights.place, **weights.pinned, dtype=dtype, **extra)
 
 
 def _ends(model: Any, chat: Chat) -> frozenset[int]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import whole_folder
@@ -75,6 +76,11 @@ class Weights:
     def commit(self) -> str | None:
         """What loaders take as a revision."""
         return self.revision if self.on_hub else None
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        """How loaders are told to take this commit, and to run no code of a stranger."""
+        return {"revision": self.commit, "trust_remote_code": False}
 
     @property
     def gguf(self) -> str | None:

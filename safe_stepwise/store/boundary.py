@@ -105,21 +105,6 @@ def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact:
     raise UserError(f"{path}: cannot be read ({reason}); {mend}" if mend else f"{path}: {reason}")
 
 
-@overload
-def read_record(kind: type[T], record: str | bytes | Mapping[str, Any], place: str, what: str = "it") -> T: ...
-@overload
-def read_record(kind: Any, record: str | bytes | Mapping[str, Any], place: str, what: str = "it") -> Any: ...
-def read_record(kind: Any, record: Any, place: str, what: str = "it") -> Any:
-    """The instance of ``kind`` that a line of JSON, or a row, holds.
-
-    Raises ``UserError`` that begins with the ``place``, such as ``FILE, line 3``.
-    """
-    try:
-        return read(kind, parse_json(record) if isinstance(record, str | bytes) else record, what)
-    except ValueError as error:
-        raise UserError(f"{place}: {error}") from None
-
-
 def plain(value: Any) -> Any:
     """A value as JSON has it: dataclasses as objects, tuples and sets as lists, paths as texts.
 
@@ -302,12 +287,13 @@ def read_object(file: Path) -> dict[str, Any]:
     try:
         value = parse_json(content)
         json.loads(content, object_pairs_hook=_once)
-    except _Twice as twice:
+    except _Refused as refused:
+        reason: ValueError = refused
         try:
             parse_yaml(content)  # as which it has lines
         except ValueError as error:
-            raise UserError(f"{file}: {error}") from None
-        raise UserError(f"{file}: the key {printable(str(twice))} is there twice") from None
+            reason = error
+        raise UserError(f"{file}: {reason}") from None
     except ValueError as error:
         raise UserError(f"{file}: not JSON ({printable(str(error))})") from None
     if not isinstance(value, dict):
@@ -315,20 +301,16 @@ def read_object(file: Path) -> dict[str, Any]:
     return value
 
 
-class _Twice(Exception):
-    """A key of JSON."""
+class _Refused(ValueError):
+    """What a document may not hold, though it is YAML or JSON."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     seen = set()
     for key, _ in pairs:
         if key in seen:
-            raise _Twice(key)
+            raise _Refused(f"the key {printable(str(key))} is there twice")
         seen.add(key)
-
-
-class _Refused(ValueError):
-    """What a document may not hold, though it is YAML."""
 
 
 def _check_depth(text: str) -> None:

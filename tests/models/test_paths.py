@@ -12,10 +12,10 @@ import pytest
 from safe_stepwise.errors import UserError
 from tests.models.killing import killed
 from tests.trainers.paths_sets import write_set
-from trainers import lora, machine, objectives
-from trainers.base_model import find_base, load_base
+from trainers import machine, models, objectives
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import read_data
+from trainers.models import find_base, load_base
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
@@ -167,13 +167,13 @@ def _trainer(recipe: PathRecipe) -> Any:
     import torch
 
     weights, _ = find_base(recipe.base_model)
-    start = lora.find_start(recipe, weights)
+    start = models.find_start(recipe, weights)
     assert start is not None
     dtype = machine.compute_dtype(recipe.dtype, gpu=False)
-    model = lora.opened(load_base(weights, recipe, dtype, None), start)
+    model = models.opened(load_base(weights, recipe, dtype, None), start)
     arguments = objectives.kto_arguments(recipe, recipe.output / "unused", 1, False, torch.float32)
     trainer = objectives.kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)
-    lora.put_back(trainer.model, start)
+    models.put_back(trainer.model, start)
     return trainer
 
 

@@ -23,12 +23,11 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import prompt_digest
 from scripts import build_verified, build_verifier_steps
 from tests.models.killing import ROOT, begun, killed, options_of
-from trainers.base_model import find_base
 from trainers.checkpoints import last_complete
 from trainers.config import Filters, VerifierRecipe
 from trainers.data import read_data, train_rows
 from trainers.interruption import AGAIN_S, STOPPED, STOPPING
-from trainers.lora import merge
+from trainers.models import find_base, merge
 from trainers.rows.tokens import check_masks
 from trainers.run import train
 

