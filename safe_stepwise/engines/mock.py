@@ -51,6 +51,11 @@ FAULTS: Mapping[FaultKind, str] = {
 Tokens = tuple[Callable[[Request], Sequence[str]], Callable[[str], Sequence[str]]]
 
 
+def _need(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
 @dataclass(frozen=True, slots=True)
 class Latency:
     """Seconds of a call: ``base`` plus uncached prompt and completion tokens at their rates."""
@@ -295,8 +300,3 @@ def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default
     if default is None:
         raise EngineError("no rule of the script fits, and it has no default")
     return default
-
-
-def _need(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)

@@ -192,7 +192,7 @@ def _place(loc: Sequence[str | int], what: str) -> str:
     if loc and loc[-1] == "[key]":
         return f"a key of {_place(loc[:-2], what)}"
     place = what + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return place if what else place.removeprefix(".")
+    return place if what else place.removeprefix(".") or "it"
 
 
 def key_hint(key: str, names: Sequence[str]) -> str:
