@@ -1,7 +1,10 @@
-"""How a finding of the checker is worded: diagnosis (why, and where the text says so) and guidance.
+"""How a step is put, and how a finding of the checker is: diagnosis (why, and where the text says so) and guidance.
 
-The wordings are a grammar of parts, ``vocabulary/verdicts.yaml``; which ones are taken depends on
-the step's words, so that equal steps get equal verdicts and a dataset is not written in one tone.
+What a step says is the caller's; a grammar (``vocabulary/phrases.yaml``) varies how it is said, whatever label the
+step will get, so that no wording gives a label away. Half of it is held back for tests; for models that have room for
+little there are brief wordings (``vocabulary/brief.yaml``). Findings have a grammar of parts,
+``vocabulary/verdicts.yaml``; which ones are taken depends on the step's words, so that equal steps get equal verdicts
+and a dataset is not written in one tone.
 """
 
 import hashlib

@@ -1,16 +1,329 @@
 """What a loop over relation paths asks of a graph: paths, what they lead to, constraints.
 
 It knows a graph by a convention (`relation_paths`) and so many hops, and nothing of models.
+
+What a graph can decide of a question's constraints (Deliberation on Priors, Table 1) is three-valued throughout: an
+entity meets a constraint, fails it, or is left out, since the graph does not know. A fact that is not there is no
+proof that it is false, unless the graph has the same sort of fact for the entity: a film of another year than asked
+for fails, one without a year does not.
+
+- *type*: the entity is among what the relation leads to anywhere. It fails only if all that it is seen under leads to
+  things of another sort (`Ranges`): who directed a film may well have written one that the graph does not have.
+  Without a relation of the graph nothing is known.
+- *multi_entity*: by the relation where it is one of the graph's, in either direction; else several topics by
+  intersection: who is reached by a candidate path of the other topic, too, meets it, and the others fail it, if
+  anybody does.
+- *explicit_time*, *implicit_time*: the dates that the entity has by the relation, or else by any relation, if all that
+  give a date agree; else its name, if it is a date and begins no fact. Where it has none, the last one before it on
+  the chain that has some is asked. One that has dates before and after a time, as a term of office from and to, is not
+  shown to lie outside of it.
+- *ordinal*: first and last by date, most and least by number, or by how many there are where the relation leads to no
+  numbers.
 """
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import isfinite
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
-from safe_stepwise.graphs.constraints import Place, decide
 from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention, instances, paths_from
-from safe_stepwise.graphs.store import GraphStore
-from safe_stepwise.records import Candidate, Constraint, RelationPath
+from safe_stepwise.graphs.store import BACKWARDS, GraphStore, inverse
+from safe_stepwise.language.text import as_date
+from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind, RelationPath
+
+MOST = 50_000
+"""Entities of a graph that are looked at: all of MetaQA's (43,234), of Freebase a sample."""
+FEWEST = 100
+"""Entities that each of two relations has to lead to before their being apart means something."""
+SELDOM = 0.01
+"""The share of the smaller of two ranges that may be in both. In MetaQA people share at most .0064
+with films, but the three relations that lead to people at least .095 with each other. A film may
+have the name of a year (.058), so that of those two nothing is said."""
+
+
+class Ranges:
+    """Which relations of a graph lead to things of another sort, as far as the graph itself shows it.
+
+    That an entity does not stand under a relation shows nothing: a graph is never whole. That hardly anything stands
+    under two relations does, where both lead to many: people are no years. Hardly, as a film called "1984" is one
+    entity with the year in a graph that knows entities by their names alone.
+
+    >>> from safe_stepwise.graphs.store import MemoryGraph
+    >>> graph = MemoryGraph([(f"film {n}", "by", f"person {n}") for n in range(200)])
+    >>> Ranges(graph).are_apart("by", "~by"), Ranges(graph).are_apart("by", "by")
+    (True, False)
+    """
+
+    def __init__(self, graph: GraphStore) -> None:
+        self._ends: Mapping[str, set[int]] = graph.ranges(MOST)
+        self.are_apart = cache(self._are_apart)
+
+    def _are_apart(self, one: str, other: str) -> bool:
+        """Whether what one relation leads to is nothing that the other could lead to."""
+        ends, others = (self._ends.get(relation, set()) for relation in (one, other))
+        fewer = min(len(ends), len(others))
+        return fewer >= FEWEST and len(ends & others) <= SELDOM * fewer
+
+
+_KNOWN: WeakKeyDictionary[GraphStore, Ranges] = WeakKeyDictionary()
+
+
+def ranges_of(graph: GraphStore) -> Ranges:
+    """A graph's ranges, which are looked at once."""
+    found = _KNOWN.get(graph)
+    if found is None:
+        found = _KNOWN[graph] = Ranges(graph)
+    return found
+
+
+Day = tuple[int, int, int]
+"""Year, month, day; what is not said is 0."""
+Value = tuple[float, ...]
+"""What is put in order."""
+T = TypeVar("T")
+_MET, _FAILED = frozenset((True,)), frozenset((False,))
+_ISO = re.compile(r"(-?\d{4})-(\d\d)(?:-(\d\d)(?:T[\d:.]+)?)?(?:Z|[+-]\d\d:\d\d)?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path that was followed: where it leads, how, and what candidates of the constraint's
+    entity lead to (``others``).
+    """
+
+    graph: GraphStore
+    candidate: Candidate
+    ends: tuple[str, ...]
+    chains: tuple[tuple[str, ...], ...]
+    others: frozenset[str] = frozenset()
+
+    def known(self, relation: str) -> str:
+        """The relation if the graph has it, else nothing."""
+        return relation if relation in self.graph.relations else ""
+
+    def told(self, name: str, relation: str) -> list[str]:
+        """What a relation leads to from an entity."""
+        node = self.graph.node(name)
+        return [] if node is None else self.graph.names(self.graph.follow([node], relation))
+
+    def leading_to(self, name: str) -> list[str]:
+        """The relations that lead to an entity from anywhere."""
+        node = self.graph.node(name)
+        return [] if node is None else [inverse(one) for one in self.graph.steps([node])]
+
+
+def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
+    """Whether each entity that a path leads to meets a constraint; without the undecided.
+
+    >>> from safe_stepwise.graphs.store import MemoryGraph
+    >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Vel", "year", "1998")])
+    >>> path = Candidate("Ana", ("~by",))
+    >>> place = Place(graph, path, ("Oru", "Vel"), (("Ana", "Oru"), ("Ana", "Vel")))
+    >>> decide(Constraint("explicit_time", "After 1999.", time="1999", comparison="after"), place)
+    {'Vel': False}
+    """
+    found = _RULES[constraint.kind](constraint, place)
+    return {end: found[end] for end in place.ends if end in found}
+
+
+def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
+    relation = place.known(constraint.relation)
+    if not relation:
+        return {}
+    found, ranges = dict[str, bool](), ranges_of(place.graph)
+    for end in place.ends:
+        seen = place.leading_to(end)
+        if relation in seen:
+            found[end] = True
+        elif seen and all(ranges.are_apart(relation, one) for one in seen):
+            found[end] = False
+    return found
+
+
+def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
+    other, graph = _node(place, constraint.entity), place.graph
+    if other is None or constraint.entity == place.candidate.topic:
+        return {}
+    relation = place.known(constraint.relation)
+    for towards in (relation, inverse(relation)) if relation else ():
+        if linked := set(graph.names(graph.follow([other], inverse(towards)))):
+            return {end: end in linked for end in place.ends if place.told(end, towards)}
+    met = place.others & {*place.ends}
+    return {end: end in met for end in place.ends} if met else {}
+
+
+def _node(place: Place, name: str) -> int | None:
+    return place.graph.node(name) if name else None
+
+
+def _explicit(constraint: Constraint, place: Place) -> dict[str, bool]:
+    day = _day(constraint.time)
+    return _timed(constraint, place, {day}) if day else {}
+
+
+def _implicit(constraint: Constraint, place: Place) -> dict[str, bool]:
+    if _node(place, constraint.entity) is None:
+        return {}
+    by = _days_by(place, constraint.entity, place.known(constraint.relation))
+    meant = set().union(*by.values()) if len(by) == 1 else set()
+    return _timed(constraint, place, meant)
+
+
+def _timed(constraint: Constraint, place: Place, meant: set[Day]) -> dict[str, bool]:
+    """Compare dates with those that are meant; several of them are a time from first to last."""
+    compare = _COMPARED.get(constraint.comparison or "in")
+    if not meant or compare is None:
+        return {}
+    relation = place.known(constraint.relation)
+
+    def verdicts(name: str) -> frozenset[bool] | None:
+        by = _days_by(place, name, relation)
+        said = frozenset(any(compare(day, meant) for day in days) for days in by.values())
+        is_within = said == _FAILED and compare is _is_in and _surrounds(place, name, meant)
+        return None if not said else frozenset() if is_within else said
+
+    # It meets what one of its chains meets, and fails what all of them fail.
+    told = {end: {*said} for end, said in _speaking(place, verdicts)}
+    met = {end: True for end, said in told.items() if _MET in said}
+    return met | {end: False for end, said in told.items() if said == {_FAILED}}
+
+
+def _speaking(place: Place, ask: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:
+    """Each end with what its chains say: of each the last entity that can, the topic aside."""
+    known: dict[str, T | None] = {}
+    said: dict[str, list[T | None]] = {}
+    for chain in place.chains:
+        for name in chain[1:]:
+            if name not in known:
+                known[name] = ask(name)
+        told = (known[name] for name in chain[:0:-1] if known[name] is not None)
+        said.setdefault(chain[-1], []).append(next(told, None))
+    yield from said.items()
+
+
+def _surrounds(place: Place, name: str, meant: set[Day]) -> bool:
+    """Whether an entity has a date before and one after what is meant."""
+    days = set().union(*_days_by(place, name, "").values())
+    return any(_is_before(day, meant) for day in days) and any(_is_after(d, meant) for d in days)
+
+
+def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
+    """The dates of an entity by the relations that give some; without any its name, if it is one.
+
+    Nothing is read backwards unless asked for: the director of "1984" has no date by that.
+    """
+    node = _node(place, name)
+    steps = {} if node is None else place.graph.steps([node])
+    asked = [relation] if relation else [one for one in steps if not one.startswith(BACKWARDS)]
+    told = {one: place.graph.names(steps.get(one, ())) for one in asked}
+    days = {one: {day for said in names if (day := _day(said))} for one, names in told.items()}
+    is_value = not relation and all(one.startswith(BACKWARDS) for one in steps)
+    own = _day(name) if is_value else None
+    return {one: found for one, found in days.items() if found} or ({"": {own}} if own else {})
+
+
+def _day(text: str) -> Day | None:
+    """A date in words, or as Freebase writes it: ``1998-05-03``, with a time of day or without."""
+    if iso := _ISO.fullmatch(text):
+        year, month, day = (int(part or 0) for part in iso.groups())
+        return (year, month, day) if year and month <= 12 and day <= 31 else None
+    date = as_date(text) if text else None
+    return (date.year, date.month, date.day) if date and date.year else None
+
+
+def _is_in(day: Day, meant: set[Day]) -> bool:
+    """As precise as the less precise of two says."""
+    one, other = min(meant), max(meant)
+    if one == other:
+        return all(a == b or not a or not b for a, b in zip(day, one, strict=True))
+    return one <= day <= other or _is_in(day, {one}) or _is_in(day, {other})
+
+
+def _is_before(day: Day, meant: set[Day]) -> bool:
+    return day < min(meant) and not _is_in(day, {min(meant)})
+
+
+def _is_after(day: Day, meant: set[Day]) -> bool:
+    return day > max(meant) and not _is_in(day, {max(meant)})
+
+
+_COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
+    "in": _is_in,
+    "before": _is_before,
+    "after": _is_after,
+}
+
+
+def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
+    """The ends whose value is the extreme meet it; undecided while another's value is unknown.
+
+    What is beaten by a known value fails in any case, if there is a relation to go by.
+    """
+    if not constraint.comparison or constraint.comparison in _COMPARED:
+        return {}
+    extreme = min if constraint.comparison in ("first", "least") else max
+    relation = place.known(constraint.relation)
+    read = _day if constraint.comparison in ("first", "last") else _number
+    values = _values(place, relation, read, extreme)
+    if not values and relation and read is _number:
+        counts = {end: len(place.told(end, relation)) for end in place.ends}
+        values = {end: (float(count),) for end, count in counts.items() if count}
+    is_whole = len(values) == len(place.ends)
+    if not values or not (is_whole or relation):
+        return {}
+    goes_before = _goes_before(read is _day, extreme is min)
+    every = set(values.values())
+    beaten = {v for v in every if any(goes_before(other, v) for other in every)}
+    best = {v for v in every if all(other == v or goes_before(v, other) for other in every)}
+    met = {end: True for end, value in values.items() if value in best and is_whole}
+    return met | {end: False for end, value in values.items() if value in beaten}
+
+
+def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]:
+    """Whether one value is surely nearer to the extreme than another: no year is, to its days."""
+
+    def is_less(one: Value, other: Value) -> bool:
+        alike = is_day and all(a == b or not a or not b for a, b in zip(one, other, strict=True))
+        return one < other and not alike
+
+    return is_less if is_least else lambda one, other: is_less(other, one)
+
+
+def _values(
+    place: Place, relation: str, read: Callable[[str], Value | None], extreme: Callable[[Iterable[Value]], Value]
+) -> dict[str, Value]:
+    """What the ends are put in order by: of each the extreme of what its chains say."""
+
+    def own(name: str) -> Value | None:
+        told = place.told(name, relation) if relation else [name]
+        found = [value for value in map(read, told) if value is not None]
+        return extreme(found) if found else None
+
+    said = {end: [v for v in told if v is not None] for end, told in _speaking(place, own)}
+    return {end: extreme(told) for end, told in said.items() if told}
+
+
+def _number(text: str) -> Value | None:
+    """A number that is the whole text, which the name of "12 Angry Men" is not."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return (value,) if isfinite(value) else None
+
+
+_RULES: Mapping[ConstraintKind, Callable[[Constraint, Place], dict[str, bool]]] = {
+    "type": _type,
+    "multi_entity": _entity,
+    "explicit_time": _explicit,
+    "implicit_time": _implicit,
+    "ordinal": _ordinal,
+}
+
 
 MOST_CHAINS = 5_000
 """Of a path with more of them a constraint is decided by what it leads to alone."""

@@ -38,6 +38,8 @@ class VerdictError(ValueError):
 def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     """The verdict of a reply and its explanation; raises `VerdictError` where there is not one.
 
+    Only JSON counts, and only one object of it in a reply, outermost and unbroken: ``incorrect`` is never found to
+    hold ``correct``, and an object that the answer brought along, which a judge may quote, is refused.
     ``data`` is what was judged, and quoted in the prompt: a verdict planted in it is refused.
 
     >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')

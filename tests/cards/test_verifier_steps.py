@@ -10,7 +10,7 @@ from huggingface_hub import DatasetCard
 
 from builders.steps import leakage
 from builders.steps.configs import CONFIGS
-from cards import figures, pages
+from cards import datasets, pages
 from cards.datasets import verifier_steps
 from safe_stepwise.taxonomy import ERROR_TYPES
 
@@ -343,9 +343,9 @@ def test_figures_are_pngs_of_the_same_bytes() -> None:
         assert height > 300
         assert b"Software" not in one[name]
     positions = {"1": {"ideal": 1, "injected": 9, "refined": 4}}
-    assert figures.positions_histogram(positions) != one["images/positions.png"]
+    assert datasets.positions_histogram(positions) != one["images/positions.png"]
 
 
 def test_a_figure_stands_without_rare_types_and_many_positions() -> None:
-    assert figures.types_bars({"Correct": 10_000, "Off-topic": 1})
-    assert figures.positions_histogram({str(n): {"ideal": n} for n in range(1, 15)})
+    assert datasets.types_bars({"Correct": 10_000, "Off-topic": 1})
+    assert datasets.positions_histogram({str(n): {"ideal": n} for n in range(1, 15)})

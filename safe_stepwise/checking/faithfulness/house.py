@@ -32,7 +32,7 @@ class _Sentence(NamedTuple):
 
 
 class Quotations:
-    """The sentences of some passages, to be found again in steps."""
+    """The sentences of some passages, the benchmark's proof of what is needed, to be found again in steps."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         every = (

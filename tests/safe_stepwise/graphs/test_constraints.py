@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.graphs.constraints import Place, decide
-from safe_stepwise.graphs.knowledge import GraphKnowledge
+from safe_stepwise.graphs.knowledge import GraphKnowledge, Place, decide
 from safe_stepwise.graphs.relation_paths import CONVENTIONS, Convention, execute, instances
 from safe_stepwise.graphs.store import MemoryGraph, read_triples
 from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint
