@@ -65,7 +65,7 @@ def build(
         )
         return statistics, "".join(f"{line}\n" for line in probe.rejects).encode("utf-8", "backslashreplace")
 
-    return DATASET.build(plan, card, lambda: f"{probe.tally.questions.total()} questions done", make)
+    return DATASET.build(plan, card, lambda: f"{probe.tally.count('valid')} questions done", make)
 
 
 class _Probe:
@@ -89,14 +89,14 @@ class _Probe:
         total = sum(map(len, questions.values()))
 
         def standing() -> str:
-            made = tally.questions.total()
-            return counts(made, 0, total - made, rows=tally.rows.total())
+            made = tally.count("valid")
+            return counts(made, 0, total - made, rows=tally.count())
 
         worlds = {
             b: World(these, triples if b == metaqa.NAME else (), b in COMPLETE) for b, these in questions.items()
         }
         writer = DatasetWriter(folder, [(config, split) for config in CONFIGS for split in SPLITS], config_features)
-        with telling("paths", "question", total, lambda: tally.questions.total(), standing):
+        with telling("paths", "question", total, lambda: tally.count("valid"), standing):
             for split in SPLITS:
                 own = [question for these in questions.values() for question in these if split_of(question) == split]
                 rows = self._rows(sorted(own, key=lambda question: rank(plan.seed, question)), worlds)

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -84,75 +84,56 @@ class PathStatistics(BuildRecord):
     simulated: bool = False
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Counts of one number of hops."""
-
-    topics: int = 0
-    no_path: int = 0
-    gold: int = 0
-    exact: int = 0
-    found: Counter[str] = field(default_factory=Counter)
-    """Topic entities whose gold path a rule names."""
-    named: Counter[str] = field(default_factory=Counter)
-    """Paths that a rule names, of those with a gold path."""
-    all_named: Counter[str] = field(default_factory=Counter)
-    kto: Counter[str] = field(default_factory=Counter)
-    gold_negatives: int = 0
-
-
 class Audit:
     """Counts the labels of all questions, by their number of hops."""
 
     def __init__(self) -> None:
-        self._tallies: dict[int, _Tally] = defaultdict(_Tally)
+        self._counts: dict[int, Counter[str]] = defaultdict(Counter)
         self.neighbours = 0
         """Rows of KTO that follow one of the same question."""
 
     def add(self, topic: Labelled, judged: Mapping[RelationPath, str]) -> None:
         """Count one topic entity, and its rows of KTO."""
-        tally = self._tallies[topic.searched["hops"]]
-        tally.topics += 1
-        tally.no_path += not topic.candidates
+        counts, gold = self._counts[topic.searched["hops"]], topic.gold
         best_f1 = [c.path for c in topic.candidates if c.f1 == topic.top]
-        named = dict(zip(RULES, (topic.shortest, best_f1, topic.best), strict=True))
-        for rule, paths in named.items():
-            tally.all_named[rule] += len(paths)
-        if topic.gold is not None:
-            tally.gold += 1
-            tally.exact += any(c.path == topic.gold and c.f1 == 1 for c in topic.candidates)
-            for rule, paths in named.items():
-                tally.found[rule] += topic.gold in paths
-                tally.named[rule] += len(paths)
-        tally.kto.update(judged.values())
-        tally.gold_negatives += topic.gold is not None and judged.get(topic.gold, POSITIVE) != POSITIVE
+        named = zip(RULES, (topic.shortest, best_f1, topic.best), strict=True)
+        counts.update(["topics", *judged.values()])
+        counts["no path"] += not topic.candidates
+        counts["gold"] += gold is not None
+        counts["exact"] += any(c.path == gold and c.f1 == 1 for c in topic.candidates)
+        counts["gold negatives"] += gold is not None and judged.get(gold, POSITIVE) != POSITIVE
+        for rule, paths in named:
+            counts[f"{rule} names"] += len(paths)
+            if gold is not None:
+                counts[f"{rule} names beside gold"] += len(paths)
+                counts[f"{rule} names gold"] += gold in paths
 
     def by_hop(self) -> dict[str, HopAudit]:
         """The audit of each number of hops."""
-        return {str(hops): _audited(self._tallies[hops]) for hops in sorted(self._tallies)}
+        return {str(hops): _audited(counts) for hops, counts in sorted(self._counts.items())}
 
     def positive_share(self) -> float | None:
         """How many of the rows of KTO are to be preferred (0-1)."""
-        kinds = sum((tally.kto for tally in self._tallies.values()), Counter[str]())
-        return _ratio(kinds[POSITIVE], kinds.total())
+        counts = sum(self._counts.values(), Counter[str]())
+        return _ratio(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
 
 
-def _audited(tally: _Tally) -> HopAudit:
+def _audited(counts: Counter[str]) -> HopAudit:
     return HopAudit(
-        topics=tally.topics,
-        no_path=tally.no_path,
-        gold=tally.gold,
-        gold_exact=_ratio(tally.exact, tally.gold),
+        topics=counts["topics"],
+        no_path=counts["no path"],
+        gold=counts["gold"],
+        gold_exact=_ratio(counts["exact"], counts["gold"]),
         rules={
             rule: Rule(
-                _ratio(tally.found[rule], tally.gold),
-                _ratio(tally.found[rule], tally.named[rule]),
-                _ratio(tally.all_named[rule], tally.topics),
+                recall=_ratio(counts[f"{rule} names gold"], counts["gold"]),
+                precision=_ratio(counts[f"{rule} names gold"], counts[f"{rule} names beside gold"]),
+                paths=_ratio(counts[f"{rule} names"], counts["topics"]),
             )
             for rule in RULES
         },
-        kto={kind: tally.kto[kind] for kind in KINDS},
-        gold_negatives=tally.gold_negatives,
+        kto={kind: counts[kind] for kind in KINDS},
+        gold_negatives=counts["gold negatives"],
     )
 
 

@@ -46,12 +46,8 @@ class Tally:
 
     read: int = 0
     """Questions with a path, before any is drawn."""
-    rows: Pairs = field(default_factory=Counter)
-    """By split and benchmark."""
-    kinds: Pairs = field(default_factory=Counter)
-    """By benchmark and kind."""
-    questions: Pairs = field(default_factory=Counter)
-    """By split and benchmark."""
+    made: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Rows by split, benchmark and kind."""
     lengths: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By benchmark and number of triples."""
     marked: Counter[str] = field(default_factory=Counter)
@@ -63,28 +59,30 @@ class Tally:
     def add(self, split: str, row: ProbeRow) -> None:
         """Count a row."""
         question = row.question
-        benchmark = question.benchmark
-        self.rows[split, benchmark] += 1
-        self.kinds[benchmark, row.corruption] += 1
+        self.made[split, question.benchmark, row.corruption] += 1
         self.marked[row.corruption] += is_marked(question.question, question.answer, row.path)
-        if row.corruption == "valid":
-            self.questions[split, benchmark] += 1
-            self.lengths[benchmark, len(row.path)] += 1
+        self.lengths[question.benchmark, len(row.path)] += row.corruption == "valid"
+
+    def count(self, *parts: str) -> int:
+        """Rows that are of some split, benchmark and kind, each if it is named; of kind ``valid``: questions."""
+        return sum(number for key, number in list(self.made.items()) if set(parts) <= set(key))
 
     def fields(self) -> dict[str, Any]:
         """The counts as `ProbeStatistics` has them."""
-        rows, questions, kinds = _nested(self.rows), _nested(self.questions), _nested(self.kinds)
-        of_kind = _nested(Counter({(kind, name): n for (name, kind), n in self.kinds.items()}))
-        of_benchmark = _nested(Counter({(name, split): n for (split, name), n in self.questions.items()}))
+        splits, benchmarks, _ = (sorted(set(names)) for names in zip(*self.made, strict=True))
         return {
-            "rows": self.rows.total(),
-            "questions": self.questions.total(),
-            "splits": {
-                split: {"rows": _total(rows, split), "questions": _total(questions, split)} for split in sorted(rows)
+            "rows": self.count(),
+            "questions": self.count("valid"),
+            "splits": {name: {"rows": self.count(name), "questions": self.count(name, "valid")} for name in splits},
+            "benchmarks": {
+                name: {
+                    "questions": self.count(name, "valid"),
+                    **{kind: n for kind in sorted(self.marked) if (n := self.count(name, kind))},
+                }
+                for name in benchmarks
             },
-            "benchmarks": {name: {"questions": _total(of_benchmark, name), **kinds[name]} for name in sorted(kinds)},
-            "lengths": _nested(self.lengths),
-            "marked": {kind: {"rows": _total(of_kind, kind), "marked": n} for kind, n in sorted(self.marked.items())},
+            "lengths": _nested(+self.lengths),
+            "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
             "left_out": _nested(self.left_out),
             "refused": _nested(self.refused),
             "drawn": _nested(self.drawn),
@@ -96,10 +94,6 @@ def _nested(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
     for (outer, inner), number in sorted(counts.items()):
         nested.setdefault(outer, {})[str(inner)] = number
     return nested
-
-
-def _total(nested: Counts, name: str) -> int:
-    return sum(nested.get(name, {}).values())
 
 
 def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
