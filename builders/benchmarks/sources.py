@@ -26,6 +26,7 @@ from safe_stepwise.store.parsing import parse_json
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
 _WHITE = WHITE.encode()
+_AT_ONCE = 1_000
 LONGEST_ROW = 4 * 2**20
 """Bytes of a row's JSON; the longest of the benchmarks has not one hundredth of it."""
 
@@ -89,7 +90,22 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
     split = canonical_split(split)
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: write a number of rows from 1")
-    return _chunked(islice(_rows(source, split), limit), source, size)
+    return chunked(islice(_rows(source, split), limit), source, size)
+
+
+def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[Chunk]:
+    """Rows by chunks; UserError, once they are drawn, where a source has none."""
+    start = 0
+    while batch := tuple(islice(rows, size)):
+        yield Chunk(start, batch)
+        start += len(batch)
+    if start == 0:
+        raise UserError(f"{source} holds no rows")
+
+
+def raw_rows(source: str, split: str) -> Iterator[RawRow]:
+    """All rows one by one; raises as `chunks`."""
+    return (row for chunk in chunks(source, split, size=_AT_ONCE, limit=None) for row in chunk.rows)
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:
@@ -154,15 +170,6 @@ def _rows(source: str, split: str) -> Iterator[RawRow]:
         rows = stream(hub, split)
         return (RawRow(f"{source}[{index}]", columns.plain(row)) for index, row in enumerate(rows))
     return _file_rows(Path(source))
-
-
-def _chunked(rows: Iterator[RawRow], source: str, size: int) -> Iterator[Chunk]:
-    start = 0
-    while batch := tuple(islice(rows, size)):
-        yield Chunk(start, batch)
-        start += len(batch)
-    if start == 0:
-        raise UserError(f"{source} holds no rows")
 
 
 def _file_rows(path: Path) -> Iterator[RawRow]:

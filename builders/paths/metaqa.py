@@ -64,7 +64,7 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
     file = Path(source)
     if not file.is_file() or _begins_like_json(file):
         return sources.chunks(source, split, size=size, limit=limit)
-    return _chunked(islice(_lines(file, split), limit), size, file)
+    return sources.chunked(islice(_lines(file, split), limit), file, size)
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
@@ -79,8 +79,8 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
     if topic is None:
         raise RowError("the question has no [topic entity] in brackets")
     hops = fields.integer(row.get("hop", 0), "hop")
-    said = fields.items(fields.require(row, "answers"), "answers", MOST_ANSWERS)
-    if not said:
+    answers = fields.items(fields.require(row, "answers"), "answers", MOST_ANSWERS)
+    if not answers:
         raise RowError("answers is empty")
     return KGQuestion(
         id=fields.filled_text(fields.require(row, "id"), "id"),
@@ -88,7 +88,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
         split=split,
         question=asked,
         topics=(topic[1],),
-        answers=frozenset(fields.filled_text(answer, "an answer") for answer in said),
+        answers=frozenset(fields.filled_text(answer, "an answer") for answer in answers),
         hops=hops,
     )
 
@@ -125,17 +125,8 @@ def _lines(file: Path, split: str) -> Iterator[RawRow]:
 
 def _row(line: bytes, number: int, name: str, id_: str, hop: int) -> RawRow:
     text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-    asked, tab, said = text.partition("\t")
-    row: dict[str, Any] = {"id": id_, "hop": hop, "question": asked}
+    question, tab, answers = text.partition("\t")
+    row: dict[str, Any] = {"id": id_, "hop": hop, "question": question}
     if tab:
-        row["answers"] = said.split("|")
+        row["answers"] = answers.split("|")
     return RawRow(f"{name}:{number}", json.dumps(row))
-
-
-def _chunked(rows: Iterator[RawRow], size: int, file: Path) -> Iterator[Chunk]:
-    start = 0
-    while batch := tuple(islice(rows, size)):
-        yield Chunk(start, batch)
-        start += len(batch)
-    if start == 0:
-        raise UserError(f"{file} holds no rows")

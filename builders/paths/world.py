@@ -1,14 +1,16 @@
 """What the probe knows: questions with the paths to their answers, a benchmark's facts, what relations mean."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path as File
+from typing import Any, Literal
 
 from safe_stepwise.graphs.told import end_key, first_lost, starts_of
 from safe_stepwise.language.relations import RELATIONS, is_nation
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
+from safe_stepwise.store.boundary import read_yaml
 
 Path = tuple[Triple, ...]
 Fact = tuple[str, str, str]
@@ -18,17 +20,9 @@ Refuse = Callable[[str, str, str], object]
 Side = Literal["head", "tail"]
 Sort = Literal["number", "name", "words"]
 
-SYMMETRIC = frozenset(
-    {
-        *("spouse", "sibling", "partner", "unmarried partner", "relative", "shares border with"),
-        *("twinned administrative body", "different from", "opposite of", "adjacent station"),
-        *("said to be the same as", "significant person", "diplomatic relation", "connects with"),
-    }
-)
+_MEANINGS: Mapping[str, Any] = read_yaml(File(__file__).with_name("relations.yaml"))
+SYMMETRIC = frozenset(_MEANINGS["symmetric"])
 """Relations that hold as well the other way round."""
-KIN = frozenset(("father", "mother", "spouse", "sibling", "child", "stepfather", "stepmother", "grandparent"))
-EXCLUSIVE = (KIN, frozenset(("date of birth", "date of death")))
-"""Of two things at most one of a set holds."""
 _WIDE = frozenset({"place", "nation", "name"})
 """Kinds of values of which one thing may be two."""
 _SMALL = frozenset("a an and at by de del der di for in la le of on the to von with y".split())
@@ -184,7 +178,7 @@ class World:
 
 
 def _at_most_one(relation: str, other: str) -> bool:
-    return any({relation, other} <= group for group in EXCLUSIVE)
+    return any({relation, other} <= set(group) for group in _MEANINGS["exclusive"])
 
 
 def sort_of(name: str) -> Sort:

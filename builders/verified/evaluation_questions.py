@@ -34,8 +34,6 @@ from safe_stepwise.store import codec
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
-_AT_ONCE = 200
-"""Rows that are read at a time."""
 T = TypeVar("T")
 
 
@@ -64,8 +62,7 @@ def read(
     for part, benchmark, part_split in (parts := _parts(source, benchmarks, split)):
         _refuse_whole_sample(source, part_split, whole)
         left = limit
-        chunks = sources.chunks(part, part_split, size=_AT_ONCE, limit=None)
-        for row in chain.from_iterable(chunk.rows for chunk in chunks):
+        for row in sources.raw_rows(part, part_split):
             try:
                 question = question_of(sources.decode(row), benchmark, part_split, seed, whole)
                 if (question.benchmark, question.id) in questions:

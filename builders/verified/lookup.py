@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS, parse_row
-from builders.benchmarks.sources import chunks, decode
+from builders.benchmarks.sources import decode, raw_rows
 from builders.verified.questions import among, questions_in, verified_questions
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import doubted, verify
@@ -67,15 +67,14 @@ def verified_rows(
     ``said`` hears of each row that can't be read.
     """
     teacher = AnnotationsTeacher()
-    for chunk in chunks(str(file), split, size=1_000, limit=None):
-        for row in chunk.rows:
-            try:
-                question = parse_row(decode(row), benchmark, split)
-            except RowError as error:
-                said(f"left out: {row.location}: {error}")
-                continue
-            if ids is None or question.id in ids:
-                yield question, asyncio.run(verify(question, teacher))
+    for row in raw_rows(str(file), split):
+        try:
+            question = parse_row(decode(row), benchmark, split)
+        except RowError as error:
+            said(f"left out: {row.location}: {error}")
+            continue
+        if ids is None or question.id in ids:
+            yield question, asyncio.run(verify(question, teacher))
 
 
 def once(rows: Iterable[Labelled]) -> list[Labelled]:

@@ -82,30 +82,21 @@ def questions_of(content: bytes) -> list[str]:
     >>> questions_of(b'"Who is \\"Ana\\"?"\n"Where is Oru?"')
     ['Who is "Ana"?', 'Where is Oru?']
     """
-    text = _decoded(content)
-    whole = _value(text)
-    found = _texts(text) if whole is None or isinstance(whole, str) else _array(whole)
-    found = [one for one in found if one.strip()]
-    if not found:
-        raise ValueError(": holds no question")
-    return found
-
-
-def _decoded(content: bytes) -> str:
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f":{line}: not UTF-8 text") from None
-
-
-def _array(value: object) -> list[str]:
-    if not isinstance(value, list):
+    whole = _value(text)
+    if isinstance(whole, dict):
         raise ValueError(": holds an object of JSON, not questions")
-    for number, one in enumerate(value, 1):
-        if not isinstance(one, str):
+    questions = whole if isinstance(whole, list) else _texts(text)
+    for number, question in enumerate(questions, 1):
+        if not isinstance(question, str):
             raise ValueError(f": entry {number} is not the text of a question")
-    return value
+    if not (filled := [question for question in questions if question.strip()]):
+        raise ValueError(": holds no question")
+    return filled
 
 
 def _texts(text: str) -> list[str]:
