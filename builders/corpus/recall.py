@@ -14,11 +14,9 @@ from builders.steps.missing_evidence import without_evidence
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
+from safe_stepwise.checking import plans, writing
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.methods.limits import Search
-from safe_stepwise.methods.searching import RETRIEVED
+from safe_stepwise.methods import limits, searching
 from safe_stepwise.records import Passage, Question
 
 NOISE, NO_PLAN, STATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
@@ -43,7 +41,7 @@ class Recall:
         return self.found / self.searched if self.searched else None
 
 
-def recall(questions: Iterable[Question], search: Search, seed: int, on_done: Callable[[], object]) -> Recall:
+def recall(questions: Iterable[Question], search: limits.Search, seed: int, on_done: Callable[[], object]) -> Recall:
     """The recall of a search over some questions; ``on_done`` hears of each."""
     searched, found, left_out = Counter[str](), Counter[str](), Counter[str]()
     for question in questions:
@@ -52,12 +50,12 @@ def recall(questions: Iterable[Question], search: Search, seed: int, on_done: Ca
             left_out[taken] += 1
         else:
             query, gone = taken
-            top = {(page.title, page.text) for page in search(query)[:RETRIEVED]}
+            top = {(page.title, page.text) for page in search(query)[: searching.RETRIEVED]}
             searched[question.benchmark] += 1
             found[question.benchmark] += (gone.title, gone.text) in top
         on_done()
     return Recall(
-        top=RETRIEVED,
+        top=searching.RETRIEVED,
         searched=searched.total(),
         found=found.total(),
         benchmarks={name: {"searched": searched[name], "found": found[name]} for name in sorted(searched)},
@@ -73,8 +71,8 @@ def taken_away(question: Question, seed: int) -> tuple[str, Passage] | str:
     try:
         shown, label = VerifiedQuestion(question, label).shown(seed)
         checker = Checker(shown, label.reasoning_path, label.knowledge_graph)
-    except (PlanError, ValueError):
+    except (plans.PlanError, ValueError):
         return NO_PLAN
-    rows = without_evidence(checker, write_trajectory(checker, seed), seed, "")
+    rows = without_evidence(checker, writing.write_trajectory(checker, seed), seed, "")
     gone = [page for page in shown.passages if page not in rows[0].question.passages] if rows else []
     return (rows[0].feedback.query or "", gone[0]) if gone else STATED

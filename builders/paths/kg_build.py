@@ -14,17 +14,12 @@ from operator import itemgetter
 from pathlib import Path
 
 from builders.benchmarks.sources import InputSource
+from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, collect
-from builders.paths.relation_inputs import graph_of
-from builders.paths.relation_readers import reader_of
 from builders.paths.relation_rows import CONFIGS, Labelled, Row, candidates_of, config_features
 from builders.paths.relation_statistics import Audit, PathStatistics
-from builders.paths.weak import Templates, popularity
-from builders.work import publishing
+from builders.work import dealing, parquet, plans, publishing
 from builders.work.collect import Collected
-from builders.work.dealing import dealt
-from builders.work.parquet import DatasetWriter, Files
-from builders.work.plans import libraries
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.code import code_digest
@@ -43,11 +38,11 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
 
     Raises ``UserError`` for what the user can mend: folders, sources, rows (unless ``keep_rejects``), a full disk.
     """
-    collected, reader = Collected(), reader_of(plan.benchmark)
+    collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
     def make(folder: Path) -> tuple[PathStatistics, bytes]:
         inputs = [InputSource.of(source) for source in plan.sources]
-        graph, about = (None, None) if plan.kb is None else graph_of(plan.kb, plan.work)
+        graph, about = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
         collect(plan, graph, collected)
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)
@@ -76,7 +71,7 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
             citation=reader.CITATION,
             caveat=reader.CAVEAT,
             prompt_sha256=prompt_digest(),
-            libraries=libraries(),
+            libraries=plans.libraries(),
             code_sha256=code_digest(__name__, reader.parse.__module__),
         )
         return statistics, (plan.work / REJECTS).read_bytes()
@@ -123,7 +118,7 @@ def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
 
 
 def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
-    templates, hops = Templates(), dict[str, int]()
+    templates, hops = weak.Templates(), dict[str, int]()
     ties: Counter[tuple[str, bool, tuple[RelationPath, ...]]] = Counter()
     for rows in _searched(collected, "survey"):
         for row in rows:
@@ -134,16 +129,16 @@ def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
             ties[name, is_learnt, tuple(c.path for c in candidates if c.tied)] += 1
     held = held_out(templates.sizes, hops, plan.test_share, plan.seed)
     popular = {
-        "": popularity((tied, n) for (_, is_learnt, tied), n in ties.items() if is_learnt),
-        BY_TEMPLATE: popularity((tied, n) for (name, _, tied), n in ties.items() if name not in held),
+        "": weak.popularity((tied, n) for (_, is_learnt, tied), n in ties.items() if is_learnt),
+        BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in held),
     }
     return Corpus(popular, templates.gold(), len(templates.sizes), held)
 
 
-def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path) -> Files:
+def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path) -> parquet.Files:
     """Write the Parquet files of all configs; ``audit`` counts the topic entities split by question."""
     places = [(config + way, split) for config in CONFIGS for way in WAYS for split in SPLITS]
-    writer = DatasetWriter(folder, places, config_features)
+    writer = parquet.DatasetWriter(folder, places, config_features)
     for searched in _searched(collected, "rows"):
         for way in WAYS:
             made: dict[tuple[str, str], list[Row]] = {}
@@ -157,7 +152,7 @@ def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit,
                     made.setdefault((config, split), []).extend(rows)
             for (config, split), rows in made.items():
                 if config == KTO:
-                    rows = dealt(rows, plan.seed, itemgetter("question_id"))
+                    rows = dealing.dealt(rows, plan.seed, itemgetter("question_id"))
                     ids = [row["question_id"] for row in rows]
                     audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
                 writer.add(config + way, split, rows)

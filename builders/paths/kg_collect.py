@@ -13,18 +13,15 @@ import pyarrow as pa
 
 from builders.benchmarks.rows import RowsChunk
 from builders.benchmarks.sources import canonical_split
+from builders.paths import relation_inputs, weak
 from builders.paths.negatives import MOST, negatives
-from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
-from builders.paths.weak import explore_all
 from builders.work import collect as work
-from builders.work.plans import Plan
+from builders.work import plans, shards
 from builders.work.rejects import Reject, Rejecting, RowsRead
-from builders.work.shards import NoModel
 from safe_stepwise.commands.values import Count, Known, Share
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.relation_paths import HOPS
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs import relation_paths, store
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.code import code_digest
@@ -52,7 +49,7 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class PathsBuild(Plan):
+class PathsBuild(plans.Plan):
     """What to search. Each of ``sources`` is a file or ``hub-id@rev``, ``kb`` the graph's file."""
 
     benchmark: Annotated[str, Known(READERS)]
@@ -60,7 +57,7 @@ class PathsBuild(Plan):
     split: Annotated[str, canonical_split]
     kb: Path | None = None
     test_share: Share = TEST_SHARE
-    max_hops: Count = HOPS
+    max_hops: Count = relation_paths.HOPS
     negatives: Count = MOST
     """Of each hard kind, at most."""
 
@@ -75,7 +72,7 @@ class PathsBuild(Plan):
         return f"paths-{self.benchmark}"
 
 
-class Searcher(NoModel):
+class Searcher(shards.NoModel):
     """Who makes the rows: a search, no model."""
 
     name = identity = "search"
@@ -86,7 +83,7 @@ class PathsChunk(RowsChunk):
     """Rows of a source and how they are searched."""
 
     source: int
-    graph: GraphFile | None
+    graph: relation_inputs.GraphFile | None
     """None where each row brings its own."""
     max_hops: int
     most: int
@@ -111,13 +108,13 @@ class PathsChunk(RowsChunk):
             ids.append((index, question.id))
         return RowsRead(tuple(ids), tuple(rejects)), pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
-    def _parse(self, content: Mapping[str, Any]) -> tuple[KGQuestion, GraphStore]:
+    def _parse(self, content: Mapping[str, Any]) -> tuple[KGQuestion, store.GraphStore]:
         question = reader_of(self.benchmark).parse(content, self.split)
         return question, own_graph(self.benchmark, content) if self.graph is None else self.graph.open()
 
-    def _searched(self, index: int, question: KGQuestion, graph: GraphStore) -> Iterator[dict[str, Any]]:
+    def _searched(self, index: int, question: KGQuestion, graph: store.GraphStore) -> Iterator[dict[str, Any]]:
         """A row for each topic entity."""
-        explored = explore_all(graph, question, self.max_hops)
+        explored = weak.explore_all(graph, question, self.max_hops)
         template = masked(question.question, question.topics)
         for topic, own in explored.items():
             key = f"{self.seed}\0{question.id}\0{topic}"
@@ -139,7 +136,7 @@ def _columns(noun: object, *names: str) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in names}
 
 
-def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
+def jobs(plan: PathsBuild, graph: relation_inputs.GraphFile | None) -> Iterator[PathsChunk]:
     """The rows of all sources, chunk by chunk."""
     reader, how = reader_of(plan.benchmark), (graph, plan.max_hops, plan.negatives, plan.seed)
     for number, source in enumerate(plan.sources):
@@ -148,7 +145,7 @@ def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
             yield PathsChunk(*head, number, *how)
 
 
-def collect(plan: PathsBuild, graph: GraphFile | None, collected: work.Collected) -> None:
+def collect(plan: PathsBuild, graph: relation_inputs.GraphFile | None, collected: work.Collected) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
     rejecting, chunks = Rejecting(plan.benchmark, plan.split, plan.keep_rejects), functools.partial(jobs, plan, graph)
     work.collect(plan, rejecting, chunks, Searcher(), plan.sources, collected, "question")

@@ -7,15 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from builders.benchmarks.sources import InputSource
-from builders.paths.kg_collect import PathsBuild
+from builders.paths import kg_collect, relation_inputs, relation_rows
 from builders.paths.negatives import KINDS, POSITIVE
-from builders.paths.relation_inputs import Graph
-from builders.paths.relation_rows import Labelled
-from builders.work import publishing
-from builders.work.plans import BuildRecord
+from builders.work import plans, publishing
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store.names import BY_TEMPLATE, PROMPT_COMPLETION, paths_set
-from safe_stepwise.store.tables import decimal, shown
+from safe_stepwise.store import names, tables
 
 RULES = ("shortest", "best_f1", "best")
 """Equation 1; all of the best F1, whatever their length; those with ties settled."""
@@ -55,13 +51,13 @@ class HopAudit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathStatistics(BuildRecord):
+class PathStatistics(plans.BuildRecord):
     """What one build read and found; ``rows`` counts the questions that were read."""
 
     benchmark: str
     split: str
     sources: Sequence[InputSource]
-    graph: Graph | None
+    graph: relation_inputs.Graph | None
     test_share: float
     max_hops: int
     negatives: int
@@ -92,7 +88,7 @@ class Audit:
         self.neighbours = 0
         """Rows of KTO that follow one of the same question."""
 
-    def add(self, topic: Labelled, judged: Mapping[RelationPath, str]) -> None:
+    def add(self, topic: relation_rows.Labelled, judged: Mapping[RelationPath, str]) -> None:
         """Count one topic entity, and its rows of KTO."""
         counts, gold = self._counts[topic.searched["hops"]], topic.gold
         best_f1 = [c.path for c in topic.candidates if c.f1 == topic.top]
@@ -141,9 +137,9 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def summary(plan: PathsBuild, made: PathStatistics) -> str:
+def summary(plan: kg_collect.PathsBuild, made: PathStatistics) -> str:
     """What was found, where it is, how to open it."""
-    figure = partial(shown, form=decimal(3), missing="-")
+    figure = partial(tables.shown, form=tables.decimal(3), missing="-")
     lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
     for hops, audit in made.hops.items():
         for name, rule in audit.rules.items():
@@ -156,6 +152,6 @@ def summary(plan: PathsBuild, made: PathStatistics) -> str:
         made=made,
         lines=lines,
         positive=figure(made.positive_share),
-        place=plan.output / paths_set(plan.benchmark),
-        config=f"{PROMPT_COMPLETION}{BY_TEMPLATE}",
+        place=plan.output / names.paths_set(plan.benchmark),
+        config=f"{names.PROMPT_COMPLETION}{names.BY_TEMPLATE}",
     )

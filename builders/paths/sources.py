@@ -24,10 +24,8 @@ from safe_stepwise.graphs.store import BACKWARDS, GraphStore, MemoryGraph, inver
 from safe_stepwise.language.text import words_of
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, Label, Question, RelationPath, Triple
+from safe_stepwise.store import names, parquet, progress
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.names import EVAL, TEST, VERIFIED
-from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.progress import telling
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -107,12 +105,12 @@ def verified_questions(
 
     Of all its benchmarks, or of those named. Raises ``UserError`` for a folder that holds none.
     """
-    dataset = dataset_folder(folder, VERIFIED)
+    dataset = parquet.dataset_folder(folder, names.VERIFIED)
     for benchmark, rows in labelled(folder):
         if benchmarks and benchmark not in benchmarks:
             continue
-        sample = parquet_files(dataset, benchmark + EVAL) if dataset else []
-        tested = {id_ for file in sample for id_ in read_rows(file, lambda row: str(row["id"]), ["id"])}
+        sample = parquet.parquet_files(dataset, benchmark + names.EVAL) if dataset else []
+        tested = {id_ for file in sample for id_ in parquet.read_rows(file, lambda row: str(row["id"]), ["id"])}
         seen = set[str]()
         for question, label in rows:
             if question.id in seen:
@@ -211,7 +209,7 @@ def read_films(kb: File, asked: File) -> Films:
         graph = MemoryGraph(named)
     except ValueError as error:
         raise UserError(f"{kb}: {error}") from None
-    read = list(questions(metaqa.NAME, str(asked), TEST))
+    read = list(questions(metaqa.NAME, str(asked), names.TEST))
     return Films(tuple(Triple(*triple) for triple in named), graph, read)
 
 
@@ -223,7 +221,7 @@ def derived(graph: GraphStore, asked: Sequence[KGQuestion]) -> dict[str, Relatio
     where another path yields them as well and is not rare beside it.
     """
     templates, done = Templates(), 0
-    with telling("relation paths", "question", len(asked), lambda: done, lambda: ""):
+    with progress.telling("relation paths", "question", len(asked), lambda: done, lambda: ""):
         for question in asked:
             if _refused(graph, question) is None:
                 topic, hops = question.topics[0], question.hops

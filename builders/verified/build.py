@@ -17,16 +17,12 @@ import pyarrow.compute as pc
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import InputSource
-from builders.verified import features
-from builders.verified.chunks import code_of
+from builders.verified import chunks, evaluation_sample, features
 from builders.verified.collect import Build, collect, source_of
-from builders.verified.evaluation_sample import EvaluationSample
 from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics, Tally
 from builders.verified.teachers.published import lists_of
-from builders.work import publishing
+from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
-from builders.work.parquet import DatasetWriter, Files
-from builders.work.plans import libraries
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary, names
@@ -107,15 +103,17 @@ def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
 
 def _write(
     plan: Build, collected: Collected, release: Path, tally: Tally
-) -> tuple[dict[str, Files], SampleCounts | None]:
+) -> tuple[dict[str, parquet.Files], SampleCounts | None]:
     """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows.
 
     Returns them, and what came of the sample.
     """
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
-    sample = EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
+    sample = evaluation_sample.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
     verified, labels = (
-        DatasetWriter(release / dataset / "new", _splits(plan, dataset).items(), functools.partial(_features, dataset))
+        parquet.DatasetWriter(
+            release / dataset / "new", _splits(plan, dataset).items(), functools.partial(_features, dataset)
+        )
         for dataset in DATASETS
     )
     for table in collected.tables():
@@ -158,7 +156,7 @@ def _statistics(
     source: InputSource,
     collected: Collected,
     tally: Tally,
-    files: Mapping[str, Files],
+    files: Mapping[str, parquet.Files],
     evaluation: SampleCounts | None,
 ) -> Statistics:
     types, kinds, unverifiable = Counter[str](), Counter[str](), Counter[str]()
@@ -199,8 +197,8 @@ def _statistics(
         caveat=benchmark.CAVEAT,
         min_confidence=plan.min_confidence,
         known=known,
-        libraries=libraries(),
-        code_sha256=code_of(plan.benchmark, plan.teacher.name),
+        libraries=plans.libraries(),
+        code_sha256=chunks.code_of(plan.benchmark, plan.teacher.name),
         listed=tally.listed,
         examples=tally.examples,
     )

@@ -17,10 +17,8 @@ from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import doubted, verify
 from builders.work.rejects import Reject, RowsRead
 from safe_stepwise.records import NOISE_TYPES, Label, Question
-from safe_stepwise.store import event_loop
-from safe_stepwise.store.agreement import PUBLISHED, SOUND
+from safe_stepwise.store import agreement, codec, event_loop
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.codec import label_row, question_row
 
 CHUNK_ROWS = 200
 """Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
@@ -65,8 +63,8 @@ class Chunk(RowsChunk):
                 "index": index,
                 "question_sha256": question_sha256(question.question),
                 "known_noise": is_noise,
-                **question_row(question),
-                **label_row(doubted(label, self.min_confidence)),
+                **codec.question_row(question),
+                **codec.label_row(doubted(label, self.min_confidence)),
             }
             for (index, question, is_noise), label in zip(questions, labels, strict=True)
         ]
@@ -83,7 +81,7 @@ class Chunk(RowsChunk):
         """The same, and whether a made-up question is known to be noise, to score with."""
         if self.spec is not None:
             made = generate(self.spec, self.start, self.start + self.generated, self.split)
-            return [(n, question, truth not in SOUND) for n, (question, truth) in enumerate(made)], []
+            return [(n, question, truth not in agreement.SOUND) for n, (question, truth) in enumerate(made)], []
         rejects: list[Reject] = []
         read = self.parsed(self._parse, rejects)
         return [(index, question, truth) for index, (question, truth) in read], rejects
@@ -91,7 +89,7 @@ class Chunk(RowsChunk):
     def _parse(self, content: Mapping[str, Any]) -> tuple[Question, bool | None]:
         question = parse_row(content, self.benchmark, self.split)
         truth = content.get("truth") if self.benchmark == "synthetic" else None
-        return question, (truth not in SOUND if truth in NOISE_TYPES else None)
+        return question, (truth not in agreement.SOUND if truth in NOISE_TYPES else None)
 
     def location(self, index: int) -> str:
         """Where a row is in the source."""
@@ -117,7 +115,7 @@ def code_of(benchmark: str, teacher: str, *modules: str) -> str:
     ``modules`` are others that had a part in it.
     """
     kind = teacher.partition(":")[0]
-    asker = kind if kind in ("annotations", PUBLISHED) else "llm"
+    asker = kind if kind in ("annotations", agreement.PUBLISHED) else "llm"
     parsing = generate if benchmark == "synthetic" else BENCHMARKS[benchmark].parse
     by = f"builders.verified.teachers.{asker}"
     return code_digest(__name__, parsing.__module__, by, *modules)
