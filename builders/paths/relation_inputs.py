@@ -4,6 +4,7 @@ Builds and evaluations open a graph alike, in memory or, if it is large, from SQ
 """
 
 import functools
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,32 +60,24 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, Graph]:
         large = kb.stat().st_size >= LARGE
     except OSError as error:
         raise UserError(f"{kb}: can't be read: {error.strerror}") from None
-    counted = _Counted(kb)
+    read = Counter[str]()
+
+    def counted() -> Iterator[NamedTriple]:
+        for triple in read_triples(kb):
+            read["triples"] += 1
+            yield triple
+
     file = GraphFile(kb.absolute(), digest)
+    if large:
+        file = GraphFile(work.absolute() / f"graph-{digest[:24]}.sqlite", digest)
     try:
-        if large:
-            file = GraphFile(work.absolute() / f"graph-{digest[:24]}.sqlite", digest)
         if large and not file.file.exists():
             file.file.parent.mkdir(parents=True, exist_ok=True)
-            with telling("graph", "triple", None, lambda: counted.triples, lambda: ""):
-                build_sqlite(file.file, counted)
+            with telling("graph", "triple", None, lambda: read["triples"], lambda: ""):
+                build_sqlite(file.file, counted())
         else:
-            for _ in counted:
-                pass
+            deque(counted(), maxlen=0)
         relations = len(file.open().relations)
     except ValueError as error:
         raise UserError(f"{kb}: {error}") from None
-    return file, Graph(kb.name, digest, counted.triples, relations // 2)
-
-
-class _Counted:
-    """The triples of a file, counted as they are read."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self.triples = 0
-
-    def __iter__(self) -> Iterator[NamedTriple]:
-        for triple in read_triples(self._file):
-            self.triples += 1
-            yield triple
+    return file, Graph(kb.name, digest, read["triples"], relations // 2)
