@@ -8,6 +8,7 @@ process does no JSON work. What a local file is, its first bytes say, not its na
 
 import gzip
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from builders.benchmarks import columns
 from builders.benchmarks.elements import WHITE, elements
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
+from builders.work.fields import NO_JSON
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parsing import parse_json
@@ -168,7 +169,7 @@ def _rows(source: str, split: str) -> Iterator[RawRow]:
     hub = _hub_source(source)
     if hub is not None:
         rows = stream(hub, split)
-        return (RawRow(f"{source}[{index}]", columns.plain(row)) for index, row in enumerate(rows))
+        return (RawRow(f"{source}[{index}]", plain(row)) for index, row in enumerate(rows))
     return _file_rows(Path(source))
 
 
@@ -252,9 +253,56 @@ def _parquet_rows(path: Path) -> Iterator[RawRow]:
 
     number = 0
     try:
-        for row in columns.rows(path):
+        for row in parquet_content(path):
             yield RawRow(f"{path.name}[{number}]", row)
             number += 1
     except (pyarrow.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path}: damaged or cut short, row {number} or after: {reason}") from error
+
+
+def parquet_content(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, their values as `plain` makes them.
+
+    Raises ``pyarrow.ArrowException``, OSError, or ``ValueError``: a column's name may be no UTF-8.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=256):
+            names = batch.schema.names
+            for values in zip(*map(_values, batch.columns), strict=True):
+                yield dict(zip(names, values, strict=True))
+
+
+def plain(value: Any) -> Any:
+    """A value of Parquet or `datasets` as JSON can have it; of what it can't, the kind.
+
+    So only a reader who needs a column minds what is in it.
+
+    >>> plain({"idx": 3, "made": b"?", "share": float("nan")})
+    {'idx': 3, 'made': {'not in JSON': 'bytes'}, 'share': {'not in JSON': 'nan'}}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {NO_JSON: str(value)}
+    return {NO_JSON: type(value).__name__}
+
+
+def _values(column: Any) -> list[Any]:
+    try:
+        return [plain(value) for value in column.to_pylist()]
+    except Exception:  # each type has errors of its own: of time zones, of years, of UTF-8
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return plain(scalar.as_py())
+    except Exception:
+        return {NO_JSON: str(scalar.type)}

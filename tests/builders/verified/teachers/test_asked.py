@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.verified.teachers.asked import Doubt, doubt
+from builders.verified.teachers.supporting_facts import Doubt, doubt
 from safe_stepwise.records import Passage, Question
 
 
