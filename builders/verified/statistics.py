@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.benchmarks.sources import InputSource
-from builders.verified.question_lists import Index, QuestionList, plain
+from builders.verified.question_lists import Index, Match, QuestionList, plain
 from builders.verified.questions import PASSAGES
 from builders.work.plans import BuildRecord
 from safe_stepwise.records import NOISE_TYPES, NoiseType
@@ -147,8 +147,9 @@ class Tally:
         self._least: dict[str, list[tuple[bytes, Example]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
         self.lists, self._index = lists, Index(lists)
-        self._exact, self._plain, self._named = set[str](), set[str](), Counter[str]()
-        self._loosely = self._pathless = 0
+        self._matches = Counter[tuple[Match, str]]()
+        """Rows that a list names, by how it does and the text, or its plain form."""
+        self._pathless = 0
 
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         """Count the rows of a table, of these noise types."""
@@ -157,10 +158,10 @@ class Tally:
         self._keep_examples(table, types)
         if self.lists:
             for question in table.column("question").to_pylist():
-                self._look_up(question)
+                if (match := self._index.find(question)) is not None:
+                    self._matches[match, question if match == "exact" else plain(question)] += 1
             lengths = pc.list_value_length(table.column("reasoning_path")).to_pylist()
-            pathless = (not steps for steps in lengths)
-            self._pathless += Counter(zip(types, pathless, strict=True))["none", True]
+            self._pathless += sum(t == "none" and not steps for t, steps in zip(types, lengths, strict=True))
 
     @property
     def examples(self) -> tuple[Example, ...]:
@@ -177,34 +178,25 @@ class Tally:
         """What came of the lists; None if there are none."""
         if not self.lists:
             return None
-        shared = sum(rows > 1 for rows in self._named.values())
+        texts = Counter[str]()
+        for (_, text), rows in self._matches.items():
+            texts[plain(text)] += rows
         return Listed(
             lists=tuple(map(self._use, self.lists)),
-            rows=self._named.total(),
-            loosely=self._loosely,
-            shared=shared,
+            rows=texts.total(),
+            loosely=sum(rows for (match, _), rows in self._matches.items() if match == "plain"),
+            shared=sum(rows > 1 for rows in texts.values()),
             pathless=self._pathless,
         )
 
     def unmatched(self, questions: QuestionList) -> list[str]:
         """The questions of a list that no row has, each once."""
-        texts = dict.fromkeys(questions.texts)
-        return [text for text in texts if text not in self._exact and plain(text) not in self._plain]
+        met = self._matches
+        return [t for t in dict.fromkeys(questions.texts) if not (met["exact", t] or met["plain", plain(t)])]
 
     def _use(self, questions: QuestionList) -> ListUse:
-        texts, lacking = len(set(questions.texts)), len(self.unmatched(questions))
-        entries = len(questions.texts)
+        entries, texts, lacking = len(questions.texts), len(set(questions.texts)), len(self.unmatched(questions))
         return ListUse(questions.name, questions.sha256, entries, entries - texts, texts - lacking, lacking)
-
-    def _look_up(self, question: str) -> None:
-        match = self._index.find(question)
-        if match is not None:
-            self._named[plain(question)] += 1
-        if match == "exact":
-            self._exact.add(question)
-        elif match == "plain":
-            self._loosely += 1
-            self._plain.add(plain(question))
 
     def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         ids = table.column("id").to_pylist()
@@ -214,9 +206,8 @@ class Tally:
             digest = hashlib.sha256(id_.encode()).digest()
             rows = self._least.setdefault(type_, [])
             if len(rows) < EXAMPLES or digest < rows[-1][0]:
-                names = ("question", "answer", "explanation")
-                said = (table.column(name)[place].as_py() for name in names)
-                insort(rows, (digest, Example(id_, type_, *said)), key=itemgetter(0))
+                texts = (table.column(name)[place].as_py() for name in ("question", "answer", "explanation"))
+                insort(rows, (digest, Example(id_, type_, *texts)), key=itemgetter(0))
                 del rows[EXAMPLES:]
 
 
