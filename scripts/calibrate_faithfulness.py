@@ -10,7 +10,7 @@ from scripts.cli import command, run
 from studies.calibration import report
 from studies.calibration.cases import Case
 from studies.calibration.distances import Distance
-from studies.calibration.measuring import measure
+from studies.calibration.passing import measure
 from studies.calibration.reading import Benchmark, CalibrationOptions, benchmark_of, distances_of, films_of, rows_of
 from studies.calibration.tables import Measured, judges_of
 

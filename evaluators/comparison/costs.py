@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluators.comparison.scores import Comparison, Row, bounds
+from evaluators.comparison.scores import EARLY, Comparison, Failures, Row, bounds, categories, error_types
 from evaluators.comparison.systems import EVERY, System, names
 from evaluators.outcomes import METRICS
 from safe_stepwise.methods.loop import OUT_OF_STEPS
@@ -14,7 +14,7 @@ from safe_stepwise.records import ANSWERED, FAILED
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import NOTHING, Column, Sheet, Table, count, decimal, percent
-from safe_stepwise.taxonomy import CATEGORIES, CORRECT, ERROR_TYPES, MISSING_EVIDENCE, category
+from safe_stepwise.taxonomy import category
 
 _KINDS = ("prompt", "cached", "computed", "completion")
 """Of tokens."""
@@ -140,39 +140,6 @@ def sweep_csv(comparison: Comparison) -> Table:
     return table
 
 
-EARLY = 3
-"""The steps that the papers call early (Figure 4)."""
-
-
-def error_types(names: Iterable[str]) -> list[str]:
-    """The taxonomy's ten, and `Missing Evidence` where it is among ``names``."""
-    return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(names))
-
-
-@dataclass(frozen=True, slots=True)
-class Failures:
-    """The steps at fault of one method with its players, whoever answered."""
-
-    name: str
-    simulated: bool
-    answering: tuple[str, ...]
-    types: Counter[str]
-    positions: Counter[int]
-
-    def share(self, steps: int) -> float:
-        """Of the steps at fault, so many."""
-        return steps / max(1, self.types.total())
-
-    def category_share(self, name: str) -> float:
-        """The share of the steps whose fault is of a category."""
-        return self.share(sum(steps for type_, steps in self.types.items() if category(type_) == name))
-
-    @property
-    def early(self) -> float:
-        """The share of the first `EARLY` steps."""
-        return self.share(sum(steps for position, steps in self.positions.items() if position <= EARLY))
-
-
 def failures(comparison: Comparison) -> list[Failures]:
     """Of each that had a verifier; what no model said is not mixed with what models said."""
     groups: dict[Any, list[Row]] = {}
@@ -218,10 +185,3 @@ def failure_csv(methods: Sequence[Failures]) -> Table:
             steps = method.types[name]
             table.append([method.name, over, category(name), name, steps, percent(method.share(steps)), simulated])
     return table
-
-
-def categories(methods: Iterable[Failures]) -> list[str]:
-    """Those of errors; of missing evidence only where some was missing."""
-    missing = any(method.types[MISSING_EVIDENCE] for method in methods)
-    left_out = {CORRECT, *([] if missing else [MISSING_EVIDENCE])}
-    return [name for name in CATEGORIES if name not in left_out]

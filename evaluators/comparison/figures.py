@@ -5,8 +5,7 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
-from evaluators.comparison.costs import EARLY, Failures, categories, error_types
-from evaluators.comparison.scores import AVERAGE, Comparison, Row
+from evaluators.comparison.scores import AVERAGE, EARLY, Comparison, Failures, Row, categories, error_types
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
 from evaluators.outcomes import METRIC_NAMES, Metric
 from safe_stepwise.methods import METHODS

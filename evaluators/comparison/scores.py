@@ -1,6 +1,7 @@
 """The nouns of a comparison: what each system scored, and how much better one is than another."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -10,9 +11,12 @@ from evaluators.outcomes import METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import Column, percent
+from safe_stepwise.taxonomy import CATEGORIES, CORRECT, ERROR_TYPES, MISSING_EVIDENCE, category
 
 AVERAGE = "average"
 Test = Literal["mcnemar", "sign_flip"]
+EARLY = 3
+"""The steps that the papers call early (Figure 4)."""
 Estimates = dict[Metric, Estimate | None]
 """None where nothing was measured."""
 
@@ -175,6 +179,42 @@ class Comparison:
 def _cell(value: object) -> object:
     """As other languages write it."""
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def error_types(names: Iterable[str]) -> list[str]:
+    """The taxonomy's ten, and `Missing Evidence` where it is among ``names``."""
+    return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The steps at fault of one method with its players, whoever answered."""
+
+    name: str
+    simulated: bool
+    answering: tuple[str, ...]
+    types: Counter[str]
+    positions: Counter[int]
+
+    def share(self, steps: int) -> float:
+        """Of the steps at fault, so many."""
+        return steps / max(1, self.types.total())
+
+    def category_share(self, name: str) -> float:
+        """The share of the steps whose fault is of a category."""
+        return self.share(sum(steps for type_, steps in self.types.items() if category(type_) == name))
+
+    @property
+    def early(self) -> float:
+        """The share of the first `EARLY` steps."""
+        return self.share(sum(steps for position, steps in self.positions.items() if position <= EARLY))
+
+
+def categories(methods: Iterable[Failures]) -> list[str]:
+    """Those of errors; of missing evidence only where some was missing."""
+    missing = any(method.types[MISSING_EVIDENCE] for method in methods)
+    left_out = {CORRECT, *([] if missing else [MISSING_EVIDENCE])}
+    return [name for name in CATEGORIES if name not in left_out]
 
 
 def results(comparison: Comparison) -> dict[str, Any]:

@@ -53,18 +53,16 @@ class Plan:
 
 _PLAN = Plan()
 
-# ------------------------------------------------------------------------------- while evaluating
-
 
 def as_it_ends(judge: JudgeChain, asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
-    found = told(judge, asked, folder, report)
+    found = write_measures(judge, asked, folder, report)
     if found is None:
         return {}, ""
-    return {KEY: found}, f"were right answers earned?\n{tables.said_of(found)}"
+    return {KEY: found}, f"were right answers earned?\n{tables.console_text(found)}"
 
 
-def told(
+def write_measures(
     judge: JudgeChain,
     asked: Sequence[Asked],
     folder: Path,
@@ -107,7 +105,7 @@ def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: 
             "retrieval": options.retrieval,
             "sigma": options.sigma,
             "kb": plan.knowledge.record if plan.knowledge else None,
-            "evidence": _of(source),
+            "evidence": {"source": source.name, "source_sha256": source.sha256} if source else "kept",
             "questions": len(questions),
             "without_evidence": sum(not grounded for grounded in questions.values()),
             "code_sha256": code_digest(measure.__module__),
@@ -117,16 +115,9 @@ def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: 
     }
 
 
-def _of(source: Source | None) -> object:
-    return {"source": source.name, "source_sha256": source.sha256} if source else "kept"
-
-
 def _write(file: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(file, f"{text}\n".encode("utf-8", "backslashreplace"))
-
-
-# ----------------------------------------------------------------------------------- of a kept one
 
 
 def measure_folder(
@@ -148,11 +139,11 @@ def measure_folder(
         def record(found: dict[str, Any]) -> None:
             _write(folder / RESULTS, {**results, KEY: found})
 
-        found = told(judge, asked, folder, report, plan, source, record)
+        found = write_measures(judge, asked, folder, report, plan, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                report / tables.PAGE)  # fmt: skip
-    lines = [tables.said_of(found, with_tests=True)]
+    lines = [tables.console_text(found, with_tests=True)]
     if found["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     return "\n".join([*lines, "", *map(str, written)])

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from safe_stepwise.checking.faithfulness.chains import FAULTS, Verdict
-from safe_stepwise.store.figures import svg
+from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.tables import mark
 
 GAPS, BREAKS, PATHS = (f"faithfulness_{name}.svg" for name in ("gaps", "breaks", "paths"))
@@ -28,28 +28,27 @@ COLORS = {"faithful": "#228833", "unfaithful": "#cc3311", "unjudgeable": "#ccbb4
 _TEXT = {"faithful": "white", "unfaithful": "white", "unjudgeable": "black", "no chain": "black"}
 _LONGEST = 56
 """Characters of a system's name."""
-_WHOLE = "whole\nchain"
-Counts = Mapping[str, int]
+Record = Mapping[str, Any]
 
 
-def figures(found: Mapping[str, Any]) -> dict[str, bytes]:
+def figures(measured: Record) -> dict[str, bytes]:
     """The figures by file, of what ``faithfulness.json`` holds; breaks only where there are any."""
-    systems, rules = found["systems"], found["settings"]["rules"]
-    panels = [(system, rule) for system in systems for rule in rules]
-    is_broken = any(_ruled(*one)["breaks"] for one in panels)
+    systems, rules = measured["systems"], measured["settings"]["rules"]
+    cells = [[(system, rule) for rule in rules] for system in systems]
+    is_broken = any(_ruled(*cell)["breaks"] for row in cells for cell in row)
     return {
-        GAPS: _gaps(found, systems, rules),
-        **({BREAKS: _breaks(panels, len(rules))} if is_broken else {}),
-        PATHS: _paths(panels, len(rules)),
+        GAPS: _gaps(measured, systems, rules),
+        **({BREAKS: _breaks(cells)} if is_broken else {}),
+        PATHS: panels(_mosaic_panel, cells, (5.2, 2.6), svg),
     }
 
 
-def _ruled(system: Mapping[str, Any], rule: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = system["all"]["rules"][rule]
-    return found
+def _ruled(system: Record, rule: str) -> Record:
+    ruled: Record = system["all"]["rules"][rule]
+    return ruled
 
 
-def path_counts(counts: Counts) -> dict[str, int]:
+def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
     """The counts of one row of answer × path; whatever has no chain is one.
 
     >>> path_counts({"faithful": 3, "unfaithful": 1, "unjudgeable": 0, "abstained": 2, "failed": 1})
@@ -60,7 +59,7 @@ def path_counts(counts: Counts) -> dict[str, int]:
     return {**{path: counts[path] for path in paths}, "no chain": rest}
 
 
-def _named(system: Mapping[str, Any]) -> str:
+def _named(system: Record) -> str:
     """A system's name, with who answers behind it."""
     who = next(iter(system["players"].values()), "")
     name, player = (_short(str(text)) for text in (system["name"], who))
@@ -72,10 +71,7 @@ def _short(text: str) -> str:
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
 
 
-# ------------------------------------------------------------------------------------------- gaps
-
-
-def _gaps(found: Mapping[str, Any], systems: Sequence[Any], rules: Sequence[str]) -> bytes:
+def _gaps(measured: Record, systems: Sequence[Any], rules: Sequence[str]) -> bytes:
     def panel(axes: Any, rule: str) -> None:
         starts = [0.0] * len(systems)
         for path, color in COLORS.items():
@@ -89,89 +85,72 @@ def _gaps(found: Mapping[str, Any], systems: Sequence[Any], rules: Sequence[str]
         axes.set_xlim(0, 130)
         axes.set_xticks(range(0, 101, 20))
         axes.set_xlabel("right answers, % of all questions", fontsize=8)
-        axes.set_title(f"{rule} rule{mark(found['simulated'])}", fontsize=9)
+        axes.set_title(f"{rule} rule{mark(measured['simulated'])}", fontsize=9)
         axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
-    return _panels(panel, rules, (8.4, 1.5 + 0.5 * len(systems)))
+    return panels(panel, [[rule] for rule in rules], (8.4, 1.5 + 0.5 * len(systems)), svg)
 
 
-def _share(system: Mapping[str, Any], rule: str, path: str) -> float:
+def _share(system: Record, rule: str, path: str) -> float:
     right = path_counts(_ruled(system, rule)["answers"]["exact_match"]["right"])
     questions: int = system["all"]["questions"]
     return 100 * right[path] / max(1, questions)
 
 
-def _gap_text(system: Mapping[str, Any], rule: str) -> str:
+def _gap_text(system: Record, rule: str) -> str:
     gap = _ruled(system, rule)["answers"]["exact_match"]["gap"]
     low, high = (100 * (gap[end] or 0) for end in ("low", "high"))
     return f"gap {low:.1f}" if low == high else f"gap {low:.1f} to {high:.1f}"
 
 
-# ----------------------------------------------------------------------------------------- breaks
+def _breaks(cells: Sequence[Sequence[tuple[Any, str]]]) -> bytes:
+    all_breaks = [_ruled(*cell)["breaks"] for row in cells for cell in row]
+    # One scale for all panels; counts can be read on the darkest.
+    most = 1.6 * max(place["chains"] for breaks in all_breaks for place in breaks)
 
-
-def _breaks(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
-    every = (one["chains"] for of in panels for one in _ruled(*of)["breaks"])
-    most = 1.6 * max(every)  # one scale for all panels; counts can be read on the darkest
-
-    def panel(axes: Any, of: tuple[Any, str]) -> None:
-        system, rule = of
-        counted = _ruled(system, rule)["breaks"]
-        axes.set_title(_title(system, rule), fontsize=8)
-        if not counted:
+    def panel(axes: Any, cell: tuple[Any, str]) -> None:
+        breaks = {(place["fault"], place["position"]): place for place in _ruled(*cell)["breaks"]}
+        axes.set_title(_title(*cell), fontsize=8)
+        if not breaks:
             axes.set_axis_off()
             axes.text(0.5, 0.5, "no chain breaks", ha="center", va="center", fontsize=8)
             return
-        positions = sorted({one["position"] for one in counted if one["position"] is not None})
-        whole = any(one["position"] is None for one in counted)
-        places: list[int | None] = [*positions, *([None] if whole else [])]
-        faults = [fault for fault in FAULTS if any(one["fault"] == fault for one in counted)]
-        cells = {(one["fault"], one["position"]): one for one in counted}
-        grid = [[_chains(cells.get((fault, at))) for at in places] for fault in faults]
+        positions = sorted({position for _, position in breaks}, key=lambda position: (position is None, position))
+        faults = [fault for fault in FAULTS if any(fault == broken for broken, _ in breaks)]
+        chains = {key: place["chains"] for key, place in breaks.items()}
+        grid = [[chains.get((fault, position), 0) for position in positions] for fault in faults]
         axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=most)
         axes.invert_yaxis()
         for y, fault in enumerate(faults):
-            for x, at in enumerate(places):
-                if one := cells.get((fault, at)):
-                    text = f"{one['chains']}\n{one['right']} right"
+            for x, position in enumerate(positions):
+                if place := breaks.get((fault, position)):
+                    text = f"{place['chains']}\n{place['right']} right"
                     axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7)
-        names = [_WHOLE if at is None else f"step {at}" for at in places]
-        axes.set_xticks([n + 0.5 for n in range(len(places))], names, fontsize=7)
+        names = ["whole\nchain" if position is None else f"step {position}" for position in positions]
+        axes.set_xticks([n + 0.5 for n in range(len(positions))], names, fontsize=7)
         axes.set_yticks([n + 0.5 for n in range(len(faults))], faults, fontsize=8)
 
-    tallest = max(len({one["fault"] for one in _ruled(*of)["breaks"]}) for of in panels)
-    return _panels(panel, panels, (5.2, 1.3 + 0.5 * tallest), columns)
+    tallest = max(len({place["fault"] for place in breaks}) for breaks in all_breaks)
+    return panels(panel, cells, (5.2, 1.3 + 0.5 * tallest), svg)
 
 
-def _chains(one: Mapping[str, Any] | None) -> int:
-    return one["chains"] if one else 0
+def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
+    for answer, left, width, path, bottom, height, count in mosaic(_ruled(*cell)):
+        axes.bar(left, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
+        if width > 0.06 and height > 0.06:
+            center = left + width / 2, bottom + height / 2
+            axes.text(*center, f"{path} {count}", ha="center", va="center", fontsize=7, color=_TEXT[path])
+        if not bottom:
+            axes.text(left + width / 2, -0.06, answer, ha="center", va="top", fontsize=8)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.set_title(_title(*cell), fontsize=8)
 
 
-# ---------------------------------------------------------------------------------------- mosaics
-
-
-def _paths(panels: Sequence[tuple[Any, str]], columns: int) -> bytes:
-    def panel(axes: Any, of: tuple[Any, str]) -> None:
-        system, rule = of
-        for answer, left, width, path, bottom, height, count in mosaic(_ruled(system, rule)):
-            axes.bar(left, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
-            if width > 0.06 and height > 0.06:
-                at = left + width / 2, bottom + height / 2
-                told = {"ha": "center", "va": "center", "fontsize": 7, "color": _TEXT[path]}
-                axes.text(*at, f"{path} {count}", **told)
-            if not bottom:
-                axes.text(left + width / 2, -0.06, answer, ha="center", va="top", fontsize=8)
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.spines[["left", "bottom"]].set_visible(False)
-        axes.set_title(_title(system, rule), fontsize=8)
-
-    return _panels(panel, panels, (5.2, 2.6), columns)
-
-
-def mosaic(ruled: Mapping[str, Any]) -> Iterator[tuple[str, float, float, str, float, float, int]]:
+def mosaic(ruled: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
     """The boxes of answer × path (exact match), each of a width and a height out of 1.
 
     Gives answer, left edge, width, path, bottom edge, height and count.
@@ -189,18 +168,5 @@ def mosaic(ruled: Mapping[str, Any]) -> Iterator[tuple[str, float, float, str, f
         left += several / max(1, whole)
 
 
-def _title(system: Mapping[str, Any], rule: str) -> str:
+def _title(system: Record, rule: str) -> str:
     return f"{_named(system)}\n{rule} rule"
-
-
-def _panels(panel: Any, items: Sequence[Any], size: tuple[float, float], columns: int = 1) -> bytes:
-    """Panels of ``size`` in so many columns, row by row."""
-    rows = max(1, -(-len(items) // columns))
-
-    def draw(figure: Any) -> None:
-        for at, item in enumerate(items, 1):
-            axes = figure.add_subplot(rows, columns, at)
-            axes.spines[["top", "right"]].set_visible(False)
-            panel(axes, item)
-
-    return svg(draw, (size[0] * columns, size[1] * rows))

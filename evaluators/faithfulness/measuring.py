@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from evaluators.comparison.systems import System, in_order
+from evaluators.comparison.systems import in_order, system_of
 from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, Verdicts, is_grounded
 from evaluators.faithfulness.said import Response, response_of, taken
@@ -124,8 +124,7 @@ def _key(question: Question) -> str:
 def _lines(
     outcome: Outcome, question: Question, response: Response, judged: Mapping[tuple[str, Chain], Verdicts]
 ) -> Iterator[Line]:
-    system = System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
-    key = _key(question)
+    system, key = system_of(outcome), _key(question)
     found = [judged.get((key, chain), {}) for chain in response.chains]
     for way in taken(response):
         plain = Line(outcome, question, system, way, response.kind)

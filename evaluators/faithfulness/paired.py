@@ -10,14 +10,13 @@ among the questions that both answered rightly.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from evaluators.comparison.significance import holm, mcnemar
 from evaluators.comparison.systems import System, in_order, pairs
 from evaluators.faithfulness.lines import AnswerBy, Line, is_right, outcome_of, places, repeated
 from safe_stepwise.checking.faithfulness.chains import Rule
 
-What = Literal["spurious", "unearned", "unfaithful"]
 Asked = tuple[str, str, int]
 Flag = Callable[[Line], bool | None]
 
@@ -51,13 +50,9 @@ def _measures(lines: Sequence[Line], rules: Sequence[Rule]) -> Iterator[tuple[di
     by: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
     for rule in rules:
         for answer in by:
-            yield _key(rule, "spurious", answer), _spurious(rule, answer)
-            yield _key(rule, "unearned", answer), _unearned(rule, answer)
-        yield _key(rule, "unfaithful", None), _unfaithful(rule)
-
-
-def _key(rule: Rule, what: What, answer: AnswerBy | None) -> dict[str, Any]:
-    return {"rule": rule, "what": what, "answer": answer}
+            yield {"rule": rule, "what": "spurious", "answer": answer}, _spurious(rule, answer)
+            yield {"rule": rule, "what": "unearned", "answer": answer}, _unearned(rule, answer)
+        yield {"rule": rule, "what": "unfaithful", "answer": None}, _unfaithful(rule)
 
 
 def _spurious(rule: Rule, by: AnswerBy) -> Flag:

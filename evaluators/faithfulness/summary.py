@@ -1,7 +1,8 @@
 """What the judged chains of each system come to; the package says what each number is."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, get_args
 
 from evaluators.comparison.significance import wilson
@@ -11,7 +12,7 @@ from evaluators.faithfulness.said import Kind
 from safe_stepwise.checking.faithfulness.chains import Rule, Verdict
 from safe_stepwise.store.names import marked
 
-WAYS = {"only": "", "majority": "majority", "best_of_n": "best of n"}
+WAYS = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}
 _DIGITS = 6
 
 
@@ -20,22 +21,18 @@ def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]
     groups: dict[tuple[System, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.system, line.taken), []).append(line)
-    known = names(list(dict.fromkeys(system for system, _ in groups)))
-    return [_system(system, way, _called(known[system], way), found, rules) for (system, way), found in groups.items()]
+    titles = names(list(dict.fromkeys(system for system, _ in groups)))
+    return [_system(way, f"{titles[system]}{WAYS[way]}", group, rules) for (system, way), group in groups.items()]
 
 
-def _called(name: str, way: str) -> str:
-    return f"{name} ({WAYS[way]})" if WAYS[way] else name
-
-
-def _system(system: System, way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
+def _system(way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
     by_benchmark: dict[str, list[Line]] = {}
     for line in lines:
         by_benchmark.setdefault(line.benchmark, []).append(line)
     simulated = any(line.outcome.simulated for line in lines)
     return {
         "name": marked(name, simulated),
-        **system.as_json(),
+        **lines[0].system.as_json(),
         "simulated": simulated,
         "taken": way,
         "benchmarks": {benchmark: part(found, rules) for benchmark, found in by_benchmark.items()},
@@ -88,12 +85,10 @@ def spurious(right: Mapping[str, int]) -> dict[str, Any]:
     """
     faithful, bad, open_ = (right[name] for name in get_args(Verdict))
     decided, chains = faithful + bad, faithful + bad + open_
-    found = wilson(bad, decided) if decided else None
+    share = asdict(wilson(bad, decided)) if decided else dict.fromkeys(("value", "low", "high"))
     return {
         "of": decided,
-        "value": found.value if found else None,
-        "low": found.low if found else None,
-        "high": found.high if found else None,
+        **share,
         "least": round(bad / chains, _DIGITS) if chains else None,
         "most": round((bad + open_) / chains, _DIGITS) if chains else None,
     }
@@ -113,16 +108,12 @@ def gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
 
 
 def _edits(lines: Sequence[Line], rule: Rule) -> dict[str, Any] | None:
-    found = [(verdict.edits, verdict.distance) for line in lines if (verdict := line.verdicts.get(rule)) is not None]
-    known = [(count, share) for count, share in found if count is not None and share is not None]
-    if not known:
+    verdicts = [line.verdicts[rule] for line in lines if rule in line.verdicts]
+    edited = [(v.edits, v.distance) for v in verdicts if v.edits is not None and v.distance is not None]
+    if not edited:
         return None
-    mean: Callable[[list[float]], float] = lambda values: sum(values) / len(known)  # noqa: E731
-    return {
-        "chains": len(known),
-        "count": round(mean([count for count, _ in known]), _DIGITS),
-        "normalised": round(100 * mean([share for _, share in known]), _DIGITS),
-    }
+    edits, distance = (sum(column) / len(edited) for column in zip(*edited, strict=True))
+    return {"chains": len(edited), "count": round(edits, _DIGITS), "normalised": round(100 * distance, _DIGITS)}
 
 
 def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:

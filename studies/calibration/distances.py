@@ -20,7 +20,6 @@ from safe_stepwise.records import Question, Step
 
 Place = tuple[str, int]
 """A sentence: title of its passage, index from 0."""
-HEADER = ("who", "against", "pairs", "distance", "of the nearest", "once a sentence", "in any order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,6 @@ class Distance:
     nearest: float
     once: float
     unordered: float
-
-    @property
-    def row(self) -> tuple[object, ...]:
-        """As `HEADER` names them."""
-        values = (self.mean, self.nearest, self.once, self.unordered)
-        shares = (f"{share:.3f}" for share in values)
-        return (self.who, self.against, self.pairs, *shares)
 
 
 def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:

@@ -14,7 +14,8 @@ from safe_stepwise.checking.faithfulness.chains import Grounds
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.store.files import write_files
-from safe_stepwise.store.tables import NOTHING, escaped, markdown
+from safe_stepwise.store.pages import fill
+from safe_stepwise.store.tables import NOTHING, Table, decimal, shown
 from studies.calibration.tables import Judge
 from studies.calibration.written import LABELS, Label, Reading, Written, told
 
@@ -115,35 +116,19 @@ def write(found: Mapping[str, Any], folder: Path) -> str:
     return text
 
 
-def page(found: Mapping[str, Any]) -> str:
+def page(results: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    kappa = NOTHING if found["kappa"] is None else f"{found['kappa']:.3f}"
-    about = (
-        f"{escaped(found['who'])}\n\n{found['chains']} chains; the two readers agree on "
-        f"{found['agreed']}, kappa {kappa}. Rules are held against what both say."
-    )
-    header = ("rule", "label", "chains", "P", "R", "F1", "unjudgeable", "first bad step found")
-    rows: list[Sequence[object]] = [header]
-    for name, rule in found["rules"].items():
-        bad = rule["first_bad"]
-        for one in rule["scores"]["both readers"]:
-            numbers = (_share(one[part]) for part in ("precision", "recall", "f1"))
-            is_bad = one["label"] == "unfaithful"
-            placed = f"{bad['found']} of {bad['chains']}" if is_bad else NOTHING
-            unsure = str(rule["unjudgeable"])
-            rows.append((name, one["label"], str(one["chains"]), *numbers, unsure, placed))
+    table: Table = [("rule", "label", "chains", "P", "R", "F1", "unjudgeable", "first bad step found")]
+    for name, rule in results["rules"].items():
+        for score in rule["scores"]["both readers"]:
+            numbers = (shown(score[measure], decimal(3)) for measure in ("precision", "recall", "f1"))
+            bad = "{found} of {chains}".format_map(rule["first_bad"]) if score["label"] == "unfaithful" else NOTHING
+            table.append((name, score["label"], score["chains"], *numbers, rule["unjudgeable"], bad))
     for label in LABELS:
-        shares = map(_share, PAPER[label])
-        rows.append(("the paper, Table 4", label, NOTHING, *shares, NOTHING, NOTHING))
-    note = (
-        "A chain that a rule can't judge counts as missed. The paper's row is as printed: of other "
-        "chains, another graph and other readers."
-    )
-    return "\n\n".join(["# Rules against readers", about, markdown(rows), note]) + "\n"
-
-
-def _share(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
+        table.append(("the paper, Table 4", label, NOTHING, *map(decimal(3), PAPER[label]), NOTHING, NOTHING))
+    about = {name: results[name] for name in ("who", "chains", "agreed", "kappa")}
+    folder = Path(__file__).parent / "templates"
+    return fill(folder, "results.md.jinja", **about, scores=table, decimal=decimal(3))
 
 
 def _first_bad(agreed: Mapping[str, Label], readings: Readings, mine: Mapping[str, Judged]) -> dict[str, int]:

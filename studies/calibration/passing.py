@@ -1,6 +1,6 @@
 """What share of true and of false statements pass each rule."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.comparison.significance import wilson
@@ -8,8 +8,22 @@ from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Verdict
 from safe_stepwise.checking.faithfulness.names import fact_of
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
-from studies.calibration.cases import Case
-from studies.calibration.tables import KINDS, SETTINGS, Judge, Kind, Passed, Setting, Table
+from safe_stepwise.records import Triple
+from studies.calibration.cases import Case, against_others, cases_of
+from studies.calibration.pool import Pool
+from studies.calibration.sources import Source
+from studies.calibration.tables import (
+    KINDS,
+    SETTINGS,
+    SIGMAS,
+    Judge,
+    Kind,
+    Measured,
+    Passed,
+    Setting,
+    Table,
+    Threshold,
+)
 
 JudgeChain = Callable[..., ChainVerdict]
 """`checking.faithfulness.judging.judge_chain`, handed in."""
@@ -65,3 +79,77 @@ def _passed(judge: Judge, kind: Kind, found: Sequence[Found], sigma: float) -> P
     asked = judge.rule == "paper" and kind != "true"
     share = wilson(sum(one.passes(sigma) for one in found), rows)
     return Passed(kind, rows, share, round(unsure, 4), round(repaired, 4) if asked else None)
+
+
+def threshold_of(judge: Judge, found: Sequence[Found]) -> Threshold | None:
+    """σ for a judge by the paper's rule; None where a half has no true or no false statements."""
+    halves: tuple[list[Found], list[Found]] = ([], [])
+    for one in found:
+        halves[one.case.source.is_reported].append(one)
+    developed, reported = halves
+    curve = [_accuracy(judge, developed, sigma) for sigma in SIGMAS]
+    if None in curve or _accuracy(judge, reported, SIGMA) is None:
+        return None
+    known = [accuracy or 0.0 for accuracy in curve]
+    best = max(known)
+    at_best = (sigma for sigma, value in zip(SIGMAS, known, strict=True) if value == best)
+    chosen = min(at_best, key=lambda sigma: (abs(sigma - SIGMA), sigma))
+    of_chosen = _accuracy(judge, reported, chosen) or 0.0
+    shares = table_of(judge, reported, "alone", chosen).shares
+    return Threshold(
+        judge.name,
+        chosen,
+        tuple(known),
+        of_chosen,
+        _accuracy(judge, reported, SIGMA) or 0.0,
+        round(2 * of_chosen - 1, 6),
+        shares["true"],
+        shares.get("wrong tail", 0.0),
+    )
+
+
+def _accuracy(judge: Judge, found: Sequence[Found], sigma: float) -> float | None:
+    return table_of(judge, found, "alone", sigma).balanced
+
+
+Bar = Callable[[Iterable[Case], str, int], Iterable[Case]]
+"""Shows progress over cases: what is judged, and how many there are."""
+
+
+def measure(
+    benchmark: str,
+    sources: Sequence[Source],
+    judges: Sequence[Judge],
+    judge_chain: JudgeChain,
+    seed: int = 0,
+    graph: Iterable[Triple] = (),
+    left_out: Mapping[str, int] | None = None,
+    bar: Bar = lambda cases, _, __: cases,
+) -> Measured:
+    """Calibrate on a benchmark's questions; ``graph``: what is true beside their gold paths."""
+    facts = [t for source in sources for t in source.grounds.triples]
+    made = cases_of(sources, Pool(facts, graph), seed)
+    tables: list[Table] = []
+    reported: list[Table] = []
+    thresholds: list[Threshold] = []
+    others, of_others = against_others(sources), dict[str, float]()
+    for judge in judges:
+        cases = bar(made.cases, f"{benchmark}: {judge.name}", len(made.cases))
+        found = list(judged(judge, cases, judge_chain))
+        tables += tables_of(judge, found)
+        reported += tables_of(judge, [one for one in found if one.case.source.is_reported])
+        if others:
+            passed = [one.passes(SIGMA) for one in judged(judge, others, judge_chain)]
+            of_others[judge.name] = round(sum(passed) / len(passed), 4)
+        if judge.rule == "paper" and (threshold := threshold_of(judge, found)):
+            thresholds.append(threshold)
+    return Measured(
+        benchmark,
+        len(sources),
+        left_out or {},
+        made.not_made,
+        tuple(tables),
+        tuple(reported),
+        tuple(thresholds),
+        of_others,
+    )

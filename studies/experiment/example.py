@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from evaluators.comparison.systems import System
+from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.commands.telling import lines_of_attempt
 from safe_stepwise.methods.verified import doubts, step_of
@@ -17,8 +17,7 @@ def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], pl
     """
     by_system: dict[System, dict[str, Outcome]] = {plain: {}, learned: {}}
     for o in outcomes:
-        system = System.of(o.method, o.players, o.options, o.conditions)
-        by_system.get(system, {})[o.question_id] = o
+        by_system.get(system_of(o), {})[o.question_id] = o
     alone, helped = by_system[plain], by_system[learned]
     fitting = [
         asked

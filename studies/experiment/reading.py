@@ -1,9 +1,11 @@
 """An experiment read from a release folder: all of it that is there, once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluators.comparison.comparing import compare
+from evaluators.comparison.systems import System, in_order, system_of
 from evaluators.outcomes import Outcome, read_outcomes, read_questions
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import read_file
@@ -19,10 +21,9 @@ from safe_stepwise.store.names import (
     VERIFIER_STEPS,
 )
 from studies.experiment import arms as of_arms
-from studies.experiment.arms import Gains, Record
+from studies.experiment.arms import Gain, Gains, Record
 from studies.experiment.example import example
 from studies.experiment.experiment import Experiment, Home, references
-from studies.experiment.gains import gains, system_of
 from studies.experiment.verdicts import Probe, probed, read_steps, read_verdicts
 
 ANEW = "make it anew with safe-stepwise regenerate"
@@ -87,3 +88,25 @@ def _home(folder: Path, place: str) -> Home:
 
 def _record(file: Path) -> Any:
     return read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else None
+
+
+def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int) -> Gains:
+    """Those of ``systems`` over each of ``references``, on the questions that both have.
+
+    With one benchmark they are its own, with several those of the mean of benchmarks
+    (`evaluators.comparison.comparing`).
+    """
+    wanted = [frozenset((one, other)) for other in references for one in systems if one != other]
+
+    def paired(known: Sequence[System]) -> list[tuple[System, System]]:
+        found = [pair for pair in dict.fromkeys(wanted) if pair <= {*known}]
+        return [(one, other) for one, other in map(in_order, found)]
+
+    found = compare(outcomes, seed, paired=paired)
+    of = found.benchmarks[0] if len(found.benchmarks) == 1 else None
+    both: dict[tuple[System, System], Gain] = {}
+    for one in found.differences:
+        if (one.metric, one.benchmark) == ("exact_match", of):
+            gain = Gain(one.estimate, one.p, one.p_holm)
+            both |= {(one.first, one.second): gain, (one.second, one.first): gain.turned()}
+    return both

@@ -7,12 +7,9 @@ from typing import Any
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, StepVerdict
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from studies.calibration.cases import cases_of
-from studies.calibration.measuring import measure
-from studies.calibration.passing import Found, judged, table_of
-from studies.calibration.plots import curve_figure
-from studies.calibration.report import page
+from studies.calibration.passing import Found, judged, measure, table_of, threshold_of
+from studies.calibration.report import curve_figure, page
 from studies.calibration.tables import WRONG, Judge
-from studies.calibration.thresholds import threshold_of
 from tests.studies.calibration.test_cases import FILMS, POOL
 
 CASES = cases_of(FILMS, POOL, 0).cases

@@ -33,7 +33,7 @@ def test_by_points_and_by_p(
         *("holds" if one else "**does not hold**" for one in holds),
         "not measured",
     ]
-    assert found[0].found.startswith(f"+{100 * over_none[0]:.1f} [")
+    assert found[0].measured.startswith(f"+{100 * over_none[0]:.1f} [")
 
 
 @pytest.mark.parametrize(("missed", "holds"), [(0, True), (1, False), (3, False)])
@@ -58,4 +58,4 @@ def test_without_chance_nothing_is_said_of_it() -> None:
     gains = gains_of((learned, plain, 0.2, 0.0))
     found = [*claims(experiment(home(pair), {"": gains}))]
     assert [one.holds for one in found] == [True, None, None]
-    assert found[1].found == "–"
+    assert found[1].measured == "–"
