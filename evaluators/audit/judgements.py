@@ -39,7 +39,6 @@ class Judgement:
 
     @property
     def key(self) -> Key:
-        """Of the row."""
         return self.benchmark, self.id
 
     @property

@@ -159,7 +159,6 @@ def _rates(rows: Sequence[_Row]) -> Rates:
 
 
 def _groups(rows: Sequence[_Row], places: Sequence[int]) -> tuple[Group, ...]:
-    """The rows by these parts of their strata."""
     found: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
         found.setdefault(tuple(row.stratum[place] for place in places), []).append(row)

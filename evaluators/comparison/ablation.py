@@ -61,7 +61,6 @@ class Reference:
         return {s: other for s, other in found.items() if other is not None and other != s}
 
     def _of(self, system: System, systems: Sequence[System], told: Mapping[System, str]) -> System | None:
-        """What a system is set against of those of the same who answers."""
         named = [s for s in systems if self.name in (s.variant, told[s])] if self.name else []
         if system in named:
             return None

@@ -73,7 +73,6 @@ def compare(
 def _samples(
     by_system: Mapping[System, Mapping[str, Questions]], plan: Plan, seed: int, resamples: int
 ) -> dict[str | None, Sample]:
-    """Of each benchmark by its name, then of their mean."""
     found: dict[str | None, Sample] = {}
     for name in sorted({name for of in by_system.values() for name in of}):
         questions = [by_system[system].get(name, {}) for system in plan.systems]
@@ -139,7 +138,6 @@ def _cell(outcomes: Sequence[Outcome], estimates: Estimates) -> Cell:
 
 
 def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    """With Holm's p-values, in families of one measure and benchmark."""
     families: dict[tuple[str | None, str], list[int]] = {}
     for n, d in enumerate(differences):
         families.setdefault((d.benchmark, d.metric), []).append(n)

@@ -57,7 +57,6 @@ def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
 
 
 def _role_costs(row: Row) -> Iterator[RoleCost]:
-    """Of each role that was called, and of all."""
     used = [role for role in row.players if row.loop.calls.get(role)]
     for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
         calls = sum(row.loop.calls[role] for role in roles)

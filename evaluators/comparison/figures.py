@@ -119,12 +119,10 @@ def _lines(
 
 
 def _value(row: Row, option: str) -> Any:
-    """Of an option; of a run that had none, what tables show of it."""
     return dict(row.system.options).get(option, NOTHING)
 
 
 def _values(lines: dict[System, list[Row]], option: str) -> list[Any]:
-    """Of an option, numbers by their size before texts."""
     found = [{_value(row, option) for row in rows} for rows in lines.values()]
     values = set().union(*(one for one in found if one != {NOTHING}))
     is_text = {value: not isinstance(value, int | float) for value in values}
@@ -206,7 +204,6 @@ def _title(axes: Any, row: Row, names: Mapping[System, str], what: str) -> None:
 
 
 def _error_panels(panel: Callable[[Any, Row], None], rows: Sequence[Row], size: tuple[float, float]) -> bytes:
-    """One panel below the other, all on the same axes, to be compared."""
     return panels(panel, [[row] for row in rows], size, sharex=True, sharey=True)
 
 

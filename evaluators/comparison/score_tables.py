@@ -29,7 +29,6 @@ def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()
 
 
 def _score_lines(comparison: Comparison, row: Row) -> Iterable[list[object]]:
-    """A system's line, and that of what it gains."""
     system, name = row.system, comparison.names[row.system]
     yield [system.answering, name, *(_with_margin(e) for e in _scores(comparison, row))]
     if comparison.against(system):
@@ -140,7 +139,6 @@ def _score_header(comparison: Comparison) -> list[str]:
 
 
 def _scores(comparison: Comparison, row: Row) -> list[Estimate | None]:
-    """In the order of the columns."""
     cells = [row.cells.get(name) for name in comparison.benchmarks]
     places = [*(cell.estimates if cell else {} for cell in cells), row.average]
     return [estimates.get(metric) for estimates in places for metric in METRICS]
@@ -174,6 +172,5 @@ def _test_cells(d: Difference) -> list[object]:
 
 
 def _values(estimates: Sequence[Estimate | None]) -> list[str]:
-    """All values, then all bounds."""
     found = [bounds(estimate) for estimate in estimates]
     return [value for value, *_ in found] + [b for _, *both in found for b in both]

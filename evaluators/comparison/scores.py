@@ -96,7 +96,6 @@ class Comparison:
 
     @property
     def simulated(self) -> bool:
-        """Whether any outcome is."""
         return any(row.simulated for row in self.rows)
 
     @property
@@ -109,7 +108,6 @@ class Comparison:
 
     @property
     def answering(self) -> str:
-        """The name of the role that answers, or the names."""
         roles = [role for row in self.rows for role, _ in row.system.players[:1]]
         return " / ".join(dict.fromkeys(roles))
 

@@ -72,17 +72,14 @@ class System:
 
     @property
     def title(self) -> str:
-        """The method's."""
         return METHODS[self.method].title if self.method in METHODS else self.method
 
     @property
     def answering(self) -> str:
-        """Who plays the role that answers."""
         return next((name for _, name in self.players), "")
 
     @property
     def others(self) -> dict[str, str]:
-        """Who plays the other roles."""
         return dict(self.players[1:])
 
     def asked(self, roles: Iterable[str]) -> dict[str, str]:
@@ -97,7 +94,6 @@ class System:
 
     @property
     def variant(self) -> str:
-        """The name that its run was given, if any."""
         return str(dict(self.conditions).get(VARIANT, ""))
 
     def answered_by(self, who: str) -> System:
@@ -174,7 +170,6 @@ def _differing_options(systems: Sequence[System]) -> set[str]:
 
 
 def _differing_conditions(systems: Sequence[System]) -> set[str]:
-    """To have none of a name is to differ from who has one."""
     conditions = [dict(system.conditions) for system in systems]
     known = {name for found in conditions for name in found}
     return {name for name in known if len({found.get(name) for found in conditions}) > 1}
@@ -295,14 +290,12 @@ def _rank(system: System) -> tuple[Any, ...]:
 
 
 def _sortable(options: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float, str], ...]:
-    """Numbers by their size, before texts."""
     return tuple(
         (name, value if isinstance(value, int | float) else float("inf"), str(value)) for name, value in options
     )
 
 
 def _defaults(method: str) -> dict[str, Any]:
-    """The options of a method that the registry knows."""
     if method not in METHODS:
         return {}
     defaults = option_values(options_type(METHODS[method])())

@@ -60,7 +60,6 @@ def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _named(system: Record) -> str:
-    """A system's name, with who answers behind it."""
     who = next(iter(system["players"].values()), "")
     name, player = (_short(str(text)) for text in (system["name"], who))
     return f"{name}\n{player}" if player else name

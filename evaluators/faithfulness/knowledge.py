@@ -37,7 +37,6 @@ class Knowledge:
 
     @property
     def record(self) -> dict[str, object]:
-        """What it is, for the record."""
         return {"name": self.name, "sha256": self.sha256, "triples": len(self.triples)}
 
     def about(self, texts: Iterable[str]) -> tuple[Triple, ...]:

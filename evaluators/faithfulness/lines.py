@@ -53,12 +53,10 @@ class Line:
 
     @property
     def benchmark(self) -> str:
-        """The question's."""
         return self.outcome.benchmark
 
     @property
     def is_exact(self) -> bool:
-        """Whether the answer is right by the benchmark's exact match."""
         return self.outcome.exact_match == 1
 
 

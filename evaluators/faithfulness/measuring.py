@@ -95,7 +95,6 @@ def _judged(piece: Piece, judge: JudgeChain, options: Options) -> list[Verdicts]
 
 
 def _pieces(asked: Sequence[Asked], responses: Sequence[Response], knowledge: Knowledge | None) -> dict[str, Piece]:
-    """By what was asked, in the order of that."""
     found: dict[str, tuple[Question, dict[Chain, None]]] = {}
     for (_, question), response in zip(asked, responses, strict=True):
         if response.chains and is_grounded(question):

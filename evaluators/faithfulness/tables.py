@@ -119,7 +119,6 @@ def _paired(measured: Record) -> Table:
 
 
 def _csv(systems: Sequence[Record]) -> Table:
-    """A line a system, benchmark, rule and measure of answers."""
     both = [(answer, column) for answer in ("right", "wrong") for column in COLUMNS]
     table: Table = [
         ("method", "benchmark", "rule", "right_by", "questions", *map("_".join, both), "unscored",

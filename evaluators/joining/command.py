@@ -95,7 +95,6 @@ def _may_be_replaced(results: Path) -> bool:
 
 
 def _judge(runs: Sequence[Run]) -> str | None:
-    """The one judge of all that were judged."""
     judged = {str(run.settings["judge"]): run for run in runs if run.settings.get("judge")}
     if len(judged) > 1:
         said = ", ".join(f"{run.title} by {judge}" for judge, run in judged.items())

@@ -40,12 +40,10 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What it is called in messages."""
         return str(self.folder)
 
     @cached_property
     def systems(self) -> dict[System, dict[Asked, Outcome]]:
-        """Each system's outcomes, in their order."""
         found: dict[System, dict[Asked, Outcome]] = {}
         seen = Counter[Any]()
         for o in self.outcomes:
@@ -103,7 +101,6 @@ def _named(text: str) -> tuple[Path, str]:
 
 
 def _settings(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A run's settings, and the conditions that they put its systems under."""
     file = folder / RESULTS
     try:
         settings = dict(read_json(file)["settings"])

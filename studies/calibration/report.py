@@ -54,7 +54,6 @@ def page(measured: Sequence[Measured], distances: Sequence[Distance], seed: int)
 
 
 def _shown(measured: Measured) -> dict[str, Any]:
-    """What the page has of a benchmark."""
     left = "; ".join(f"{count:,} left out: {why}" for why, count in sorted(measured.left_out.items()))
     none = ", ".join(f"{kind} {n:,}" for (s, kind), n in sorted(measured.not_made.items()) if s == "alone")
     repairs: Table = [("rule", *WRONG)]

@@ -26,7 +26,6 @@ class Judge:
 
     @property
     def name(self) -> str:
-        """As tables call it."""
         return f"{self.rule}, {self.retrieval}" if self.retrieval else self.rule
 
 

@@ -33,22 +33,18 @@ class Arm:
 
     @property
     def key(self) -> System:
-        """What it is."""
         return _key(self.run)
 
     @property
     def label(self) -> str:
-        """Its name, and whether a player took part."""
         return marked(self.name, self.run["simulated"])
 
     @property
     def em(self) -> Estimate:
-        """Exact match, 0-1."""
         return Estimate(**self.system["average"]["exact_match"])
 
     @property
     def retries(self) -> int:
-        """N."""
         return int(self.run["options"].get("max_retries", 0))
 
     @property

@@ -24,7 +24,6 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """In words."""
         return {True: "holds", False: "**does not hold**", None: "not measured"}[self.holds]
 
 

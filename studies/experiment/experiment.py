@@ -25,7 +25,6 @@ class Home:
 
     @property
     def name(self) -> str:
-        """Of what was trained there."""
         return self.place.partition("/")[2] or "the release's own"
 
     def label(self, arm: Arm) -> str:
@@ -35,7 +34,6 @@ class Home:
 
     @property
     def arms(self) -> Sequence[Arm]:
-        """What was evaluated there."""
         return of_arms.arms(self.results) if self.results is not None else []
 
     @property
@@ -66,13 +64,11 @@ class Experiment:
 
     @property
     def results(self) -> Record:
-        """Of the main evaluation."""
         assert self.own.results is not None
         return self.own.results
 
     @property
     def trainings(self) -> Mapping[str, Record]:
-        """The record of everything that was trained, by what it is."""
         named = {"generator": self.generator, "verifier": self.own.training}
         for homes in self.blocks.values():
             named |= {home.name: home.training for home in homes}
@@ -80,7 +76,6 @@ class Experiment:
 
     @property
     def simulated(self) -> bool:
-        """Whether the learned verifier or the generator was only played."""
         first = of_arms.one_of(self.own.arms, of_arms.LEARNED)
         baseline = of_arms.one_of(self.own.arms, of_arms.PLAIN)
         return any(arm is not None and arm.run["simulated"] for arm in (first, baseline))

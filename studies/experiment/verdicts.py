@@ -36,7 +36,6 @@ class LabelledStep:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether only its passages tell its label."""
         return self.is_attribution and self.gold in EVIDENCE
 
 

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.store.files import named_by_user, write_lines
 from safe_stepwise.store.names import NOISE_LABELS
+from safe_stepwise.store.pages import fill
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.tables import NOTHING, escaped, markdown
+from safe_stepwise.store.tables import Column, Sheet, Table, decimal
 from safe_stepwise.store.terminal import printable
 
 _COLUMNS = ("id", "question_sha256", "noise_type", "teacher")
@@ -45,8 +47,11 @@ class Built:
     rows: Mapping[Place, Mapping[str, Found]]
 
     @property
+    def title(self) -> str:
+        return printable(f"{self.folder} ({', '.join(self.teachers)})")
+
+    @property
     def teachers(self) -> list[str]:
-        """Who labelled any of its rows."""
         return sorted({row.teacher for rows in self.rows.values() for row in rows.values()})
 
 
@@ -151,7 +156,6 @@ def _part(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Part:
 
 
 def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """What a `Part` says of the rows that both judged."""
     verdicts = Counter[tuple[bool, bool]]()
     for (one, other), rows in types.items():
         if _UNJUDGED not in (one, other):
@@ -172,63 +176,52 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     }
 
 
-_ROWS = ("benchmark", "split", "in both", "only in the first", "only in the second", "other text")
-_SCORES = ("agreement", "kappa", "precision", "recall", "f1")
+_PLACE: tuple[Column[Part], ...] = (
+    Column("benchmark", lambda part: part.benchmark or "all"),
+    Column("split", lambda part: part.split),
+)
+_ROWS: tuple[Column[Part], ...] = (
+    *_PLACE,
+    Column("in both", lambda part: part.both),
+    Column("only in the first", lambda part: part.only_one),
+    Column("only in the second", lambda part: part.only_other),
+    Column("other text", lambda part: part.other_question),
+)
+_SCORES: tuple[Column[Part], ...] = (
+    *_PLACE,
+    Column("judged by both", lambda part: part.judged),
+    Column("noise: first", lambda part: part.noise_one),
+    Column("second", lambda part: part.noise_other),
+    Column("both", lambda part: part.noise_both),
+    *(Column(name, attrgetter(name), decimal(3)) for name in ("agreement", "kappa", "precision", "recall", "f1")),
+)
 
 
-def told(one: Built, other: Built, parts: Sequence[Part]) -> str:
+def told(first: Built, second: Built, parts: Sequence[Part]) -> str:
     """The comparison as Markdown."""
-    rows = [(*_place(p), p.both, p.only_one, p.only_other, p.other_question) for p in parts]
-    heads = ("benchmark", "split", "judged by both", "noise: first", "second", "both")
-    scores = [
-        (
-            *(*_place(p), p.judged, p.noise_one, p.noise_other, p.noise_both),
-            *(_number(getattr(p, name)) for name in _SCORES),
-        )
-        for p in parts
-    ]
-    return "\n\n".join(
-        [
-            "# Noise labels of two builds",
-            f"- first: {_who(one)}\n- second: {_who(other)}",
-            markdown([_ROWS, *rows]),
-            "Precision, recall and F1 are those of the first's *unverifiable* against the second's;"
-            " kappa is Cohen's. Rows that one of them did not judge are in the last tables alone.",
-            markdown([(*heads, *_SCORES), *scores]),
-            *_crossed(parts),
-        ]
+    folder, sheets = (
+        Path(__file__).parent / "templates",
+        {"rows": Sheet(_ROWS, parts), "scores": Sheet(_SCORES, parts)},
     )
+    page = fill(folder, "builds.md.jinja", first=first, second=second, crossed=list(_crossed(parts)), **sheets)
+    return page.rstrip("\n")
 
 
-def _who(build: Built) -> str:
-    return escaped(printable(f"{build.folder} ({', '.join(build.teachers)})"))
-
-
-def _place(part: Part) -> tuple[str, str]:
-    return (part.benchmark, part.split) if part.benchmark else ("all", "")
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
-
-
-def _crossed(parts: Sequence[Part]) -> Iterator[str]:
+def _crossed(parts: Sequence[Part]) -> Iterator[tuple[str, Table]]:
     """Noise types against each other: rows the first's, columns the second's."""
     for part in parts:
-        if not part.both:
-            continue
-        columns = [n for n in NOISE_TYPES if any(n in row for row in part.types.values())]
-        lines = [(one, *(row.get(n, 0) for n in columns)) for one, row in part.types.items()]
-        yield f"## Noise types: {' '.join(_place(part)).strip()}"
-        yield markdown([("first, by the second's", *columns), *lines])
+        if part.both:
+            columns = [name for name in NOISE_TYPES if any(name in row for row in part.types.values())]
+            rows = [(name, *(row.get(column, 0) for column in columns)) for name, row in part.types.items()]
+            yield f"{part.benchmark or 'all'} {part.split}".strip(), [("first, by the second's", *columns), *rows]
 
 
-def write(one: Built, other: Built, parts: Sequence[Part], path: Path) -> None:
+def write(first: Built, second: Built, parts: Sequence[Part], path: Path) -> None:
     """Write the comparison as JSON; ``UserError`` for a file that can't be written."""
     *those, every = map(asdict, parts)
     builds = {
         name: {"folder": str(build.folder), "teachers": build.teachers}
-        for name, build in (("first", one), ("second", other))
+        for name, build in (("first", first), ("second", second))
     }
     text = json.dumps({**builds, "parts": those, "all": every}, indent=2, ensure_ascii=False)
     with named_by_user(path):
