@@ -20,8 +20,8 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.files import unpacked
-from safe_stepwise.store.names import QUESTIONS, TRAJECTORIES
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.store.parsing import parse_json, read_json
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 Metric = Literal["exact_match", "f1", "accuracy"]
@@ -152,6 +152,23 @@ def read_outcomes(folder: Path) -> Iterator[Outcome]:
 def read_questions(folder: Path) -> Iterator[QuestionRecord]:
     """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
     return _read_lines(place_of(folder, QUESTIONS), QuestionRecord, "the question")
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """The record of an evaluation in a folder; raises ``UserError`` where there is none that has ended."""
+    file = folder / RESULTS
+    try:
+        found = read_json(file)
+        if isinstance(found, dict) and isinstance(found.get("settings"), dict):
+            return found
+        reason = "not the record of an evaluation"
+    except FileNotFoundError:
+        begun = (folder / f".{TRAJECTORIES}").exists()
+        mend = "it has not ended: run the same command again" if begun else GIVE
+        raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again")
 
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cards.pages import WORDS
 from evaluators.audit import judgements, page, report
-from evaluators.audit.sample import Sample, draw
+from evaluators.audit.rows import Sample, draw
 from evaluators.audit.score import score
 from safe_stepwise.commands.command import group
 from safe_stepwise.commands.values import Count

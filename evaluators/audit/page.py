@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.audit.asked import ASKED, INSTEAD, asked_of
-from evaluators.audit.sample import Sample
+from evaluators.audit.rows import Sample
 from evaluators.pages.offline import page, write_page
 
 _TEMPLATES = Path(__file__).parent / "templates"

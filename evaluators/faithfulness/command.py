@@ -15,14 +15,13 @@ from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grou
 from evaluators.faithfulness.measuring import JudgeChain, Spread, measure, one_by_one
 from evaluators.faithfulness.paired import paired
 from evaluators.faithfulness.summary import systems
-from evaluators.outcomes import GIVE, asked_under, conditions_of, read_outcomes, read_questions
+from evaluators.outcomes import asked_under, conditions_of, read_outcomes, read_questions, read_results
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import files
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import write_atomically, write_files, write_lines
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import read_json
 
 KEY = "faithfulness"
 """Of ``results.json``."""
@@ -128,7 +127,7 @@ def measure_folder(
     ``read_source`` gives questions with their evidence by the evaluation's settings, for folders
     that kept none. Raises ``UserError`` for a folder without an evaluation or without evidence.
     """
-    results = _results(folder)
+    results = read_results(folder)
     # Of a release the tables stand beside the trajectories.
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
     with files.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
@@ -147,22 +146,6 @@ def measure_folder(
     if found["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
     return "\n".join([*lines, "", *map(str, written)])
-
-
-def _results(folder: Path) -> dict[str, Any]:
-    file = folder / RESULTS
-    try:
-        found = read_json(file)
-        if isinstance(found, dict) and isinstance(found.get("settings"), dict):
-            return found
-        reason = "not the record of an evaluation"
-    except FileNotFoundError:
-        begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = "it has not ended: run the same command again" if begun else GIVE
-        raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again")
 
 
 def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None) -> Iterator[Asked]:

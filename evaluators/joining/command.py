@@ -1,18 +1,18 @@
 """Evaluations joined: read, merged, compared, written down so that report and viewer open them."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import safe_stepwise
 from evaluators.comparison import ablation, report
 from evaluators.comparison.published import chosen
-from evaluators.comparison.systems import System, names, values_by_name
+from evaluators.comparison.systems import System, names, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.measuring import JudgeChain
-from evaluators.joining.merging import Joined, joined
-from evaluators.joining.runs import Run, read_run
+from evaluators.joining.runs import Joined, Run, joined, read_run
 from evaluators.outcomes import METRIC_NAMES, Outcome
 from evaluators.run.results import record, roles_of
 from safe_stepwise.errors import UserError
@@ -121,16 +121,19 @@ def _differences(runs: Sequence[Run]) -> list[str]:
 def _results(runs: Sequence[Run], found: Joined, judge: str | None, seed: int) -> dict[str, Any]:
     """``results.json`` as an evaluation writes it, with the runs in the place of their sources."""
     by_system: dict[System, list[Outcome]] = {}
-    for o in found.outcomes:
-        system = System.of(o.method, o.players, o.options, o.conditions)
-        by_system.setdefault(system, []).append(o)
+    for outcome in found.outcomes:
+        by_system.setdefault(system_of(outcome), []).append(outcome)
     roles, systems = roles_of(found.outcomes), [*by_system]
-    counts: dict[str, int] = {}
-    for question in found.questions:
-        counts[question.benchmark] = counts.get(question.benchmark, 0) + 1
     settings = {
-        "joined": [_named(run) for run in runs],
-        "questions": counts,
+        "joined": [
+            {
+                "folder": run.folder.resolve().name,
+                "name": run.name or None,
+                "trajectories_sha256": sha256_of(run.folder / TRAJECTORIES),
+            }
+            for run in runs
+        ],
+        "questions": dict(Counter(question.benchmark for question in found.questions)),
         "questions_sha256": identity([identity(question) for question in found.questions]),
         "left_out": dict(found.left_out),
         "methods": list(dict.fromkeys(system.method for system in systems)),
@@ -145,14 +148,6 @@ def _results(runs: Sequence[Run], found: Joined, judge: str | None, seed: int) -
         "simulated": any(outcome.simulated for outcome in found.outcomes),
         "settings": settings,
         "runs": [{**record(outcomes, roles), "judge_agreement": None} for outcomes in by_system.values()],
-    }
-
-
-def _named(run: Run) -> Mapping[str, Any]:
-    return {
-        "folder": run.folder.resolve().name,
-        "name": run.name or None,
-        "trajectories_sha256": sha256_of(run.folder / TRAJECTORIES),
     }
 
 

@@ -1,4 +1,10 @@
-"""The folders of evaluations, read to be joined, and whether they were asked the same."""
+"""The folders of evaluations, read and joined: which of their systems are one system, and what each is called.
+
+A run may be given a name, which tells its systems from those of other runs that are alike in
+method, players, options and conditions: another adapter behind the same server, say. A system that
+several runs hold with the same outcomes to the byte, as a baseline that was run beside each
+variant, is one, and none's. What is alike and differs has to be told apart by names.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,20 +14,19 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison.systems import System
+from evaluators.comparison.systems import VARIANT, System, names, system_of
 from evaluators.outcomes import (
-    GIVE,
     Outcome,
     QuestionRecord,
     asked_under,
     conditions_of,
     read_outcomes,
     read_questions,
+    read_results,
 )
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.names import RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import read_json
+from safe_stepwise.store.names import TRAJECTORIES
 
 Asked = tuple[str, str, int]
 """A question: its benchmark, its id, and which of those with this id, from 0."""
@@ -47,7 +52,7 @@ class Run:
         found: dict[System, dict[Asked, Outcome]] = {}
         seen = Counter[Any]()
         for o in self.outcomes:
-            system = System.of(o.method, o.players, o.options, o.conditions)
+            system = system_of(o)
             own = found.setdefault(system, {})
             own[o.benchmark, o.question_id, seen[system, o.benchmark, o.question_id]] = o
             seen[system, o.benchmark, o.question_id] += 1
@@ -72,7 +77,8 @@ def read_run(text: str) -> Run:
     Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
     """
     folder, name = _named(text)
-    settings, conditions = _settings(folder)
+    settings = read_results(folder)["settings"]
+    conditions = conditions_of(settings)
     # Older runs tell their conditions in the settings alone.
     outcomes = (replace(o, conditions={**conditions, **o.conditions}) for o in read_outcomes(folder))
     under = asked_under(conditions)
@@ -98,20 +104,6 @@ def _named(text: str) -> tuple[Path, str]:
     if not folder or not name.strip():
         raise UserError(f"{text!r}: write DIR, or DIR=NAME to call it so")
     return Path(folder), " ".join(name.split())
-
-
-def _settings(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    file = folder / RESULTS
-    try:
-        settings = dict(read_json(file)["settings"])
-        return settings, conditions_of(settings)
-    except FileNotFoundError:
-        begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = "it has not ended: run the same command again" if begun else GIVE
-        raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or "not the record of an evaluation"
-        raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again") from None
 
 
 def shared(runs: Sequence[Run]) -> dict[str, set[Asked]]:
@@ -156,3 +148,101 @@ def _both(
     one: Mapping[str, QuestionRecord], other: Mapping[str, QuestionRecord]
 ) -> Iterator[tuple[QuestionRecord, QuestionRecord]]:
     return ((first, second) for first in one.values() for second in other.values())
+
+
+Held = Mapping[System, Mapping[Asked, Outcome]]
+"""What a run holds of the questions that are shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What several runs came to together."""
+
+    outcomes: tuple[Outcome, ...]
+    """System by system, in the order of the runs."""
+    questions: tuple[QuestionRecord, ...]
+    left_out: Mapping[str, int]
+    """By benchmark, the questions that not all runs were asked which have it."""
+    held_twice: tuple[System, ...]
+    """Those that several runs hold with the same outcomes."""
+
+
+def joined(runs: Sequence[Run]) -> Joined:
+    """The runs as one.
+
+    Raises ``UserError`` for runs that were not asked the same (`shared`), and for systems that are
+    alike in all but their outcomes.
+    """
+    common = shared(runs)
+    held = [
+        {
+            system: {asked: o for asked, o in own.items() if asked in common[asked[0]]}
+            for system, own in run.systems.items()
+        }
+        for run in runs
+    ]
+    found: dict[System, dict[Asked, Outcome]] = {}
+    source: dict[tuple[System, Asked], Run] = {}
+    twice: dict[System, None] = {}
+    for n, run in enumerate(runs):
+        for system, own in held[n].items():
+            called = _called(system, _variant(system, n, runs, held))
+            outcomes = found.setdefault(called, {})
+            for asked, outcome in own.items():
+                outcome = replace(outcome, conditions=dict(called.conditions))
+                before = outcomes.setdefault(asked, outcome)
+                if before is not outcome:
+                    twice[called] = None
+                if before != outcome:
+                    raise _clash(called, asked, source[called, asked], run)
+                source.setdefault((called, asked), run)
+    every = {asked for run in runs for asked in run.asked}
+    left_out = {name: sum(a[0] == name for a in every) - len(of) for name, of in common.items()}
+    return Joined(
+        tuple(outcome for own in found.values() for outcome in own.values()),
+        _questions(runs, common),
+        {name: count for name, count in left_out.items() if count},
+        tuple(twice),
+    )
+
+
+def _variant(system: System, at: int, runs: Sequence[Run], held: Sequence[Held]) -> str:
+    """The name that a system of a run gets from it."""
+    holders = [n for n, own in enumerate(held) if system in own]
+    if len({runs[n].name for n in holders}) == 1:
+        return runs[at].name
+    apart = [(a, b) for a, b in combinations(holders, 2) if runs[a].name != runs[b].name]
+    same = all(_same(held[a][system], held[b][system]) for a, b in apart)
+    return "" if same else runs[at].name
+
+
+def _same(one: Mapping[Asked, Outcome], other: Mapping[Asked, Outcome]) -> bool:
+    both = one.keys() & other.keys()
+    return bool(both) and all(one[asked] == other[asked] for asked in both)
+
+
+def _called(system: System, name: str) -> System:
+    if not name:
+        return system
+    conditions = {**dict(system.conditions), VARIANT: name}
+    return replace(system, conditions=tuple(sorted(conditions.items())))
+
+
+def _clash(system: System, asked: Asked, first: Run, second: Run) -> UserError:
+    what = f"{system.answering}, {names([system])[system]}"
+    return UserError(
+        f"{first.title} and {second.title}: both hold {what}, with other outcomes (the first on "
+        f"{asked[0]} {asked[1]}); leave one out, or give them names of their own: "
+        f"{first.title}=NAME {second.title}=NAME"
+    )
+
+
+def _questions(runs: Sequence[Run], common: Mapping[str, set[Asked]]) -> tuple[QuestionRecord, ...]:
+    """What was asked, each once under the conditions that change it."""
+    found: dict[tuple[Asked, str], QuestionRecord] = {}
+    for run in runs:
+        for asked, under in run.asked.items():
+            if asked in common[asked[0]]:
+                for conditions, question in under.items():
+                    found.setdefault((asked, conditions), question)
+    return tuple(found.values())

@@ -22,7 +22,7 @@ from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import build as building
 from cards.datasets import Audit, noise_labels
-from evaluators.audit.release import read_scores
+from evaluators.audit.report import read_scores
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Feedback, Step
 from safe_stepwise.store.parquet import parquet_files

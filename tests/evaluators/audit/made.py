@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.audit.asked import ASKED
-from evaluators.audit.rows import Row
-from evaluators.audit.sample import Sample
+from evaluators.audit.rows import Row, Sample
 
 NOISE, SOUND = ("musique", "wrong_answer"), ("musique", "none")
 STEP = ("musique", "Contradictory", "injected")

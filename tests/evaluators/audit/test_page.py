@@ -12,7 +12,7 @@ import pytest
 
 from evaluators.audit.judgements import read
 from evaluators.audit.page import html, shown, write
-from evaluators.audit.sample import Sample
+from evaluators.audit.rows import Sample
 from safe_stepwise.errors import UserError
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 from tests.evaluators.audit.made import SOUND, label_row, said, sample, step_row

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from evaluators.audit.judgements import parse
-from evaluators.audit.release import check_rows
-from evaluators.audit.rows import rows, strata
-from evaluators.audit.sample import balanced, draw
+from evaluators.audit.report import check_rows
+from evaluators.audit.rows import balanced, draw, rows, strata
 from evaluators.audit.score import score
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import AUDITED

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from evaluators.audit.judgements import read
-from evaluators.audit.release import read_scores
-from evaluators.audit.report import told, write_scores
+from evaluators.audit.report import read_scores, told, write_scores
 from evaluators.audit.score import Scores, Share, score
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND, exported, said
