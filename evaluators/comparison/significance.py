@@ -39,16 +39,19 @@ def bootstrap_means(values: Matrix, rng: np.random.Generator, resamples: int) ->
     All columns share the draws, so the difference of two of them is paired. A mean of nothing
     (a resample without any measurement of that column) is NaN.
     """
-    rows = len(values)
     known, filled = _filled(values)
+    return resampled(lambda times: _ratio(times @ filled, times @ known), len(values), rng, resamples)
 
-    def means(block: int) -> Matrix:
+
+def resampled(measure: Callable[[Matrix], Matrix], rows: int, rng: np.random.Generator, resamples: int) -> Matrix:
+    """What ``measure`` makes of how often each row is drawn with replacement; a row a resample."""
+
+    def measured(block: int) -> Matrix:
         drawn = rng.integers(rows, size=(block, rows)) + np.arange(block)[:, None] * rows
         times = np.bincount(drawn.ravel(), minlength=block * rows).reshape(block, rows)
-        weights = times.astype(np.float64)
-        return _ratio(weights @ filled, weights @ known)
+        return measure(times.astype(np.float64))
 
-    return in_blocks(means, rows, resamples)
+    return in_blocks(measured, rows, resamples)
 
 
 def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluators.comparison.significance import Estimate, Matrix, in_blocks, interval
+from evaluators.comparison.significance import Estimate, Matrix, interval, resampled
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import STEPS, TEST, TRAIN
 from safe_stepwise.store.parquet import ANEW, read_rows
@@ -148,16 +148,14 @@ def difference(steps: Sequence[LabelledStep], one: Said, other: Said, measure: M
         sums = np.zeros((len(places), counts.shape[1]))
         np.add.at(sums, at, counts)
         by_question.append(sums)
-    rng, size = np.random.default_rng(_SEED), len(places)
 
-    def drawn(block: int) -> Matrix:
-        chosen = rng.integers(size, size=(block, size)) + np.arange(block)[:, None] * size
-        weights = np.bincount(chosen.ravel(), minlength=block * size).reshape(block, size)
-        values = [measure.value(weights @ counts) for counts in by_question]
-        return np.asarray(values[0] - values[1], dtype=np.float64)
+    def gain(times: Matrix) -> Matrix:
+        first, second = (measure.value(times @ sums) for sums in by_question)
+        return np.asarray(first - second, dtype=np.float64)
 
     value = measured(steps, one, measure) - measured(steps, other, measure)
-    return Estimate(value, *interval(value, in_blocks(drawn, size, RESAMPLES)))
+    gains = resampled(gain, len(places), np.random.default_rng(_SEED), RESAMPLES)
+    return Estimate(value, *interval(value, gains))
 
 
 def _counts(steps: Sequence[LabelledStep], said: Said, measure: Measure) -> Matrix:
