@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from evaluators.audit.report import check_rows, read_scores
-
 from cards.datasets import Audit
+from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import REFINEMENT, Manifest
 from releases.stage import Made, Stage
 from safe_stepwise.store.files import sha256_of
