@@ -137,11 +137,9 @@ def parse_feedback(
 ) -> Feedback:
     """The one verdict that a reply holds; strings are kept as they are.
 
-    ``data`` is what the request quoted: a verdict that stands in it is none. A missing guidance is
-    read as empty with ``Correct``; a query is left out with any label but ``Missing Evidence``. A
-    label of a ``dropped`` category was not to be chosen.
-
-    Raises FeedbackError, and nothing else, where there is no valid verdict.
+    ``data`` is what the request quoted: a verdict that stands in it is none. A missing guidance is read as empty with
+    ``Correct``; a query is left out with any label but ``Missing Evidence``. A label of a ``dropped`` category was not
+    to be chosen. Raises FeedbackError, and nothing else, where there is no valid verdict.
 
     >>> parse_feedback('Sure: {"Error Type": "correct", "diagnosis": "Yes.", "guidance": "",}')
     Feedback(error_type='Correct', diagnosis='Yes.', guidance='', query=None)

@@ -240,9 +240,8 @@ R = TypeVar("R", bound=Recipe)
 def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) -> R:
     """The recipe of a YAML file, with ``options`` (key: text) in the place of what it says.
 
-    ``kind`` is what it has to be one of, such as `VerifierRecipe`.
-
-    Raises ``UserError`` for a file that can't be read, and for a key or value that is not one.
+    ``kind`` is what it has to be one of, such as `VerifierRecipe`. Raises ``UserError`` for a file that can't be read,
+    and for a key or value that is not one.
     """
     values = {} if config is None else _flat(read_yaml(config), str(config))
     hints = {key.name: key.type for key in keys(kind)}

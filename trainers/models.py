@@ -112,10 +112,8 @@ def save_adapter(model: Any, recipe: Recipe, weights: Weights, work: Path) -> No
 def merge(base: Weights, adapter: Path, folder: Path) -> None:
     """Write base and adapter as one model, in the base's own precision, to ``folder``.
 
-    For where LoRA is slow (vLLM on a CPU) or not served. They are added in float32, so only the sum
-    is rounded. A ``folder`` that is there is replaced, whole.
-
-    Raises ``UserError`` for an adapter that does not fit.
+    For where LoRA is slow (vLLM on a CPU) or not served. They are added in float32, so only the sum is rounded. A
+    ``folder`` that is there is replaced, whole. Raises ``UserError`` for an adapter that does not fit.
     """
     import torch
     from peft import PeftModel

@@ -128,9 +128,8 @@ def token_rows(examples: Sequence[Example]) -> Any:
 def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
     """TRL's ``KTOTrainer`` over the rows, those of a batch being of different prompts; checked.
 
-    ``model`` has the adapter that SFT made; ``arguments`` are those of `kto_arguments`.
-
-    Raises ``UserError`` for rows that are all good or all bad, or too few for one batch.
+    ``model`` has the adapter that SFT made; ``arguments`` are those of `kto_arguments`. Raises ``UserError`` for rows
+    that are all good or all bad, or too few for one batch.
     """
     if len({one.label for one in data.train}) < 2:
         raise UserError(f"{recipe.dataset}: kto needs rows of both labels; loosen the filters")
@@ -267,10 +266,7 @@ def _unpadded(made: Mapping[str, Any], kind: str, number: int) -> tuple[list[int
 
 
 def _rows(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
-    """Held-out rows, in batches like those that are trained on.
-
-    Raises ``UserError`` for too few of them.
-    """
+    """Held-out rows, in batches like those that are trained on. Raises ``UserError`` for too few of them."""
     prompts = [one.tokens[: one.prompt] for one in examples]
     drawn = apart(prompts, 1, recipe.device_batch, recipe.seed)
     if len({examples[n].label for n in drawn}) < 2:

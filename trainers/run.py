@@ -42,11 +42,9 @@ def train(
     complete, the record is returned. Under ``accelerate launch`` only the first process writes. ``warn`` is told what
     may matter but stops nothing; ``kind`` is what its rows are (those of the recipe's verifier, if not said).
 
-    A first Ctrl-C or SIGTERM ends it with ``KeyboardInterrupt`` after the step that is under way,
-    with a checkpoint; the next ends the process (`trainers.interruption`).
-
-    Raises ``UserError`` for what the user can mend: a missing library, model or dataset, rows that
-    can't be trained on, an output that holds another run.
+    A first Ctrl-C or SIGTERM ends it with ``KeyboardInterrupt`` after the step that is under way, with a checkpoint;
+    the next ends the process (`trainers.interruption`). Raises ``UserError`` for what the user can mend: a missing
+    library, model or dataset, rows that can't be trained on, an output that holds another run.
     """
     accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
     machine.need_libraries(recipe)

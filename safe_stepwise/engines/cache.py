@@ -44,10 +44,9 @@ def default_cache() -> Path:
 class ResponseCache:
     """Completions by `request_key`.
 
-    Opened in WAL mode, where readers never wait and writers queue; a file system without shared
-    memory (NFS) can't do that, so processes on several machines need a file each.
-
-    Raises ``UserError`` when the file can't be opened, is no such cache, or the disk is full.
+    Opened in WAL mode, where readers never wait and writers queue; a file system without shared memory (NFS) can't do
+    that, so processes on several machines need a file each. Raises ``UserError`` when the file can't be opened, is no
+    such cache, or the disk is full.
     """
 
     def __init__(self, path: Path) -> None:

@@ -47,10 +47,7 @@ class Chat:
 
     @classmethod
     def load(cls, weights: Weights) -> Chat:
-        """The tokenizer of a model.
-
-        Raises ``UserError`` if it can't be loaded or the model knows no chat.
-        """
+        """The tokenizer of a model. Raises ``UserError`` if it can't be loaded or the model knows no chat."""
         from transformers import AutoTokenizer
 
         extra = {"gguf_file": weights.gguf} if weights.gguf else {}

@@ -65,10 +65,9 @@ _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(
 class OpenAIEngine:
     """See the module docstring; ``timeout`` is that of one call, in seconds.
 
-    ``template`` is whether ``chat_template_kwargs`` are sent; None is as the server says of itself.
-
-    Raises ``UserError`` for an address or key that can't be one; without the extra only when it is
-    to answer, as an estimate needs no more than its name.
+    ``template`` is whether ``chat_template_kwargs`` are sent; None is as the server says of itself. Raises
+    ``UserError`` for an address or key that can't be one; without the extra only when it is to answer, as an estimate
+    needs no more than its name.
     """
 
     def __init__(

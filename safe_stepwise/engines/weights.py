@@ -105,10 +105,7 @@ def find_model(model: Model) -> Weights:
 
 
 def find_adapter(adapter: Model) -> Weights:
-    """The adapter that is meant, all of its files being here.
-
-    Raises ``UserError`` if there is none.
-    """
+    """The adapter that is meant, all of its files being here. Raises ``UserError`` if there is none."""
     found = _find(adapter, (*SMALL, "*.safetensors", "*.bin"))
     if (found.folder / "adapter_config.json").is_file():
         return found

@@ -59,10 +59,8 @@ def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any
 def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any:
     """A value of JSON or YAML as an instance of ``kind``: a dataclass, or what one may have as a field.
 
-    An instance is checked as an object is. Fields with a default may be lacking. Keys that are no field are left
-    out, and faults if ``exact``.
-
-    Raises ``ValueError`` with the place of each fault, ``what`` in front of it.
+    An instance is checked as an object is. Fields with a default may be lacking. Keys that are no field are left out,
+    and faults if ``exact``. Raises ``ValueError`` with the place of each fault, ``what`` in front of it.
 
     >>> from safe_stepwise.records import Triple
     >>> read(Triple, {"head": "Oru", "relation": "river", "tail": "Vel"}).tail

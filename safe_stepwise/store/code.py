@@ -30,10 +30,9 @@ not depend on everything that could have been found."""
 def code_digest(*modules: str, without: tuple[str, ...] = REGISTRIES) -> str:
     """SHA-256 (64 hex digits) of modules, by name, of all they import, and of the data beside them.
 
-    Imports inside functions count. Modules ``without`` are not looked into unless they are named
-    themselves, and modules of other projects never. The package's version is part of it.
-
-    Raises ``ModuleNotFoundError`` for a module of this project that is not there.
+    Imports inside functions count. Modules ``without`` are not looked into unless they are named themselves, and
+    modules of other projects never. The package's version is part of it. Raises ``ModuleNotFoundError`` for a module
+    of this project that is not there.
     """
     sources = closure(modules, without)
     digest = hashlib.sha256(safe_stepwise.__version__.encode())

@@ -216,10 +216,9 @@ def exclusive(folder: Path, who: str = "build", owned: Sequence[str] = ()) -> It
     """Create ``folder`` and hold it against others until the end, even a violent one.
 
     ``owned`` are the files and folders there that this run writes: what a killed run left half-written among them is
-    removed, and none of them may be a link, as it would be replaced. ``folder`` itself may be one.
-
-    Raises ``UserError`` when it cannot be made or written (a full disk in between, too), when
-    another (``who``: what such a one is called) holds it, and for a link.
+    removed, and none of them may be a link, as it would be replaced. ``folder`` itself may be one. Raises
+    ``UserError`` when it cannot be made or written (a full disk in between, too), when another (``who``: what such a
+    one is called) holds it, and for a link.
     """
     handle = _made_folder(folder)
     try:

@@ -176,11 +176,9 @@ class WaitedTooLong(Exception):
 def within(seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
     """What ``call`` returns, or raises, if it does so in time; ``what`` it waits for is said.
 
-    The limit is on all of it, retries and pauses included, whatever the call is stuck in (a server
-    that sends a byte a minute stops no clock of a client). It is made by a thread, which is left
-    behind when time is up: so end with `leave`, as such a thread can't be stopped.
-
-    Raises ``WaitedTooLong``.
+    The limit is on all of it, retries and pauses included, whatever the call is stuck in (a server that sends a byte a
+    minute stops no clock of a client). It is made by a thread, which is left behind when time is up: so end with
+    `leave`, as such a thread can't be stopped. Raises ``WaitedTooLong``.
 
     >>> within(5, "a sum", lambda: 1 + 1)
     2

@@ -78,12 +78,10 @@ class Reply:
     def answers(self, *keys: str, data: str = "") -> list[dict[str, Any]]:
         """The objects that hold the first of some keys, those keys spelled as they are here.
 
-        ``data`` is what the request quoted: answers that stand in it, and forms that nobody filled
-        in, are passed over.
-
-        Raises `ReplyError` for a reply that is too long, where a key stands in a malformed object,
-        where the first is given once more (outside of an answer, or within one, in a field of
-        another name), where all answers are passed over, or more than `MOST_DIFFERENT` differ.
+        ``data`` is what the request quoted: answers that stand in it, and forms that nobody filled in, are passed
+        over. Raises `ReplyError` for a reply that is too long, where a key stands in a malformed object, where the
+        first is given once more (outside of an answer, or within one, in a field of another name), where all answers
+        are passed over, or more than `MOST_DIFFERENT` differ.
 
         >>> read_reply('So: {"Verdict": "none", "path": [1],}').answers("verdict")
         [{'verdict': 'none', 'path': [1]}]

@@ -79,9 +79,8 @@ class Kind(ABC):
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
     """The source that a recipe's ``dataset`` means, and what `datasets` takes as a path.
 
-    ``name`` is its folder in the output of what builds it, ``statistics`` a file in that.
-
-    Raises ``UserError`` for what is not there or not pinned.
+    ``name`` is its folder in the output of what builds it, ``statistics`` a file in that. Raises ``UserError`` for
+    what is not there or not pinned.
     """
     folder = Path(dataset).expanduser()
     if (folder / name / "data").is_dir():
