@@ -9,8 +9,7 @@ from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
 from releases.stage import Release
 from safe_stepwise.engines.base import Allowance
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.open import Opener
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from safe_stepwise.engines import mock, openai, transformers, vllm
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client, check
+from safe_stepwise.engines.client import Client, ResponseCache, check, default_cache
 from safe_stepwise.engines.weights import Model, read_models
 from safe_stepwise.errors import UserError
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.open import Opener
 
 

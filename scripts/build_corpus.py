@@ -11,7 +11,7 @@ from builders.corpus.passages import RECALL_OF, CorpusBuild, build, summary
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from safe_stepwise.commands.values import Count, Known, Whole
-from safe_stepwise.engines.cache import default_cache
+from safe_stepwise.engines.client import default_cache
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from builders.steps.refinement import ANNOTATIONS, Refinement, refine, summary
 from safe_stepwise.commands.values import Count
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import GENERATE, VERIFY

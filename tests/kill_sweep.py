@@ -30,7 +30,7 @@ from typing import Any
 
 from evaluators.run.runner import Journal
 from safe_stepwise.engines.base import Completion
-from safe_stepwise.engines.cache import ResponseCache
+from safe_stepwise.engines.client import ResponseCache
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.code import code_digest
 from scripts import (

@@ -1,24 +1,47 @@
-"""The rows of a run, as tokens: those of its dataset, and of sets that join for an ablation.
+"""The rows of a run, as tokens, checked, and the order they are trained on in.
 
-The ablation is SAFE v2's, Table 5.
+They are those of its dataset, and of sets that join for an ablation (SAFE v2, Table 5). What is checked here is what
+is trained on: the trainer gets token ids and labels, and leaves them as they are. A prompt has the very tokens that
+our engines send (`engines.chat`), and a completion is all that is learnt, up to and with the token that ends the turn.
 """
 
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from safe_stepwise.engines.chat import Chat
+from safe_stepwise.engines.base import EngineError, Message
+from safe_stepwise.engines.chat import Chat, spelled_out
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store.names import TEST, TRAIN
 from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
 from trainers.models import context_of
-from trainers.rows.base import Kind, Row, Source, fingerprint, refuse
+from trainers.rows.base import BadRow, Kind, Row, Source, fingerprint, refuse
 from trainers.rows.generator import GeneratorRows
 from trainers.rows.paths import PathRows
-from trainers.rows.tokens import Example, tokenize, too_long
 from trainers.rows.verifier import VerifierRows, prompts_of
+
+IGNORED = -100
+"""The label of a token that is not learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One row as tokens; the first ``prompt`` of them are not learnt."""
+
+    id: str
+    tokens: tuple[int, ...]
+    prompt: int
+    label: bool = True
+    """Whether it is to be said: what is learnt from unlabelled rows always is."""
+
+    @property
+    def labels(self) -> list[int]:
+        """A label a token, as the trainer wants them."""
+        return [IGNORED] * self.prompt + list(self.tokens[self.prompt :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +138,104 @@ def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[R
     twice = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}
     refuse(twice, ", ".join((recipe.dataset, *recipe.plus)), "name each set once")
     return source, rows, joined
+
+
+def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> tuple[list[Example], dict[str, str]]:
+    """The rows as tokens, and for those that can't be trained on the reason, by id.
+
+    ``check`` is their kind's: it raises ``BadRow`` for a completion that must not be learnt.
+    """
+    examples, bad = [], {}
+    for row in rows:
+        try:
+            examples.append(_example(row, chat, check))
+        except (BadRow, EngineError) as error:
+            bad[str(row["id"])] = str(error)
+    return examples, bad
+
+
+def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
+    """Rows of more than ``limit`` tokens, with the reason: they would lose their completion."""
+    return {one.id: f"has {len(one.tokens)} tokens, more than {limit}" for one in examples if len(one.tokens) > limit}
+
+
+def check_masks(
+    trained: Sequence[Mapping[str, Any]],
+    collate: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
+    examples: Sequence[Example],
+) -> None:
+    """Raise ``UserError`` with the row's id unless the trainer holds each row as it was checked.
+
+    ``trained`` is its dataset as prepared, ``collate`` what makes batches of it; both are asked, as
+    either could cut, pad or mask.
+    """
+    if len(trained) != len(examples):
+        raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}: it dropped some")
+    for row, example in zip(trained, examples, strict=True):
+        if list(row["input_ids"]) != list(example.tokens) or row["labels"] != example.labels:
+            raise UserError(f"row {example.id}: the trainer changed its tokens or its mask")
+    # A padded batch of the longest and the shortest: padding must not be learnt.
+    by_length = sorted(range(len(examples)), key=lambda n: len(examples[n].tokens))
+    for number in {by_length[0], by_length[-1]}:
+        batch = collate([trained[number], trained[by_length[-1]]])
+        learnt = [int(token) for token in batch["labels"].reshape(-1) if token != IGNORED]
+        pair = (examples[number], examples[by_length[-1]])
+        if learnt != [token for one in pair for token in one.tokens[one.prompt :]]:
+            raise UserError(f"row {examples[number].id}: a batch learns other tokens than its own")
+
+
+def order(lengths: Sequence[int], epochs: float, step: int, seed: int, by_length: bool) -> list[int]:
+    """Row numbers in the order they are trained on, ``step`` of them making one optimizer step.
+
+    Every whole epoch holds each row once. With ``by_length`` the rows of a step are sorted, so that
+    what is batched together is of like length; which rows make up a step stays the same. A list
+    fixed in advance is what makes a resumed run see what the uninterrupted one would have.
+
+    >>> order([5, 1, 3, 2], 1.5, 2, seed=0, by_length=True)
+    [3, 0, 1, 2, 1, 0]
+    """
+    total = round(len(lengths) * epochs)
+    drawn: list[int] = []
+    epoch = 0
+    while len(drawn) < total:
+        rows = list(range(len(lengths)))
+        random.Random(f"{seed}/{epoch}").shuffle(rows)
+        drawn += rows
+        epoch += 1
+    drawn = drawn[: max(total, 1)]
+    if not by_length:
+        return drawn
+    steps = [drawn[start : start + step] for start in range(0, len(drawn), step)]
+    return [row for rows in steps for row in sorted(rows, key=lambda n: lengths[n])]
+
+
+def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
+    prompt, completion = row["prompt"], row["completion"]
+    if not prompt or not all(turn["content"].strip() for turn in prompt):
+        raise BadRow("has an empty prompt")
+    if not completion or not all(turn["content"].strip() for turn in completion):
+        raise BadRow("has an empty completion")
+    if [turn["role"] for turn in completion] != ["assistant"]:
+        raise BadRow("has a completion that is not one turn of the assistant")
+    check(completion[0]["content"])
+    turns = [Message(turn["role"], turn["content"]) for turn in (*prompt, *completion)]
+    start = chat.tokens(turns[:-1])
+    tokens = (*start, *_completion(chat, turns))
+    return Example(str(row["id"]), tokens, len(start), bool(row.get("label", True)))
+
+
+def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
+    """The last turn's tokens as a model would say them after the prompt, its end included."""
+    before, whole = chat.rendered(turns[:-1]), chat.rendered(turns, complete=True)
+    if not whole.startswith(before):
+        raise BadRow("is rendered so that its prompt is no prefix of the whole, by the chat template")
+    said = whole[len(before) :].rstrip()  # what stands after the turn's end is never generated
+    ids: list[int] = chat.tokenizer.encode(said, add_special_tokens=False)
+    ends = set(chat.tokenizer.all_special_ids)
+    if ids[-1] not in ends:
+        raise BadRow("has a completion whose turn the chat template does not end")
+    if ends & set(ids[:-1]):
+        raise BadRow("has a control token inside its completion")
+    if chat.tokenizer.decode(ids[:-1]).strip() != spelled_out(turns[-1].content, chat.control).strip():
+        raise BadRow("has a completion that the chat template or the tokenizer changes")
+    return ids

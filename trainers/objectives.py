@@ -20,8 +20,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from trainers import machine, models
 from trainers.config import PathRecipe, Recipe
-from trainers.data import Data
-from trainers.rows.tokens import Example, check_masks, order
+from trainers.data import Data, Example, check_masks, order
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
 from trainers import machine, models
 from trainers.config import FREE, Recipe
-from trainers.data import Data, Joined
+from trainers.data import Data, Example, Joined
 from trainers.rows.base import Kind
-from trainers.rows.tokens import Example
 
 RECORD = TRAINING
 _PLACES = (*FREE, "base_model", "dataset", "plus", "start")

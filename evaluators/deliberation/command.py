@@ -24,8 +24,7 @@ from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import TRIES, Client
+from safe_stepwise.engines.client import TRIES, Client, ResponseCache, default_cache
 from safe_stepwise.methods.deliberation import Knowledge
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.path_proposing import prompt_digest

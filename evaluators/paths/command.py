@@ -18,8 +18,7 @@ from safe_stepwise import prompts
 from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods.paths import WAYS, Way, prompt_of, read_verdict
 from safe_stepwise.open import Opener

@@ -18,7 +18,7 @@ from evaluators.run.options import Options
 from evaluators.run.questions import without_drawn_gold
 from evaluators.run.results import ALL, TRUTH, settings_of, write
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.engines.cache import ResponseCache, default_cache
+from safe_stepwise.engines.client import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener

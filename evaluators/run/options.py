@@ -14,8 +14,7 @@ from evaluators.run.trial import Trial
 from safe_stepwise import prompts
 from safe_stepwise.commands.values import Count, Known, Seconds
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import IN_FLIGHT, Client
+from safe_stepwise.engines.client import IN_FLIGHT, Client, ResponseCache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS, verifier
 from safe_stepwise.methods.base import Method, options_type, settled

@@ -19,8 +19,7 @@ from safe_stepwise.commands.ending import warn
 from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine, Request
-from safe_stepwise.engines.cache import ResponseCache, default_cache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName

@@ -21,8 +21,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.records import Usage
 from safe_stepwise.store.tables import table
 from scripts.cli import run

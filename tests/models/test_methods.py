@@ -21,8 +21,8 @@ import pytest
 from builders.synthetic import Spec, generate
 from evaluators.outcomes import read_outcomes
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.cache import ResponseCache
 from safe_stepwise.engines.chat import Chat
+from safe_stepwise.engines.client import ResponseCache
 from safe_stepwise.engines.vllm import VLLMEngine
 from safe_stepwise.engines.weights import Model, find_model
 from safe_stepwise.methods import METHODS

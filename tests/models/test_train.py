@@ -25,10 +25,9 @@ from scripts import build_verified, build_verifier_steps
 from tests.models.killing import ROOT, begun, killed, options_of
 from trainers.checkpoints import last_complete
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import read_data, train_rows
+from trainers.data import check_masks, read_data, train_rows
 from trainers.interruption import AGAIN_S, STOPPED, STOPPING
 from trainers.models import find_base, merge
-from trainers.rows.tokens import check_masks
 from trainers.run import train
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")

@@ -17,7 +17,7 @@ from safe_stepwise.engines.weights import Model
 from safe_stepwise.feedback import format_feedback, parse_feedback
 from safe_stepwise.records import Feedback
 from trainers.config import VerifierRecipe
-from trainers.rows.tokens import tokenize
+from trainers.data import tokenize
 from trainers.rows.verifier import VERIFIER
 from trainers.run import train
 

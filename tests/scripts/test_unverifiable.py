@@ -22,10 +22,9 @@ from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import kind_of, train_rows
+from trainers.data import Example, kind_of, train_rows
 from trainers.record import joined_of
 from trainers.rows.base import fingerprint
-from trainers.rows.tokens import Example
 
 SET = "safe-verifier-steps"
 

@@ -8,8 +8,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import known_lists
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
-from safe_stepwise.engines.cache import default_cache
-from safe_stepwise.engines.client import IN_FLIGHT, Client
+from safe_stepwise.engines.client import IN_FLIGHT, Client, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import KINDS, Opener, open_engine
 from safe_stepwise.store.agreement import PUBLISHED

@@ -24,8 +24,7 @@ from builders.verified.teachers.replies import UnreadableReply, read_groups, rea
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Message, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Account, Client, requests_and_tokens
+from safe_stepwise.engines.client import Account, Client, ResponseCache, requests_and_tokens
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern

@@ -32,8 +32,7 @@ from builders.verified import features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine

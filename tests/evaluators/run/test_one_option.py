@@ -15,8 +15,7 @@ from evaluators.comparison.systems import System, differing
 from evaluators.run.options import Options
 from safe_stepwise.commands.options import Line, Words, read_words
 from safe_stepwise.commands.values import Commas
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS
 from safe_stepwise.records import Question, Trajectory

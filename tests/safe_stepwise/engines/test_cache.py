@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safe_stepwise.engines.base import Completion, Message, Request, request_key
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage

@@ -11,8 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState
 
 from safe_stepwise.engines import client as client_module
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, request_key
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import Faults, MockEngine
 from safe_stepwise.errors import UserError
 

@@ -10,8 +10,7 @@ import pytest
 
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client, Counted
+from safe_stepwise.engines.client import Client, Counted, ResponseCache
 from safe_stepwise.engines.mock import MockEngine, PrefixCache, prompt_tokens, tokens_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits

@@ -21,8 +21,7 @@ from safe_stepwise.engines.base import (
     Sampling,
     request_key,
 )
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 

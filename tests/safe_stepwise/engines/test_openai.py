@@ -17,8 +17,7 @@ from tenacity import AsyncRetrying
 
 from safe_stepwise.engines import client as client_module
 from safe_stepwise.engines.base import EFFORTS, Completion, Effort, EngineError, Message, Request, Sampling, Schema
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.errors import UserError
 from tests.servers.openai_server import ALL_FAULTS, WAITS, Cut, Fault, MockServer

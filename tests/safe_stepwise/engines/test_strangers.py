@@ -17,8 +17,7 @@ import pytest
 from safe_stepwise.engines import client as client_module
 from safe_stepwise.engines import openai
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client, check
+from safe_stepwise.engines.client import Client, ResponseCache, check
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.engines.openai import OpenAIEngine
 from safe_stepwise.errors import UserError

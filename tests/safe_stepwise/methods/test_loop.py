@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from builders.synthetic import Spec, generate
 from safe_stepwise.engines.base import Completion, EngineError, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.methods import METHODS

@@ -13,8 +13,7 @@ import pytest
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.engines.cache import ResponseCache
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, sg_fsm, sg_fsm_safe
 from safe_stepwise.methods.asking import Iterating, form_of, readability

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from safe_stepwise.engines.base import Message
-from trainers.rows.tokens import IGNORED, order, tokenize, too_long
+from trainers.data import IGNORED, order, tokenize, too_long
 from trainers.rows.verifier import VERIFIER
 
 VERDICT = '{"error_type": "Redundancy", "diagnosis": "Said in Step 1.", "guidance": "Go on."}'
