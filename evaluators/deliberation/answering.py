@@ -10,7 +10,8 @@ from dataclasses import replace
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.proposing import LOST, PATH, PROPOSER, Proposal, Proposer
 from evaluators.deliberation.questions import Case
-from safe_stepwise.engines.client import Client, Counted
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.mock import Counted
 from safe_stepwise.methods import deliberation
 from safe_stepwise.methods.deliberation import Deliberating, Knowledge, deliberate
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, Trajectory

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 from evaluators.deliberation.options import BASELINES, Options, check_names, named
 from evaluators.deliberation.questions import Case, Example, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.engines.client import Client, Counted
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.mock import Counted
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.deliberation import Knowledge
 from safe_stepwise.methods.path_proposing import prompt_digest, propose_request, read_path

@@ -23,17 +23,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry, retry_if_exception, s
 from tenacity.wait import wait_base, wait_random, wait_random_exponential
 from tqdm import tqdm
 
-from safe_stepwise.engines.base import (
-    AS_PROMPTED,
-    NO_USAGE,
-    Allowance,
-    Completion,
-    Engine,
-    EngineError,
-    Request,
-    request_key,
-)
-from safe_stepwise.engines.mock import PrefixCache, prompt_tokens, tokens_of
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.parsing import parse_json
@@ -457,34 +447,3 @@ def fitted(error: EngineError | UserError) -> str:
     text = shown(error)
     limit = LONGEST_ENDING if isinstance(error, UserError) else LONGEST
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-class Counted(Client):
-    """A client for one question, which counts where a simulated engine does not.
-
-    Tokens are `mock`'s words and punctuation, and so is the prefix cache, of which each question
-    has its own, with the instructions in it that all questions share: how many questions are under
-    way, in what order, and whether a run was stopped in between, changes no number.
-    """
-
-    def __init__(self, client: Client) -> None:
-        super().__init__(client.engine)
-        self._client = client
-        self._prefixes = PrefixCache()
-        self._instructions: set[str] = set()
-
-    async def ask(self, request: Request) -> Completion:
-        """The completion of one request; raises as the client does."""
-        reply = await self._client.ask(request)
-        if reply.usage != NO_USAGE or not self.engine.simulated:
-            return reply
-        sent = self._client.allowance.applied(request)
-        return replace(reply, usage=self._usage(sent, reply.text))
-
-    def _usage(self, request: Request, text: str) -> Usage:
-        first = request.messages[0]
-        if first.role == "system" and first.content not in self._instructions:
-            self._instructions.add(first.content)
-            self._prefixes.take(prompt_tokens(replace(request, messages=(first,)))[:-1])
-        prompt, said = prompt_tokens(request), tokens_of(text)
-        return Usage(len(prompt), self._prefixes.take(prompt, said), len(said))

@@ -25,14 +25,15 @@ import hashlib
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, get_args
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, request_key
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, request_key
+from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_yaml, read
@@ -300,3 +301,34 @@ def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default
     if default is None:
         raise EngineError("no rule of the script fits, and it has no default")
     return default
+
+
+class Counted(Client):
+    """A client for one question, which counts where a simulated engine does not.
+
+    Tokens are `mock`'s words and punctuation, and so is the prefix cache, of which each question
+    has its own, with the instructions in it that all questions share: how many questions are under
+    way, in what order, and whether a run was stopped in between, changes no number.
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client.engine)
+        self._client = client
+        self._prefixes = PrefixCache()
+        self._instructions: set[str] = set()
+
+    async def ask(self, request: Request) -> Completion:
+        """The completion of one request; raises as the client does."""
+        reply = await self._client.ask(request)
+        if reply.usage != NO_USAGE or not self.engine.simulated:
+            return reply
+        sent = self._client.allowance.applied(request)
+        return replace(reply, usage=self._usage(sent, reply.text))
+
+    def _usage(self, request: Request, text: str) -> Usage:
+        first = request.messages[0]
+        if first.role == "system" and first.content not in self._instructions:
+            self._instructions.add(first.content)
+            self._prefixes.take(prompt_tokens(replace(request, messages=(first,)))[:-1])
+        prompt, said = prompt_tokens(request), tokens_of(text)
+        return Usage(len(prompt), self._prefixes.take(prompt, said), len(said))

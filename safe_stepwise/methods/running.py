@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any
 
-from safe_stepwise.engines.client import Client, Counted
+from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.mock import Counted
 from safe_stepwise.methods.base import Method, settled
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, tries_at_steps, unverified

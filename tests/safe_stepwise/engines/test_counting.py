@@ -10,8 +10,8 @@ import pytest
 
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
-from safe_stepwise.engines.client import Client, Counted, ResponseCache
-from safe_stepwise.engines.mock import MockEngine, PrefixCache, prompt_tokens, tokens_of
+from safe_stepwise.engines.client import Client, ResponseCache
+from safe_stepwise.engines.mock import Counted, MockEngine, PrefixCache, prompt_tokens, tokens_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.running import answering, run_questions
