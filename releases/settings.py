@@ -6,18 +6,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from evaluators.run.options import SHOWN
 from releases.evaluations import MEASURED_RATE, OPTIONS, EvaluationEntry
 from releases.players import check_player
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.options import published_values
-from safe_stepwise.methods.scene import JUDGE
-from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.records import VERDICT_ORDERS
-
-SHOWN = (ROLE, JUDGE)
-"""Roles of an evaluation that may be shown examples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ its adapter and what was mined; what is complete there is not made again.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from builders.steps.refinement import ANNOTATIONS, refine
 from builders.verified.teachers.choice import known_teacher
 from builders.work.publishing import CardOfOne
 from cards.datasets import verifier_steps as card
-from releases.asking import clients_of, open_teachers
+from releases.asking import open_teachers
 from releases.evaluations import OWN_ADAPTER, RefinementEntry
 from releases.manifest import OWN_SET, REFINEMENT, Manifest, StepsEntry
 from releases.players import check_player
@@ -30,8 +31,10 @@ from releases.stages.adapter import Adapter
 from releases.stages.audits import read_audits
 from safe_stepwise import prompts
 from safe_stepwise.commands.ending import warn
+from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
+from safe_stepwise.open import Opener
 from safe_stepwise.records import canonical_json, identity
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
@@ -282,7 +285,10 @@ class Refinement(Stage[Manifest]):
         wanted = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
         specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(current.folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
-        with clients_of(self.release, specs, manifest.allowance.only(_roles(_LOOP))) as clients:
+        asking, allowance = self.release.options, manifest.allowance.only(_roles(_LOOP))
+        with closing(ResponseCache(asking.cache or default_cache())) as cache:
+            opened = map(Opener(asking.timeout), specs)
+            clients = [Client(engine, cache, asking.in_flight, allowance=allowance) for engine in opened]
             mined = refine(wanted, clients[0], clients[1], clients[2] if clients[2:] else None)
         return "\n\n" + refinement.summary(wanted, mined)
 
