@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
@@ -159,12 +159,14 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     if (root / names.GENERATOR).is_dir():
         found.append(("model", names.generator_repo(_tuned_base(root / names.GENERATOR)), names.GENERATOR))
     found.append(("space", names.METRIC, names.SPACE))
-    reports, reported = _reports(root), paths[0] if paths else names.VERIFIED
-    return [
-        Artifact(kind, f"{namespace}/{name}", folder, (*_files(root, folder), *(reports if name == reported else ())))
-        for kind, name, folder in found
-        if (root / folder).is_dir()
-    ]
+    artifacts = []
+    for kind, name, folder in found:
+        if (root / folder).is_dir():
+            files = _files(root, root / folder, [root / folder / path for path in walk(root / folder)])
+            if name == (paths[0] if paths else names.VERIFIED):
+                files += _files(root, root, report.published(root))
+            artifacts.append(Artifact(kind, f"{namespace}/{name}", folder, files))
+    return artifacts
 
 
 def _paths_sets(root: Path) -> list[str]:
@@ -195,19 +197,9 @@ def _tuned_base(model: Path) -> str:
     return name
 
 
-def _files(root: Path, name: str) -> tuple[LocalFile, ...]:
-    folder = root / name
-    paths = walk(folder)
-    link = next((path for path in paths if (folder / path).is_symlink()), None)
-    if link is not None:
-        raise UserError(f"{folder / link}: a link; a release is made of plain files")
-    return tuple(LocalFile(p, folder / p, (folder / p).stat().st_size, f"{name}/{p}") for p in paths)
-
-
-def _reports(root: Path) -> tuple[LocalFile, ...]:
-    """The release's reports, by the paths that they have there."""
-    found = report.published(root)
-    if link := next((path for path in found if path.is_symlink()), None):
+def _files(root: Path, home: Path, paths: Sequence[Path]) -> tuple[LocalFile, ...]:
+    """Files of a release by the paths that they have below ``home``."""
+    if link := next((path for path in paths if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a release is made of plain files")
-    paths = [(path, path.relative_to(root).as_posix()) for path in found]
-    return tuple(LocalFile(name, path, path.stat().st_size, name) for path, name in paths)
+    places = [(path.relative_to(home).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
+    return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)
