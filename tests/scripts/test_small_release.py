@@ -162,7 +162,7 @@ def test_killed_between_any_two_evaluations_it_ends_in_the_same(
             raise KeyboardInterrupt
         return evaluated(options)
 
-    monkeypatch.setattr(regenerate, "evaluated", killed)
+    monkeypatch.setattr(evaluate_stepwise, "evaluated", killed)
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path)
     assert not (tmp_path / "out" / LOCK).exists()
