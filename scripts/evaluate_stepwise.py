@@ -14,20 +14,20 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.scene import JUDGE
 from scripts.cli import command, roles_of, run
 
-ROOMS = Rooms(
-    read,
-    {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()},
-    lambda *asked: report.write(*asked).results,
-    partial(faithfulness.as_it_ends, judge_chain),
-    faithfulness.OWNED,
-    (*report.FILES, *PAGES),
-)
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
 
 
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises ``UserError`` for what the user can mend."""
-    return run_evaluation(options, ROOMS)
+    rooms = Rooms(
+        read,
+        {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()},
+        lambda *asked: report.write(*asked).results,
+        partial(faithfulness.as_it_ends, judge_chain),
+        faithfulness.OWNED,
+        (*report.FILES, *PAGES),
+    )
+    return run_evaluation(options, rooms)
 
 
 main = command(evaluated, roles=ROLES, shown=SHOWN)
