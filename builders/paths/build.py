@@ -155,8 +155,8 @@ class _Probe:
                 if isinstance(row, ProbeRow):
                     yield row
                 else:
-                    self.tally.refused[row.corruption, row.reason] += 1
-                    self._reject(name, question.id, row.corruption, row.reason)
+                    self.tally.refused[row] += 1
+                    self._reject(name, question.id, *row)
 
 
 def split_of(question: PathQuestion) -> str:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 
@@ -52,6 +52,7 @@ SCHEMA = pa.schema(
 class PathsBuild(plans.Plan):
     """What to search. Each of ``sources`` is a file or ``hub-id@rev``, ``kb`` the graph's file."""
 
+    work_name: ClassVar[str] = "paths-{plan.benchmark}"
     benchmark: Annotated[str, Known(READERS)]
     sources: tuple[str, ...]
     split: Annotated[str, canonical_split]
@@ -65,11 +66,6 @@ class PathsBuild(plans.Plan):
         check_graph(self.benchmark, self.kb)
         if not 0 < self.test_share < 1:
             raise UserError(f"--test-share {self.test_share}: a share lies between 0 and 1")
-
-    @property
-    def work_name(self) -> str:
-        """The folder of unfinished work."""
-        return f"paths-{self.benchmark}"
 
 
 class Searcher(shards.NoModel):

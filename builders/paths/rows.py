@@ -42,17 +42,9 @@ def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
     return identity([*named, corruption, triples])
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A corruption that a question has none of, and why."""
-
-    corruption: Corruption
-    reason: str
-
-
 def rows_of(
     question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int, drawn: Counter[tuple[str, str]]
-) -> Iterator[ProbeRow | Refused]:
+) -> Iterator[ProbeRow | tuple[Corruption, str]]:
     """The rows of a question, the valid one first, or why a kind is not among them.
 
     Each depends on the seed, the question and the kind alone, given world and donors; ``drawn`` is as of `corrupted`.
@@ -64,9 +56,9 @@ def rows_of(
         chance = Random(f"{seed} {question.benchmark} {question.id} {kind}")
         draft = corrupted(kind, Scope(question, world, donors, chance), drawn)
         if isinstance(draft, str):
-            yield Refused(kind, draft)
+            yield kind, draft
         elif draft[0] in seen:
-            yield Refused(kind, "another kind made the same path")
+            yield kind, "another kind made the same path"
         else:
             seen.add(draft[0])
             yield ProbeRow(question, draft[0], kind, draft[1], pair)

@@ -8,7 +8,7 @@ each of which is a gold path. Only questions whose path verification found sound
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from builders.paths import metaqa
 from builders.paths.relation_readers import questions
@@ -57,17 +57,13 @@ class ProbeBuild(Plan):
     ``limit`` counts the questions of a benchmark.
     """
 
+    work_name: ClassVar[str] = "path-probe"
     verified: File
     films: File | None = None
     questions: File | None = None
     derivations: File | None = None
     benchmarks: tuple[str, ...] = ()
     """All that are there, if none is named."""
-
-    @property
-    def work_name(self) -> str:
-        """The folder of unfinished work."""
-        return "path-probe"
 
 
 def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

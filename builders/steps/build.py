@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version as installed_version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from builders.steps import chunks, configs, leakage, probes, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
@@ -52,6 +52,7 @@ LEAST_POOL = 200
 class StepsBuild(Plan):
     """What to build. ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
 
+    work_name: ClassVar[str] = "verifier-steps"
     verified: Path
     composition: Composition
     benchmarks: tuple[str, ...] = ()
@@ -71,11 +72,6 @@ class StepsBuild(Plan):
     """Of the questions that could not be verified instead (an ablation: SAFE v2, Table 5)."""
     first: First | None = None
     """Another build, whose rows are to be made anew (an ablation: SAFE v2, Table 6)."""
-
-    @property
-    def work_name(self) -> str:
-        """The folder of unfinished work."""
-        return "verifier-steps"
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from builders.benchmarks import sources
 from builders.benchmarks.sources import InputSource
@@ -24,6 +25,7 @@ from safe_stepwise.records import Question, identity
 class Build(Plan):
     """What to verify. ``source`` is a file, ``hub-id@rev``, or a synthetic benchmark's spec."""
 
+    work_name: ClassVar[str] = "{plan.benchmark}-{plan.split}"
     benchmark: str
     source: str
     split: str
@@ -52,11 +54,6 @@ class Build(Plan):
                 f"min_confidence {least}: it would overrule the published labels of "
                 f"{teacher.name}; leave it out, or label by annotations"
             )
-
-    @property
-    def work_name(self) -> str:
-        """The folder of unfinished work."""
-        return f"{self.benchmark}-{self.split}"
 
 
 def spec_of(benchmark: str, source: str) -> Spec | None:

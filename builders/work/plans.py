@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import safe_stepwise
 from builders.work.parquet import SplitFiles
@@ -43,15 +43,13 @@ class Plan:
     keep_work: bool = False
     """Leave the shards after success too, for a caller with more builds to do."""
 
-    @property
-    def work_name(self) -> str:
-        """The folder of unfinished work, below the output's."""
-        raise NotImplementedError
+    work_name: ClassVar[str]
+    """The folder of unfinished work, below the output's, with fields of the ``plan`` in braces."""
 
     @property
     def work(self) -> Path:
         """Where unfinished work lies."""
-        return self.output / WORK / self.work_name
+        return self.output / WORK / self.work_name.format(plan=self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
