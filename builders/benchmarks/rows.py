@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from builders.benchmarks.sources import RawRow, decode
 from builders.work.rejects import Reject, RowsRead
@@ -27,10 +27,7 @@ class RowsChunk:
     rows: tuple[RawRow, ...]
     folder: Path
 
-    @property
-    def summary_kind(self) -> type[RowsRead]:
-        """What is read back from a shard."""
-        return RowsRead
+    summary_kind: ClassVar[type[RowsRead]] = RowsRead
 
     @property
     def size(self) -> int:

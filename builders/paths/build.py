@@ -12,9 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from builders.paths import metaqa
-from builders.paths.rows import CONFIGS, ProbeRow, columns_of, config_features, rows_of
+from builders.paths.rows import CONFIGS, ProbeRow, ProbeStatistics, Tally, columns_of, config_features, rows_of
 from builders.paths.sources import Derivation, ProbeBuild, derived, origins, read_films, verified_questions, with_paths
-from builders.paths.statistics import ProbeStatistics, Tally
 from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
 from builders.work import publishing

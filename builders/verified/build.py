@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import InputSource
-from builders.verified import chunks, evaluation_sample, features
+from builders.verified import chunks, features, questions
 from builders.verified.collect import Build, collect, source_of
 from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics, Tally
 from builders.verified.teachers.published import lists_of
@@ -109,7 +109,7 @@ def _write(
     Returns them, and what came of the sample.
     """
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
-    sample = evaluation_sample.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
+    sample = questions.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
     verified, labels = (
         parquet.DatasetWriter(
             release / dataset / "new", _splits(plan, dataset).items(), functools.partial(_features, dataset)
@@ -228,9 +228,9 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
 
 def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
     """The entries of lists that no row has, as lines."""
-    for questions in tally.lists:
-        for text in tally.unmatched(questions):
-            place = {"benchmark": plan.benchmark, "split": plan.split, "list": questions.name}
+    for listed in tally.lists:
+        for text in tally.unmatched(listed):
+            place = {"benchmark": plan.benchmark, "split": plan.split, "list": listed.name}
             line = json.dumps({**place, "question": text}, ensure_ascii=False)
             yield f"{line}\n".encode("utf-8", "backslashreplace")
 

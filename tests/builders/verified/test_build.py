@@ -18,8 +18,7 @@ from builders.synthetic import generate, parse_spec, to_row
 from builders.verified import chunks, collect, features
 from builders.verified.build import build
 from builders.verified.collect import Build
-from builders.verified.evaluation_sample import EvaluationSample
-from builders.verified.questions import with_passages
+from builders.verified.questions import EvaluationSample, with_passages
 from builders.verified.statistics import Statistics
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
