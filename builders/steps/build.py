@@ -366,7 +366,10 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         # What tells the rows of the two without passages.
         "missing_evidence_probe": probes.probed([*train, *held], [probes.MISSED])[0],
         # Test rows by config, then `names.WORDINGS`.
-        "wordings": {name: configs.wordings(parts[names.TEST], new) for name, parts in rows.items()},
+        "wordings": {
+            name: {w: sum((row.id in new) == (w == names.UNSEEN) for row in parts[names.TEST]) for w in names.WORDINGS}
+            for name, parts in rows.items()
+        },
         # Rows by config that were taken out of test, as their step stands in train verbatim.
         "overlap": overlap,
         "shortfalls": chosen.shortfalls,

@@ -250,12 +250,6 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
     return kept, dropped
 
 
-def wordings(test: Sequence[StepRow], unseen: frozenset[str]) -> dict[str, int]:
-    """Rows of test by wording."""
-    number = sum(row.id in unseen for row in test)
-    return {names.SEEN: len(test) - number, names.UNSEEN: number}
-
-
 def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
     """Write the files of every config, and return what they are."""
     writer = DatasetWriter(folder, [(name, split) for name in CONFIGS for split in SPLITS], config_features)

@@ -184,30 +184,25 @@ class ModelMaker(replies.Asking):
 
 
 def known_maker(
-    teachers: Teachers,
-    seed: int = 0,
-    *,
-    unverifiable: bool = False,
-    prompts: PromptsName = "paper",
-    where: str = "--teacher",
+    teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, prompts: PromptsName = "paper"
 ) -> AnnotationsMaker | ModelMaker:
     """The maker of steps that goes with teachers of benchmarks, brief for compact ``prompts``.
 
-    Raises ``UserError``, which begins with ``where``, if there is none: ``unverifiable`` questions
-    want a model, which is taken at its word, and a symbolic one writes no steps.
+    Raises ``UserError`` if there is none: ``unverifiable`` questions want a model, which is taken at its word, and a
+    symbolic one writes no steps.
     """
     model = teachers if isinstance(teachers, LLMTeachers) else None
     spec = model.spec if model else "annotations"
     symbolic = spec.partition(":")[0] == "symbolic"
     if unverifiable and (symbolic or model is None):
         raise UserError(
-            f"{where} {spec}: an unverifiable question has no path to write steps of; name a "
+            f"--teacher {spec}: an unverifiable question has no path to write steps of; name a "
             "model, as openai:MODEL@http://HOST:8000/v1"
         )
     if model is None:
         return AnnotationsMaker(seed, "brief" if prompts == "compact" else "seen")
     if symbolic:
-        raise UserError(f"{where} {spec!r}: it writes no steps; use annotations, which needs no model either")
+        raise UserError(f"--teacher {spec!r}: it writes no steps; use annotations, which needs no model either")
     return ModelMaker(model, seed, unverifiable=unverifiable)
 
 
@@ -288,7 +283,10 @@ class _Asking:
             if (step.text, step.kind) == (ideal.text, ideal.kind):
                 raise replies.StepRefused("the step is the ideal one")
             if checker is not None:
-                vet(checker, previous, step, error_type)
+                verdict = checker.check(previous, step)
+                if verdict is None or verdict.error_type != error_type:
+                    finding = "abstains" if verdict is None else f"finds {verdict.error_type}"
+                    raise replies.StepRefused(f"the checker {finding}")
             replies.check_remarks(said, error_type, len(q.passages), position)
             if checker and replies.gives_away(checker, (*previous, step), said.guidance, is_sound=False):
                 raise replies.StepRefused(replies.GIVES_AWAY)
@@ -349,12 +347,3 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
     )
     asked = Request(messages, INJECT.sampling, INJECT.schema, INJECT.role, Scene(question))
     return replace(asked, reads=partial(replies.check_injection, data=prompts.data_of(asked)))
-
-
-def vet(checker: Checker, previous: Sequence[Step], step: Step, error_type: str) -> None:
-    """Raise StepRefused unless the checker finds exactly this error in a step."""
-    verdict = checker.check(previous, step)
-    if verdict is None:
-        raise replies.StepRefused("the checker abstains")
-    if verdict.error_type != error_type:
-        raise replies.StepRefused(f"the checker finds {verdict.error_type}")

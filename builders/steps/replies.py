@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from builders.steps.rows import TrajectoryError
@@ -56,11 +56,6 @@ class Written:
     step: str
     diagnosis: str = ""
     guidance: str = ""
-
-    @property
-    def content(self) -> dict[str, str]:
-        """By the keys that a reply has, for `is_planted`."""
-        return {key: getattr(self, key) for key in KEYS}
 
 
 @dataclass(frozen=True)
@@ -306,7 +301,7 @@ def check_sound(question: Question, steps: Sequence[Step], position: int, said: 
     request quoted: remarks that stand in it are none.
     """
     check_remarks(said, CORRECT, len(question.passages), position)
-    if data and is_planted(said.content, KEYS, data):
+    if data and is_planted(asdict(said), KEYS, data):
         raise StepRefused("the remarks are some that the data brought along, quoted")
     step, taken = steps[position - 1], steps[:position]
     check_evidence(step, said.diagnosis)
