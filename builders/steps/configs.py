@@ -333,20 +333,14 @@ def check_lengths(
     A row is as long as under the prompt of twelve labels, which says more than that of eleven.
     ``tokenizer`` is a name or folder for transformers' `AutoTokenizer`.
     """
-    if tokenizer is not None:
-        count, method = _counter(tokenizer, prompt_set), "tokens"
-        sizes = {row.id: count(row) for row in rows}
-    else:
-        sizes, method = (
-            {
-                row.id: sum(len(turn["content"].encode()) + TURN for turn in _conversation(row, prompt_set))
-                for row in rows
-            },
-            "bytes",
-        )
-        if any(size > max_length for size in sizes.values()):
-            sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
-            method = "estimate"
+    count, method = (_bytes, "bytes") if tokenizer is None else (_token_counter(tokenizer), "tokens")
+    sizes = {}
+    for row in rows:
+        content = prompt_completion_row(row, incomplete_evidence=True, prompt_set=prompt_set)
+        sizes[row.id] = count([*content["prompt"], *content["completion"]])
+    if tokenizer is None and any(size > max_length for size in sizes.values()):
+        sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
+        method = "estimate"
     long = sorted(id_ for id_, size in sizes.items() if size > max_length)
     if long:
         more = f" and {len(long) - NAMED} more" if len(long) > NAMED else ""
@@ -361,26 +355,11 @@ def check_lengths(
     return Lengths(method, name, max_length, max(sizes.values(), default=0))
 
 
-def _conversation(row: StepRow, prompt_set: PromptSet) -> list[dict[str, str]]:
-    content = prompt_completion_row(row, incomplete_evidence=True, prompt_set=prompt_set)
-    return [*content["prompt"], *content["completion"]]
+def _bytes(turns: Sequence[Row]) -> int:
+    return sum(len(turn["content"].encode()) + TURN for turn in turns)
 
 
-def _counter(name: str, prompt_set: PromptSet) -> Callable[[StepRow], int]:
-    tokenizer = _tokenizer(name)
-
-    def count(row: StepRow) -> int:
-        turns = _conversation(row, prompt_set)
-        if getattr(tokenizer, "chat_template", None):
-            text = tokenizer.apply_chat_template(turns, tokenize=False)
-            return len(tokenizer(text, add_special_tokens=False)["input_ids"])
-        texts = [turn["content"] for turn in turns]
-        return sum(len(ids) + TURN for ids in tokenizer(texts)["input_ids"])
-
-    return count
-
-
-def _tokenizer(name: str) -> Any:
+def _token_counter(name: str) -> Callable[[Sequence[Row]], int]:
     try:
         from transformers import AutoTokenizer
     except ImportError:
@@ -389,7 +368,15 @@ def _tokenizer(name: str) -> Any:
             "leave it out: lengths are then bounded by bytes"
         ) from None
     try:
-        return AutoTokenizer.from_pretrained(name)
+        tokenizer: Any = AutoTokenizer.from_pretrained(name)
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(f"--tokenizer {name}: cannot be loaded ({reason})") from None
+
+    def count(turns: Sequence[Row]) -> int:
+        if getattr(tokenizer, "chat_template", None):
+            text = tokenizer.apply_chat_template(turns, tokenize=False)
+            return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        return sum(len(ids) + TURN for ids in tokenizer([turn["content"] for turn in turns])["input_ids"])
+
+    return count
