@@ -71,35 +71,40 @@ class Rewriter(replies.Asking):
 
         ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
         """
-        said = wait_for(self._reword_all(chosen, checkers))
+        results = wait_for(self._reword_all(chosen, checkers))
         taken = {row.id for row in chosen}
-        made, kept = [], Counter[str]()
-        for row, found in zip(chosen, said, strict=True):
-            if isinstance(found, StepRow) and found.id != row.id and found.id in taken:
-                found = "another row says the same"
-            if isinstance(found, StepRow):
-                taken.add(found.id)
-                made.append(found)
+        made, kept_rows = [], Counter[str]()
+        for row, result in zip(chosen, results, strict=True):
+            if isinstance(result, StepRow) and result.id != row.id and result.id in taken:
+                result = "another row says the same"
+            if isinstance(result, StepRow):
+                taken.add(result.id)
+                made.append(result)
             else:
-                kept[found.partition(":")[0]] += 1
+                kept_rows[result.partition(":")[0]] += 1
                 made.append(row)
-        self._check_outcome(said)
-        reworded = len(made) - kept.total()
-        reasons = dict(sorted(kept.items()))
+        requested = [result for result in results if result not in (REAL, ELSEWHERE)]
+        failures = [reason for reason in requested if isinstance(reason, str) and reason.startswith(REQUEST_FAILED)]
+        if failures and len(failures) == len(requested):
+            raise UserError(
+                f"{self.teachers.about.name}: no row could be reworded, and nothing was published; "
+                f"the last: {failures[-1].rstrip('.')}; mend that and run the same command again"
+            )
+        reworded, reasons = len(made) - kept_rows.total(), dict(sorted(kept_rows.items()))
         return made, Rewording(self.name, self.simulated, len(made), reworded, reasons)
 
     async def _reword_all(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> list[StepRow | str]:
-        found: dict[int, StepRow | str] = {}
+        results: dict[int, StepRow | str] = {}
         with progress.bar(total=len(chosen), unit="row", desc="rewording", delay=1) as bar:
 
-            async def one(number: int) -> None:
+            async def reword_row(number: int) -> None:
                 row = chosen[number]
-                found[number] = await self._reworded(row, checkers.get(row.question.id))
+                results[number] = await self._reworded(row, checkers.get(row.question.id))
                 bar.update()
                 bar.set_postfix_str(requests(self.client.accounts.values()), refresh=False)
 
-            await for_each(range(len(chosen)), one, self.client.in_flight)
-        return [found[number] for number in range(len(chosen))]
+            await for_each(range(len(chosen)), reword_row, self.client.in_flight)
+        return [results[number] for number in range(len(chosen))]
 
     async def _reworded(self, row: StepRow, checker: Checker | None) -> StepRow | str:
         """The row in other words, or why it stays as it is."""
@@ -107,28 +112,16 @@ class Rewriter(replies.Asking):
             return REAL
         if checker is None or row.question != checker.question or row.feedback.query is not None:
             return ELSEWHERE
-        request = rewriting_request(row)
         try:
-            reply = await self.client.ask(request)
+            reply = await self.client.ask(rewriting_request(row))
             # What is to be reworded stands in the request, and may come back: it is no quotation.
-            said = replies.read_injection(reply.text, row.question.question)
-            return kept(row, checker, said, self.name)
+            return kept(row, checker, replies.read_injection(reply.text, row.question.question), self.name)
         except EngineError as error:
             return f"{REQUEST_FAILED}: {replies.one_line(str(error))}"
         except UnreadableReply as error:
             return f"{replies.UNREADABLE}: {error}"
         except replies.StepRefused as error:
             return str(error)
-
-    def _check_outcome(self, said: Sequence[StepRow | str]) -> None:
-        """Raise ``UserError`` where every request failed; the work is kept."""
-        asked = [one for one in said if one not in (REAL, ELSEWHERE)]
-        failed = [o for o in asked if isinstance(o, str) and o.startswith(REQUEST_FAILED)]
-        if failed and len(failed) == len(asked):
-            raise UserError(
-                f"{self.teachers.about.name}: no row could be reworded, and nothing was published; "
-                f"the last: {failed[-1].rstrip('.')}; mend that and run the same command again"
-            )
 
 
 def known_rewriter(teachers: object, spec: str) -> Rewriter:
