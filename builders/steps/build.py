@@ -18,7 +18,7 @@ from builders.steps import chunks, configs, leakage, probes, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
 from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
 from builders.steps.configs import check_lengths
-from builders.steps.first import First, Taken, held_out
+from builders.steps.first import First, Taken
 from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
@@ -467,7 +467,8 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     groups = leakage.groups(documents, links)
     groups.sort(key=lambda group: rank(plan.seed, group[0]))
     if plan.first is not None:
-        return held_out(groups, {question_key(*question) for question in plan.first.tested}), groups
+        tested = {question_key(*question) for question in plan.first.tested}
+        return {key for group in groups if tested.issuperset(group) for key in group}, groups
     if plan.test_split is not None:
         return _tested(plan, questions, groups), groups
     # Benchmark by benchmark, so that the test split has its share of each.

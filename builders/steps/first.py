@@ -222,9 +222,3 @@ def _match(row: Candidate, candidates: Collection[Candidate], how: str) -> Candi
     if how == "position":
         return next((each for each in alike if each.position == row.position), None)
     return min(alike, key=lambda each: abs(each.position - row.position), default=None)
-
-
-def held_out(groups: Sequence[Sequence[str]], tested: Collection[str]) -> set[str]:
-    """The questions of test: those of groups that the first build had there whole."""
-    kept = (group for group in groups if all(key in tested for key in group))
-    return {key for group in kept for key in group}

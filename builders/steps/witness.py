@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from builders.steps.values import stands, stands_in, values_in
-from builders.steps.words import words
+from builders.steps.words import WORDS, words
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Plan
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.graphs.knowledge_graph import entity_key
@@ -418,21 +418,8 @@ _AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
 _OF_WHOM = {*(CORRECT, "Contradictory", "Unsupported"), *("Information Miss", "Premature Attribution", "Off-topic")}
 """Labels between which it decides what a step is about."""
 _PLAIN = word_list("stop_words") | word_list("function_words")
-
-
-_DOUBTED = {
-    "Attribution": "sound facts doubted",
-    "Logical": "sound deductions doubted",
-    "Final Answer": "right answers doubted",
-}
-_PASSED = {
-    "Procedural": "detours passed",
-    "Attribution": "false facts passed",
-    "Logical": "fallacies passed",
-    "Final Answer": "wrong answers passed",
-    "Information Miss": "denials passed",
-    "Premature Attribution": "skipped links passed",
-}
+_DOUBTED: dict[str, str] = WORDS["doubted"]
+_PASSED: dict[str, str] = WORDS["passed"]
 """What passes as `Correct`, by the label that it should have, else by that one's category."""
 
 
