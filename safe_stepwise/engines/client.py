@@ -26,6 +26,7 @@ from tqdm import tqdm
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.event_loop import all_of
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import Wait
 from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
@@ -245,12 +246,7 @@ class Client:
 
         Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
         """
-        asking = [asyncio.ensure_future(self._settled(request)) for request in requests]
-        try:
-            return await asyncio.gather(*asking)
-        finally:
-            for one in asking:
-                one.cancel()
+        return await all_of(self._settled(request) for request in requests)
 
     def total(self) -> Account:
         """The sum over roles."""
