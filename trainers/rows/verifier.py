@@ -20,15 +20,7 @@ from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedbac
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
-from safe_stepwise.store.names import (
-    ASKED_OF,
-    MISSING_PROMPT_COMPLETION,
-    ORIGINAL,
-    PROMPT_COMPLETION,
-    RENDERED_BY,
-    STEPS_RECORD,
-    VERIFIER_STEPS,
-)
+from safe_stepwise.store import names
 from safe_stepwise.taxonomy import CORRECT, Category, category
 from trainers.config import Filters
 from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
@@ -36,7 +28,7 @@ from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
 
-_PLACE = (VERIFIER_STEPS, STEPS_RECORD)
+_PLACE = (names.VERIFIER_STEPS, names.STEPS_RECORD)
 _COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin")
 _LATER = ("context",)
 """Columns that sets of before do not have."""
@@ -54,7 +46,7 @@ class VerifierRows(Kind):
 
     @property
     def rendered_by(self) -> str:  # type: ignore[override]
-        return RENDERED_BY[self.incomplete_evidence]
+        return names.RENDERED_BY[self.incomplete_evidence]
 
     @property
     def recorded_prompts(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -81,7 +73,7 @@ class VerifierRows(Kind):
 
     def rows(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
         source, place = find(dataset, *_PLACE)
-        config = MISSING_PROMPT_COMPLETION if self.incomplete_evidence else PROMPT_COMPLETION
+        config = names.MISSING_PROMPT_COMPLETION if self.incomplete_evidence else names.PROMPT_COMPLETION
         if config not in source.about.get("files", (config,)):
             raise UserError(f"{dataset}: holds no {config}; {ANEW}, for incomplete_evidence")
         rows = list(load(dataset, place, source.revision, config, split))
@@ -112,7 +104,7 @@ class VerifierRows(Kind):
     def _labels(self, dataset: str, source: Source, place: str, split: str) -> Iterator[Row]:
         """`_COLUMNS` of every row of a split, in words."""
         files = source.about.get("files")  # of the configs but the first, a set may have no rows
-        first, *more = ASKED_OF[self.incomplete_evidence]
+        first, *more = names.ASKED_OF[self.incomplete_evidence]
         for config in (first, *(c for c in more if files is None or files[c][split]["rows"])):
             whole = load(dataset, place, source.revision, config, split)
             found = whole.select_columns([name for name in (*_COLUMNS, *_LATER) if name in whole.features])
@@ -134,7 +126,7 @@ def prompts_of(dataset: str, said: PromptSet | None = None) -> PromptSet:
     try:
         own = PromptSet.of(known.get("prompts"), known.get("verdict_order"))
     except ValueError as error:
-        raise UserError(f"{dataset}: {STEPS_RECORD}: {error}; {ANEW}") from None
+        raise UserError(f"{dataset}: {names.STEPS_RECORD}: {error}; {ANEW}") from None
     if said not in (None, own):
         options = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in asdict(said).items())
         raise UserError(
@@ -174,7 +166,7 @@ def _stays(row: Row, filters: Filters) -> bool:
     label = row["error_type"]
     dropped = label != CORRECT and category(label) == filters.drop_category
     if not filters.twins:
-        dropped |= _context(row) != ORIGINAL
+        dropped |= _context(row) != names.ORIGINAL
     return not dropped and (not filters.origins or row["origin"] in filters.origins)
 
 
