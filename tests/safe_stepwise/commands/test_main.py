@@ -102,7 +102,7 @@ def test_what_a_wheel_advises_is_right_there(rows: Path) -> None:
 
 
 def test_no_advice_of_the_package_is_for_a_checkout_alone() -> None:
-    """What stands in the wheel goes by `store.place` where the two differ."""
+    """What stands in the wheel goes by `errors.checkout` where the two differ."""
     for file in sorted((ROOT / "safe_stepwise").rglob("*.py")):
         if file in (Path(errors.__file__), Path(commands.__file__)):  # which tell them apart
             continue
