@@ -33,10 +33,10 @@ def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine])
 
 def _symbolic(settings: str) -> Engine:
     # Only now: checker and wordings take longer to import than all else here.
-    from safe_stepwise.players import deliberating, judging, prompting, steps, symbolic
+    from safe_stepwise.players import judging, prompting, steps, symbolic
 
     roles = {role: prompting.by_facts(play, steps.facts_of) for role, play in prompting.ROLES.items()}
-    roles |= {**steps.ROLES, **judging.ROLES, **deliberating.ROLES}
+    roles |= {**steps.ROLES, **judging.ROLES}
     return symbolic.SymbolicEngine.read(settings, roles)
 
 

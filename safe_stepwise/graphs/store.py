@@ -20,9 +20,8 @@ def read_triples(file: Path) -> Iterator[NamedTriple]:
     """The triples of a file in order, streamed; empty lines are none, blanks around names stay.
 
     A line is ``head|relation|tail``, or the same with tabs: the first says which of the two parts the names, so that
-    the other may stand in them. The file may be gzipped.
-    Raises ``UserError``, with the line, for what is no triple or no UTF-8, and for a file that
-    can't be read to its end or has no triples.
+    the other may stand in them. The file may be gzipped. Raises ``UserError``, with the line, for what is no triple or
+    no UTF-8, and for a file that can't be read to its end or has no triples.
     """
     mark = ""
     try:

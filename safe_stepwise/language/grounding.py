@@ -12,8 +12,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, get_args
 
-from safe_stepwise.language.cues import governing_cues
-from safe_stepwise.language.kin import ROLES, TURNED, roles_of
+from safe_stepwise.language.cues import ROLES, TURNED, governing_cues, roles_of
 from safe_stepwise.language.mentions import is_about, mentioned_within, mentions, mentions_subject, word_spans
 from safe_stepwise.language.reading import CAPITAL, Span, Text, clean, read
 from safe_stepwise.language.relations import RELATIONS, Relation, cues_between, is_country, is_nation, nation_pattern

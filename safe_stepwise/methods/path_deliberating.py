@@ -29,8 +29,7 @@ class Instantiated:
     """A path as it is shown: its first chains, and where it leads to, ``shown`` entities at most.
 
     The graph disposes: an answer is an entity that the path leads to, letter by letter, or but for its case where that
-    leaves no doubt.
-    ``verdicts``: for each constraint what the graph decided, by the entities it decided on.
+    leaves no doubt. ``verdicts``: for each constraint what the graph decided, by the entities it decided on.
     """
 
     candidate: Candidate

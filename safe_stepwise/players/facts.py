@@ -2,19 +2,27 @@
 
 A fact that builds on an earlier one is asked for in the name that was found for it, so that a wrong
 find leads to a question about something else, whose answer can't be right either.
+
+Chains may come to the right answer though a fact that it needs is false in them, or missing. At the rate ``spurious``,
+decided once a question, the generator states one fact of its plan wrongly (another value, another relation) or passes
+over it, and goes on to the right answer as if nothing had been. What is wrong depends on the question alone, so that
+it can be told from what was written (`players.truth`). Told of the fault it mends it, mostly, as its other mistakes.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
+from typing import Literal, Protocol
 
+from safe_stepwise.checking import statements
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
 from safe_stepwise.checking.statements import ask, besides
+from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
+from safe_stepwise.language.vocabulary import load
 from safe_stepwise.methods.scene import Found
-from safe_stepwise.records import Passage, Question
+from safe_stepwise.records import Passage, Question, Step, Triple
 from safe_stepwise.scoring import exact_match
 
 DEAF = 0.2
@@ -228,3 +236,52 @@ def _described(sentence: str) -> str:
 def spelled(text: str) -> str:
     """A question as a step quotes it."""
     return " ".join(text.replace("“", '"').replace("”", '"').split())
+
+
+Way = Literal["value", "relation", "missing"]
+_OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong with a chain, at a place of its plan; ``text`` is the step's, if it has one.
+
+    A value and a relation are stated wrongly; what is missing is passed over.
+    """
+
+    place: int
+    way: Way
+    text: str = ""
+
+
+def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
+    """What is wrong with a question's chain; None where all that it needs is hidden.
+
+    ``ideal`` are the steps that carry out its plan.
+    """
+    chance = Random(f"spurious {facts.question.id}")
+    places = [place for place in facts.places if not facts.is_hidden(place)]
+    if not places:
+        return None
+    place = chance.choice(places)
+    return chance.choice([*_flaws(facts, ideal, place, chance)])
+
+
+def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> Iterator[Flaw]:
+    yield Flaw(place, "missing")
+    item, right = facts.plan.items[place], ideal[place].text
+    value = facts.claims.value_of(item)
+    other, seed = another(facts.question, value, chance), chance.randrange(100)
+    if item.sentence is not None:
+        if value in right:
+            yield Flaw(place, "value", " ".join(right.replace(value, other).split()))
+        return
+
+    def told(triples: Sequence[Triple]) -> str:
+        claim = statements.state(triples, seed)
+        return " ".join(phrase("fact", str(seed), n=item.passage, claim=claim).split())
+
+    yield Flaw(place, "value", told([replace(t, tail=other) for t in item.triples]))
+    if relations := _OTHERS.get(item.triples[0].relation):
+        relation = chance.choice(relations)
+        yield Flaw(place, "relation", told([replace(t, relation=relation) for t in item.triples]))

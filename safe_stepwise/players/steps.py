@@ -30,8 +30,7 @@ from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
 from safe_stepwise.methods.scene import Found, Scene
 from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
-from safe_stepwise.players.facts import DEAF, Facts, another, other_answer
-from safe_stepwise.players.spurious import flaw_of
+from safe_stepwise.players.facts import DEAF, Facts, another, flaw_of, other_answer
 from safe_stepwise.players.symbolic import Rates, Role, as_asked, is_listed
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step

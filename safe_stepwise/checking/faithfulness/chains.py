@@ -1,5 +1,6 @@
 """The nouns: what a question gives to judge its chains by, and what a judged chain comes to."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -109,3 +110,8 @@ def verdict_row(verdict: ChainVerdict) -> dict[str, Any]:
             for step in verdict.steps
         ],
     }
+
+
+def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
+    """The entities of a path, each once."""
+    return tuple(dict.fromkeys(end for triple in path for end in (triple.head, triple.tail)))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from safe_stepwise.checking.faithfulness.chains import Grounds, Path
+from safe_stepwise.checking.faithfulness.chains import Grounds, Path, ends_of
 from safe_stepwise.checking.faithfulness.names import fact_of, holds, is_alike, is_same
 from safe_stepwise.graphs.comparisons import is_comparison, is_yes_or_no
 from safe_stepwise.graphs.hops import annotated_hops
@@ -105,11 +105,6 @@ def onward(triple: Triple, place: str) -> Iterator[str]:
         yield triple.tail
     if is_same(triple.tail, place):
         yield triple.head
-
-
-def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
-    """The entities of a path, each once."""
-    return tuple(dict.fromkeys(end for triple in path for end in (triple.head, triple.tail)))
 
 
 def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ A chain is faithful where it states every fact of one gold path, each resting on
 gave, and nothing that the question's text contradicts. What is true but not needed is no fault.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rapidfuzz.fuzz import ratio
 
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
+from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict, ends_of
 from safe_stepwise.checking.faithfulness.misstating import Support, is_told_otherwise, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.names import is_same
 from safe_stepwise.checking.faithfulness.said import Said, Stand, as_read, named, said_by
@@ -140,7 +140,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
 def _read(chain: Chain, support: Support) -> list[Said]:
     """The steps, each with what was spoken of before it."""
     grounds, question = support.grounds, support.question
-    ends = _ends(triple for path in grounds.paths for triple in path)
+    ends = ends_of(triple for path in grounds.paths for triple in path)
     told = [name for name in ends if name in grounds.starts or question.named(name)]
     aliases = aliases_of(grounds, [name for name in ends if question.named(name)])
     saids: list[Said] = []
@@ -176,10 +176,6 @@ def _likeness(one: str, other: str) -> float:
     """Of two names, 0-100: all of it where they share a word that is no initial or ordinal."""
     shared = set(normal_name(one).split()) & set(normal_name(other).split())
     return 100 if any(len(word) > 3 for word in shared) else ratio(one, other)
-
-
-def _ends(triples: Iterable[Triple]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for t in triples for name in (t.head, t.tail)))
 
 
 def _held(
@@ -268,7 +264,7 @@ def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support
 def _out_of_order(path: Path, stated: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
     """An order fault for each step that rests on what neither question nor step has given."""
     starts, question = support.grounds.starts, support.question
-    known = {name for name in _ends(path) if name in starts or question.named(name)}
+    known = {name for name in ends_of(path) if name in starts or question.named(name)}
     known |= _opening(path, known)
     seen: set[Triple] = set()
     faults: list[Fault] = []

@@ -24,7 +24,7 @@ from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.path_proposing import completion_of, masked
-from safe_stepwise.players.deliberating import ROLES
+from safe_stepwise.players.judging import ROLES
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import Attempt, Candidate, KGQuestion, RelationPath, Trajectory, Usage
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from safe_stepwise.language.kin import Role, roles_of
+from safe_stepwise.language.cues import Role, roles_of
 from safe_stepwise.language.mentions import mentions
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Passage

@@ -33,7 +33,7 @@ from safe_stepwise.methods.path_deliberating import (
 )
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.open import opened
-from safe_stepwise.players.deliberating import ROLES
+from safe_stepwise.players.judging import ROLES
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import ANSWERED, CONSTRAINT_KINDS, FAILED, Candidate, KGQuestion, Trajectory, canonical_json
 from tests.servers.openai_server import MockServer

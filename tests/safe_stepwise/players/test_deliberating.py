@@ -18,7 +18,7 @@ from safe_stepwise.methods.path_deliberating import (
 )
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.open import open_engine
-from safe_stepwise.players.deliberating import MOST
+from safe_stepwise.players.judging import MOST
 from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.records import Candidate, KGQuestion
 

@@ -14,7 +14,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.running import answering, run_questions
 from safe_stepwise.open import open_engine
-from safe_stepwise.players.spurious import flaw_of
+from safe_stepwise.players.facts import flaw_of
 from safe_stepwise.players.steps import WORDINGS, checker_of, facts_of, ideal
 from safe_stepwise.players.truth import Truth, truth_of
 from safe_stepwise.records import Question, Step, Trajectory

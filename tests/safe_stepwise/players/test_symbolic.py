@@ -12,7 +12,7 @@ from safe_stepwise.methods.scene import AnswerScene, Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.metric.judge import Case, judge_request
 from safe_stepwise.open import open_engine
-from safe_stepwise.players import deliberating, judging, prompting, steps
+from safe_stepwise.players import judging, prompting, steps
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 
@@ -96,7 +96,7 @@ def test_a_judge_is_shown_the_whole_answer_and_those_accepted() -> None:
 
 def test_each_role_is_played_by_one() -> None:
     """So that whoever joins them loses none."""
-    players = (steps, judging, prompting, deliberating)
+    players = (steps, judging, prompting)
     assert set(engine().roles) == {role for file in players for role in file.ROLES}
     assert len(engine().roles) == sum(len(file.ROLES) for file in players)
 
