@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from builders.paths import metaqa
-from builders.paths.rows import CONFIGS, ProbeRow, ProbeStatistics, Tally, columns_of, config_features, rows_of
+from builders.paths.rows import CONFIGS, ProbeRow, Tally, columns_of, config_features, rows_of
 from builders.paths.sources import Derivation, ProbeBuild, derived, origins, read_films, verified_questions, with_paths
 from builders.paths.world import PathQuestion, World
 from builders.steps.questions import open_verified
@@ -38,7 +38,7 @@ _GROUP = 1_000
 
 def build(
     plan: ProbeBuild, card: publishing.CardOfOne, derivations: Mapping[str, Sequence[Derivation]]
-) -> ProbeStatistics:
+) -> publishing.Record:
     """Build ``OUTPUT/safe-path-probe`` (again, if it is there) and ``OUTPUT/rejects.jsonl``.
 
     Raises ``UserError`` for what the user can mend: folders, versions, files that are none.
@@ -49,20 +49,20 @@ def build(
     probe = _Probe(plan, derivations)
     sources = origins(plan, opened.of(plan.benchmarks))
 
-    def make(folder: Path) -> tuple[ProbeStatistics, bytes]:
+    def make(folder: Path) -> tuple[publishing.Record, bytes]:
         files, tally = probe.write(folder), probe.tally
-        statistics = ProbeStatistics(
-            version=plan.version,
-            seed=plan.seed,
-            limit=plan.limit,
-            verified=sources,
-            files=files,
-            prompt_sha256=prompts.load(prompt_of("zero_shot")).digest,
-            libraries=libraries(),
-            code_sha256=code_digest(__name__),
+        record = {
+            "version": plan.version,
+            "seed": plan.seed,
+            "limit": plan.limit,
+            "verified": sources,
+            "files": files,
+            "prompt_sha256": prompts.load(prompt_of("zero_shot")).digest,
+            "libraries": libraries(),
+            "code_sha256": code_digest(__name__),
             **tally.fields(),
-        )
-        return statistics, "".join(f"{line}\n" for line in probe.rejects).encode("utf-8", "backslashreplace")
+        }
+        return record, "".join(f"{line}\n" for line in probe.rejects).encode("utf-8", "backslashreplace")
 
     return DATASET.build(plan, card, lambda: f"{probe.tally.count('valid')} questions done", make)
 
@@ -171,12 +171,12 @@ def rank(seed: int, question: PathQuestion) -> bytes:
     return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
 
 
-def summary(output: Path, made: ProbeStatistics) -> str:
+def summary(output: Path, made: publishing.Record) -> str:
     """What the command says: rows by benchmark and kind, what was refused, and where it all is."""
     rows = [
         (name, numbers["questions"], *(numbers.get(kind, 0) for kind in CORRUPTIONS))
-        for name, numbers in made.benchmarks.items()
+        for name, numbers in made["benchmarks"].items()
     ]
-    left, refused = (sum(sum(of.values()) for of in groups.values()) for groups in (made.left_out, made.refused))
+    left, refused = (sum(sum(of.values()) for of in groups.values()) for groups in (made["left_out"], made["refused"]))
     values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left": left, "refused": refused}
     return publishing.summary(Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values)

@@ -9,7 +9,6 @@ from typing import Any
 
 from builders.paths.corruptions import KINDS, Scope, corrupted
 from builders.paths.world import Path, PathQuestion, World
-from builders.work.plans import BuildRecord
 from safe_stepwise.graphs.told import end_key, first_lost, named_in
 from safe_stepwise.methods.paths import path_request
 from safe_stepwise.records import Triple, identity
@@ -115,34 +114,7 @@ def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
     }
 
 
-Counts = Mapping[str, Mapping[str, int]]
 Pairs = Counter[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeStatistics(BuildRecord):
-    """The record of one build; every mapping counts rows unless it says otherwise.
-
-    ``left_out``: questions without rows, by benchmark and reason. ``refused``: corruptions that a question has none
-    of, by kind and reason; ``drawn``: drafts that were refused on the way.
-    """
-
-    rows: int
-    questions: int
-    splits: Counts
-    """Rows and questions of each split."""
-    benchmarks: Counts
-    """Questions and rows by kind."""
-    lengths: Counts
-    """Questions by benchmark, then the number of triples in their valid path."""
-    marked: Counts
-    """Rows by kind: all, and those that look wrong by their form alone."""
-    left_out: Counts
-    refused: Counts
-    drawn: Counts
-    verified: Sequence[Mapping[str, Any]]
-    """The sources: benchmark, split, licence, digest of their record or file."""
-    prompt_sha256: str
 
 
 @dataclass(slots=True)
@@ -173,7 +145,7 @@ class Tally:
         return sum(number for key, number in list(self.made.items()) if set(parts) <= set(key))
 
     def fields(self) -> dict[str, Any]:
-        """The counts as `ProbeStatistics` has them."""
+        """The counts as the record of a build has them; each counts rows, unless it says otherwise."""
         splits, benchmarks, _ = (sorted(set(names)) for names in zip(*self.made, strict=True))
         return {
             "rows": self.count(),
@@ -186,11 +158,12 @@ class Tally:
                 }
                 for name in benchmarks
             },
+            # Questions by benchmark, then the number of triples in their valid path.
             "lengths": _nested(+self.lengths),
+            # All, and those that look wrong by their form alone.
             "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
-            "left_out": _nested(self.left_out),
-            "refused": _nested(self.refused),
-            "drawn": _nested(self.drawn),
+            # Questions without rows; corruptions that a question has none of; drafts refused on the way.
+            **{name: _nested(getattr(self, name)) for name in ("left_out", "refused", "drawn")},
         }
 
 

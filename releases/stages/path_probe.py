@@ -56,5 +56,5 @@ class PathProbe(Stage[Manifest]):
         rejects = plan.output / REJECTS
         publish_lines(datasets / PROBE_REJECTS, rejects.read_bytes() if rejects.is_file() else b"")
         swap_in(plan.output / PATH_PROBE, datasets / PATH_PROBE)
-        counts = {"rows": statistics.rows, "questions": statistics.questions}
+        counts = {name: statistics[name] for name in ("rows", "questions")}
         return Made(summary(datasets, statistics), {"path-probe": counts})
