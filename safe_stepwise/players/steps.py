@@ -3,7 +3,7 @@
 The plan comes from the annotated hops and the passages that state them (HotpotQA: from supporting facts). The
 generator follows the plan from step to step and makes simple mistakes at its error rate: another value, a hop skipped,
 a step repeated, another answer. It does not notice: what rests on a mistake comes out wrong, unless the question is
-one of those whose answer comes out right all the same (`players.spurious`). Told of a fault it mends the first thing
+one of those whose answer comes out right all the same (`players.facts`). Told of a fault it mends the first thing
 that is missing, mostly. The verifier says what the checker says, ``Correct`` where that abstains, or at its error rate
 another label.
 
