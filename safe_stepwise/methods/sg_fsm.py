@@ -39,18 +39,8 @@ DONE, WITHDRAWN, END = "q5", "q7", "end"
 """The ends: of SG-FSM1, of a question given up, and of SG-FSM2, whose q6 still asks."""
 WITHDREW = "withdrawn"
 """The stop reason of a question that was given up."""
-TITLES = {
-    DECOMPOSE: "Decompose",
-    "q1": "Revise",
-    SEARCH: "Search",
-    "q3": "Revise",
-    TERMINATE: "Terminate",
-    "q4r": "Revise",
-    DONE: "Done",
-    SUMMARIZE: "Summarize",
-    "q6r": "Revise",
-    WITHDRAWN: "Withdraw",
-}
+TITLES = {DECOMPOSE: "Decompose", SEARCH: "Search", TERMINATE: "Terminate", SUMMARIZE: "Summarize"}
+TITLES |= {**dict.fromkeys(REVISED_IN.values(), "Revise"), DONE: "Done", WITHDRAWN: "Withdraw"}
 PROMPTS = tuple(f"sg_fsm/{name}" for name in ("decompose", "search", "revise", "terminate", "summarize"))
 
 
