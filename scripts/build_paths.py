@@ -1,8 +1,7 @@
 """Find the relation paths of questions over a knowledge graph, as rows to train a proposer on."""
 
-from builders.paths.kg_build import build
+from builders.paths.kg_build import build, summary
 from builders.paths.kg_collect import PathsBuild
-from builders.paths.relation_statistics import summary
 from builders.work.executors import Submitted
 from cards.datasets import paths as card
 from scripts.cli import command, cores, run

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.paths.kg_build import build
+from builders.paths.kg_build import build, summary
 from builders.paths.kg_collect import PathsBuild
-from builders.paths.relation_statistics import summary
 from builders.synthetic.films import Films, write_films
 from cards.datasets import paths as card
 from evaluators.deliberation import options as deliberation

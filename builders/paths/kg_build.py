@@ -9,29 +9,43 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from builders.benchmarks.sources import InputSource
 from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, collect
+from builders.paths.negatives import KINDS, POSITIVE
 from builders.paths.relation_rows import CONFIGS, Labelled, Row, candidates_of, config_features
-from builders.paths.relation_statistics import Audit, PathStatistics
 from builders.work import dealing, parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
+from safe_stepwise.store import tables
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import BY_TEMPLATE, KTO, PATHS_RECORD, REJECTS, TEST, TRAIN, paths_set
+from safe_stepwise.store.names import (
+    BY_TEMPLATE,
+    KTO,
+    PATHS_RECORD,
+    PROMPT_COMPLETION,
+    REJECTS,
+    TEST,
+    TRAIN,
+    paths_set,
+)
 from safe_stepwise.store.progress import counts, telling
 
 SPLITS = (TRAIN, TEST)
 WAYS = ("", BY_TEMPLATE)
 """What the name of a config says of how it is split."""
+RULES = ("shortest", "best_f1", "best")
+"""Equation 1; all of the best F1, whatever their length; those with ties settled."""
 
 
-def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
+def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
     """Build ``OUTPUT/dp-BENCHMARK-paths`` (again, if it is there).
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of workers and any engine.
@@ -40,43 +54,36 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> PathStatistics:
     """
     collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
-    def make(folder: Path) -> tuple[PathStatistics, bytes]:
+    def make(folder: Path) -> tuple[publishing.Record, bytes]:
         inputs = [InputSource.of(source) for source in plan.sources]
         graph, about = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
         collect(plan, graph, collected)
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)
         held = len(corpus.held_out)
-        statistics = PathStatistics(
-            version=plan.version,
-            benchmark=plan.benchmark,
-            split=plan.split,
-            sources=inputs,
-            graph=about,
-            limit=plan.limit,
-            seed=plan.seed,
-            test_share=plan.test_share,
-            max_hops=plan.max_hops,
-            negatives=plan.negatives,
-            rows=collected.standing.done,
-            rejected=collected.standing.failed,
-            templates={"train": corpus.templates - held, "test": held},
-            gold_paths=len(set(corpus.gold.values())),
-            hops=audit.by_hop(),
-            positive_share=audit.positive_share(),
-            neighbours=audit.neighbours,
-            files=files,
-            license=reader.LICENSE,
-            homepage=reader.HOMEPAGE,
-            citation=reader.CITATION,
-            caveat=reader.CAVEAT,
-            prompt_sha256=prompt_digest(),
-            libraries=plans.libraries(),
-            code_sha256=code_digest(__name__, reader.parse.__module__),
-        )
-        return statistics, (plan.work / REJECTS).read_bytes()
+        options = ("version", "benchmark", "split", "limit", "seed", "test_share", "max_hops", "negatives")
+        record = {
+            **{name: getattr(plan, name) for name in options},
+            "sources": inputs,
+            "graph": about,
+            "rows": collected.standing.done,
+            "rejected": collected.standing.failed,
+            # Templates by split of the configs that are split by template, and how many gold paths there are.
+            "templates": {"train": corpus.templates - held, "test": held},
+            "gold_paths": len(set(corpus.gold.values())),
+            "hops": audit.by_hop(),
+            "positive_share": audit.positive_share(),
+            "neighbours": audit.neighbours,
+            "files": files,
+            **{name: getattr(reader, name.upper()) for name in ("license", "homepage", "citation", "caveat")},
+            "prompt_sha256": prompt_digest(),
+            "libraries": plans.libraries(),
+            "code_sha256": code_digest(__name__, reader.parse.__module__),
+            "simulated": False,
+        }
+        return record, (plan.work / REJECTS).read_bytes()
 
-    dataset = publishing.Dataset(paths_set(plan.benchmark), PATHS_RECORD, config_features, kind=PathStatistics)
+    dataset = publishing.Dataset(paths_set(plan.benchmark), PATHS_RECORD, config_features)
     return dataset.build(plan, card, lambda: f"{collected.standing.done} questions searched", make)
 
 
@@ -106,6 +113,69 @@ class Corpus:
 
 def _split_by_question(plan: PathsBuild, question: str) -> str:
     return TEST if _draw(plan.seed, question) < plan.test_share else TRAIN
+
+
+class Audit:
+    """Counts the labels of all questions, by their number of hops."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, Counter[str]] = defaultdict(Counter)
+        self.neighbours = 0
+        """Rows of KTO that follow one of the same question."""
+
+    def add(self, topic: Labelled, judged: Mapping[RelationPath, str]) -> None:
+        """Count one topic entity, and its rows of KTO."""
+        counts, gold = self._counts[topic.searched["hops"]], topic.gold
+        best_f1 = [c.path for c in topic.candidates if c.f1 == topic.top]
+        named = zip(RULES, (topic.shortest, best_f1, topic.best), strict=True)
+        counts.update(["topics", *judged.values()])
+        counts["no path"] += not topic.candidates
+        counts["gold"] += gold is not None
+        counts["exact"] += any(c.path == gold and c.f1 == 1 for c in topic.candidates)
+        counts["gold negatives"] += gold is not None and judged.get(gold, POSITIVE) != POSITIVE
+        for rule, paths in named:
+            counts[f"{rule} names"] += len(paths)
+            if gold is not None:
+                counts[f"{rule} names beside gold"] += len(paths)
+                counts[f"{rule} names gold"] += gold in paths
+
+    def by_hop(self) -> dict[str, dict[str, Any]]:
+        """What was found of the questions of each number of hops (0: not known)."""
+        return {str(hops): _audited(counts) for hops, counts in sorted(self._counts.items())}
+
+    def positive_share(self) -> float | None:
+        """How many of the rows of KTO are to be preferred (0-1)."""
+        counts = sum(self._counts.values(), Counter[str]())
+        return _ratio(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
+
+
+def _audited(counts: Counter[str]) -> dict[str, Any]:
+    return {
+        # Topic entities of questions: all, those from which no path leads to an answer, those with a gold path.
+        "topics": counts["topics"],
+        "no_path": counts["no path"],
+        "gold": counts["gold"],
+        # Share whose gold path yields the answer set exactly.
+        "gold_exact": _ratio(counts["exact"], counts["gold"]),
+        "rules": {
+            rule: {
+                # Of the topic entities with a gold path: how many have it among those that the rule names (0-1).
+                "recall": _ratio(counts[f"{rule} names gold"], counts["gold"]),
+                # How many of the named ones are gold.
+                "precision": _ratio(counts[f"{rule} names gold"], counts[f"{rule} names beside gold"]),
+                # A topic entity, with or without a gold path.
+                "paths": _ratio(counts[f"{rule} names"], counts["topics"]),
+            }
+            for rule in RULES
+        },
+        # Rows by kind, and those that call a gold path wrong.
+        "kto": {kind: counts[kind] for kind in KINDS},
+        "gold_negatives": counts["gold negatives"],
+    }
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
 
 
 def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
@@ -184,3 +254,22 @@ def _draw(seed: int, text: str) -> float:
     """A number of [0, 1) that depends on the seed and the text alone."""
     content = f"{seed}\0{text}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest()) / 2**48
+
+
+def summary(plan: PathsBuild, made: publishing.Record) -> str:
+    """What was found, where it is, how to open it."""
+    figure = partial(tables.shown, form=tables.decimal(3), missing="-")
+    lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
+    for hops, audit in made["hops"].items():
+        for name, rule in audit["rules"].items():
+            lines.append((hops, audit["topics"], audit["no_path"], name, *map(figure, rule.values())))
+    return publishing.summary(
+        Path(__file__).parent / "templates",
+        "relations.txt",
+        plan=plan,
+        made=made,
+        lines=lines,
+        positive=figure(made["positive_share"]),
+        place=plan.output / paths_set(plan.benchmark),
+        config=f"{PROMPT_COMPLETION}{BY_TEMPLATE}",
+    )

@@ -170,16 +170,14 @@ def _statistics(
     elif tally.seen:
         known = Known(TRUTH, "", agreement_of(tally.seen))
     benchmark = BENCHMARKS[plan.benchmark]
+    options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(
-        version=plan.version,
-        benchmark=plan.benchmark,
-        split=plan.split,
+        **{name: getattr(plan, name) for name in options},
+        **{name: getattr(benchmark, name.upper()) for name in ("license", "homepage", "citation", "caveat")},
         source=source,
-        limit=plan.limit,
         teacher=plan.teacher.name,
         simulated=plan.teacher.simulated,
         replies=dict(sorted(collected.replies.items())),
-        seed=plan.seed,
         rows=collected.standing.done,
         verified=types.pop(NONE, 0),
         unparsed=types.pop(UNPARSED, 0),
@@ -191,11 +189,6 @@ def _statistics(
             name: {config: part for config, parts in made.items() for part in parts.values()}
             for name, made in files.items()
         },
-        license=benchmark.LICENSE,
-        homepage=benchmark.HOMEPAGE,
-        citation=benchmark.CITATION,
-        caveat=benchmark.CAVEAT,
-        min_confidence=plan.min_confidence,
         known=known,
         libraries=plans.libraries(),
         code_sha256=chunks.code_of(plan.benchmark, plan.teacher.name),

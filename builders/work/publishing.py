@@ -164,8 +164,6 @@ class Dataset:
     features: Callable[[str], Any]
     """The `datasets.Features` of a config."""
     left_out: str = REJECTS
-    kind: Any = Versioned
-    """What the records of builds that it replaces have to have."""
 
     def build(
         self, plan: Plan, card: CardOfOne, done: Callable[[], str], make: Callable[[Path], tuple[S, bytes]]
@@ -175,7 +173,7 @@ class Dataset:
         ``make`` writes the Parquet files into a folder, and returns the statistics with the lines of what was left
         out. Killed at any instant, the same call resumes. Raises as `building`.
         """
-        with building(plan, (self.name,), done, self.kind):
+        with building(plan, (self.name,), done):
             release = new_release(plan.work)
             statistics, left_out = make(release / "data")
             record = json.loads(json.dumps(plain(statistics)))  # in our order, not that of its file

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from builders.benchmarks import sources
-from builders.paths.kg_build import build
+from builders.paths.kg_build import build, summary
 from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_readers import READERS, questions
-from builders.paths.relation_statistics import summary
 from cards.datasets import paths as card
 from releases.paths_manifest import PathsManifest
 from releases.stage import Cost, Forecast, Made, SourceRows, Stage
@@ -92,8 +91,8 @@ class PathsSet(Stage[PathsManifest]):
 
     def make(self) -> Made:
         statistics = build(self.plan, card)
-        files = {config: {n: file.rows for n, file in of.items()} for config, of in statistics.files.items()}
-        counts = {"questions": statistics.rows, "rejected": statistics.rejected, "rows": files}
+        files = {config: {n: file.rows for n, file in of.items()} for config, of in statistics["files"].items()}
+        counts = {"questions": statistics["rows"], "rejected": statistics["rejected"], "rows": files}
         return Made(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
 
     def _read(self, key: str) -> SourceRows:
