@@ -15,6 +15,7 @@ that Inspect demands (`inspect_ai._eval.task.hf.HFTask`). What SAFE's loop score
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -27,14 +28,6 @@ from safe_stepwise.store.names import ADAPTER, DATASETS, EVAL, INPUT, README, VE
 SCORES, TASKS = ".eval_results", "eval.yaml"
 """What the Hub looks for in a model's and in a dataset's repo."""
 HUB = "https://huggingface.co"
-_TITLE = "Verified multi-hop question answering (SAFE)"
-_ABOUT = (
-    "Multi-hop questions of which every hop was checked against the gold passages, ten passages a "
-    "question. A task is one measure on one benchmark's sample, from 0 to 1. Inspect asks for the "
-    "answer at once and scores it against `answer` alone; the scores of adapters are of the method "
-    "that their notes name, exact match and F1 as the benchmark's official scorer has them, with "
-    "all aliases, accuracy by the judge that is named with the score."
-)
 _SCORERS = {"exact_match": "exact", "f1": "f1", "accuracy": "model_graded_qa"}
 """What Inspect calls our measures."""
 _ALWAYS = ("exact_match", "f1")
@@ -136,7 +129,7 @@ def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> 
         }
         for config, split, measure in dict.fromkeys(asked)
     ]
-    about = {"name": _TITLE, "description": _ABOUT, "evaluation_framework": "inspect-ai"}
+    about = yaml.safe_load(Path(__file__).with_name(TASKS).read_text(encoding="utf-8"))
     return {TASKS: _dumped({**about, "tasks": tasks})}
 
 
