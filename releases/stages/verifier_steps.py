@@ -46,7 +46,8 @@ from trainers.run import train
 _LOOP = (*GENERATE, *VERIFY)
 _PROMPTS = ("steps/trajectory", "steps/inject", *_LOOP)
 """Of all requests that rounds are made with."""
-_BEGUN = "begun.json"
+_BEGUN, _SET, _MINED = "begun.json", "set", "mined"
+"""What rounds are made of; and in the folder of each its verifier set, and what its adapter gets wrong."""
 
 
 @dataclass(frozen=True)
@@ -153,28 +154,6 @@ class VerifierSet(Stage[Manifest]):
         return Made(statistics.summary(plan.output, made), {counted: statistics.counts(made)})
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """The folder of a round, and the places in it."""
-
-    folder: Path
-
-    @property
-    def built(self) -> Path:
-        """Where its set is built."""
-        return self.folder / "set"
-
-    @property
-    def steps(self) -> Path:
-        """The verifier set itself."""
-        return self.built / names.VERIFIER_STEPS
-
-    @property
-    def mined(self) -> Path:
-        """What the round's adapter gets wrong."""
-        return self.folder / "mined"
-
-
 @dataclass(frozen=True)
 class Refinement(Stage[Manifest]):
     """What finds the refined rows of the release's own verifier set."""
@@ -218,7 +197,7 @@ class Refinement(Stage[Manifest]):
             )
 
     def check(self) -> None:
-        self._adapter(Round(self.release.output)).check()
+        self._adapter(self.release.output).check()
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         manifest, entry, steps = self.release.manifest, self.entry, self.verifier_set.entry
@@ -238,20 +217,20 @@ class Refinement(Stage[Manifest]):
         self._begin()
         steps, summaries, mined, joined = self.verifier_set, list[str](), list[Path](), None
         for number in range(1, self.entry.rounds + 1):
-            current = Round(self._work / f"round-{number}")
-            if not (current.steps / names.STEPS_RECORD).is_file():
-                steps.build(self._plan(current, joined))
-            train(self._adapter(current).recipe, resume=True, warn=warn)
+            folder = self._work / f"round-{number}"
+            if not (folder / _SET / names.VERIFIER_STEPS / names.STEPS_RECORD).is_file():
+                steps.build(self._plan(folder, joined))
+            train(self._adapter(folder).recipe, resume=True, warn=warn)
             summary = "mined by an earlier run"
-            if not (current.mined / STATISTICS).is_file():
-                summary = self._mine(current)
+            if not (folder / _MINED / STATISTICS).is_file():
+                summary = self._mine(folder)
             summaries.append(f"refinement, round {number}: {summary}")
-            mined.append(current.mined)
-            joined = current.folder / "joined"
+            mined.append(folder / _MINED)
+            joined = folder / "joined"
             join_refined(mined, joined)
-        folder = self.release.output / names.REPORT / REFINEMENT
-        rows = join_refined(mined, folder)
-        text = "\n\n".join([*summaries, f"{folder}: {rows:,} refined rows"])
+        report = self.release.output / names.REPORT / REFINEMENT
+        rows = join_refined(mined, report)
+        text = "\n\n".join([*summaries, f"{report}: {rows:,} refined rows"])
         return Made(text, {REFINEMENT: {"rounds": self.entry.rounds, "rows": rows}})
 
     @property
@@ -259,7 +238,7 @@ class Refinement(Stage[Manifest]):
         """Where the rounds of a release under way lie."""
         return self.release.output / names.WORK / REFINEMENT
 
-    def _adapter(self, current: Round) -> Adapter:
+    def _adapter(self, folder: Path) -> Adapter:
         """How the adapter of a round is trained: as the release's own, on the set of the round.
 
         Of eleven labels, whatever the release's own learns: the loop in which it is diagnosed has all
@@ -267,23 +246,23 @@ class Refinement(Stage[Manifest]):
         """
         own = Adapter.own(self.release)
         entry = replace(own.entry, incomplete_evidence=False)
-        return replace(own, entry=entry, home=current.folder, steps=current.steps)
+        return replace(own, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
 
-    def _plan(self, current: Round, refined: Path | None) -> StepsBuild:
+    def _plan(self, folder: Path, refined: Path | None) -> StepsBuild:
         """The verifier set of a round: in the first one without refined rows."""
         plan, file = self.verifier_set.plan, None if refined is None else refined / REFINED
         composition = plan.composition if file else replace(plan.composition, refined=0)
-        return replace(plan, output=current.built, composition=composition, refined=file)
+        return replace(plan, output=folder / _SET, composition=composition, refined=file)
 
-    def _mine(self, current: Round) -> str:
+    def _mine(self, folder: Path) -> str:
         """Mine no question that steps are not made of, as its rows could not join."""
         entry, plan, manifest = self.entry, self.verifier_set.plan, self.release.manifest
         limit = entry.limit
         if limit is None and plan.pool is not None:
             limit = plan.pool * len({build.benchmark for build in manifest.builds if build.split == names.TRAIN})
-        places = (plan.verified, current.mined)
+        places = (plan.verified, folder / _MINED)
         wanted = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
-        specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(current.folder / names.ADAPTER))]
+        specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
         asking, allowance = self.release.options, manifest.allowance.only(_roles(_LOOP))
         with closing(ResponseCache(asking.cache or default_cache())) as cache:
@@ -296,7 +275,7 @@ class Refinement(Stage[Manifest]):
     def _identity(self) -> Mapping[str, str]:
         """A digest of each thing that the rounds are made of."""
         manifest, datasets = self.release.manifest, self.release.datasets
-        recipe = self._adapter(Round(self.release.output)).recipe.plain()
+        recipe = self._adapter(self.release.output).recipe.plain()
         files = [file for split in labeled_files(datasets / names.VERIFIED).values() for file in split]
         allowed = manifest.allowance.only(_roles(_PROMPTS)).plain
         return {
