@@ -69,11 +69,11 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
 def _refuse_strangers(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
     for folder in report.folders(root):
         packed = folder / f"{names.QUESTIONS}{report.PACKED}"
-        for asked in _lines(packed) if packed.is_file() else ():
-            if (asked["id"], asked["question"]) not in samples.get(asked["benchmark"], set()):
+        for question in _lines(packed) if packed.is_file() else ():
+            if (question["id"], question["question"]) not in samples.get(question["benchmark"], set()):
                 raise UserError(
                     f"{packed}: tells of a question that is in no evaluation sample of this "
-                    f"release ({asked['id']!r}); evaluate on the samples, or take the report out"
+                    f"release ({question['id']!r}); evaluate on the samples, or take the report out"
                 )
 
 

@@ -105,11 +105,11 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     """One repo of a dry run: its files by state, with sizes in bytes."""
     rows: list[tuple[object, ...]] = [("file", "on the Hub", "bytes")]
     for state in ("new", "changed", "gone", "same"):
-        found = [change for change in plan.diff.changes if change.state == state]
-        said = state if compared else "not compared"
-        rows += [(told(change.path), said, change.size) for change in found[:SHOWN]]
-        if rest := found[SHOWN:]:
-            rows.append((f"... and {len(rest)} more", said, sum(c.size for c in rest)))
+        files = [change for change in plan.diff.changes if change.state == state]
+        shown_state = state if compared else "not compared"
+        rows += [(told(change.path), shown_state, change.size) for change in files[:SHOWN]]
+        if rest := files[SHOWN:]:
+            rows.append((f"... and {len(rest)} more", shown_state, sum(c.size for c in rest)))
     standing = plan.standing if compared else "not compared"
     total = sum(file.size for file in plan.artifact.files)
     head = f"{plan.artifact.url}: {standing}, {len(plan.artifact.files)} files, {total:,} bytes"

@@ -84,8 +84,8 @@ def copy_traces(output: Path) -> None:
         names = ("benchmark", "id", "question")
         wanted = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
         rows = _lines(output / REPORT / QUESTIONS)
-        asked = [row for row in rows if (row["benchmark"], row["id"]) in wanted]
-        _write(folder / QUESTIONS, [{name: row[name] for name in names} for row in asked])
+        questions = [row for row in rows if (row["benchmark"], row["id"]) in wanted]
+        _write(folder / QUESTIONS, [{name: row[name] for name in names} for row in questions])
 
 
 def _was_rejected(trajectory: Any) -> bool:
