@@ -107,12 +107,12 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
     for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
         pools[candidate.benchmark].append(candidate)
     most = composition.rows_per_question
-    found = sum(_room(pool, most) for pool in pools.values())
-    if found < composition.rows:
+    available = sum(_room(pool, most) for pool in pools.values())
+    if available < composition.rows:
         raise UserError(
-            f"{composition.rows:,} rows are wanted, but only {found:,} could be made"
+            f"{composition.rows:,} rows are wanted, but only {available:,} could be made"
             f"{_capped(pools.values(), most)}; "
-            f"ask for --rows {found} or fewer, or give it more questions"
+            f"ask for --rows {available} or fewer, or give it more questions"
         )
     ids: set[str] = set()
     shortfalls = {}
@@ -202,8 +202,8 @@ def _refined(
     pools: Mapping[str, Sequence[Candidate]], composition: Composition, room: Mapping[str, int]
 ) -> dict[str, int]:
     """Refined rows wanted of each benchmark: shared out evenly as far as they are there."""
-    found = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
-    there = {name: min(found[name], room[name]) for name in room}
+    refined = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
+    there = {name: min(refined[name], room[name]) for name in room}
     wanted = sum(there.values()) if composition.refined is None else composition.refined
     given = fill(wanted, there)
     # What there is too little of is wanted wherever it would have had room.
@@ -265,7 +265,7 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
         if len(drawn) >= share.questions:
             break
         drawn[name] = None
-    room = {name: min(found.total(), share.most) for name, found in rows.items()}
+    room = {name: min(counts.total(), share.most) for name, counts in rows.items()}
     if sum(room[name] for name in drawn) < share.rows:
         names.sort(key=lambda name: -room[name])
         return set(names[: share.questions])
@@ -293,10 +293,10 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
     quota = _quota(share, supply)
     picking = _Picking(pool, share.most)
     if share.questions is not None:
-        classes = {name: [*found] for name, found in picking.options.items()}
+        classes = {name: [*by_class] for name, by_class in picking.options.items()}
         for question, row_class in _covered(classes, quota).items():
-            found = picking.options[question][row_class]
-            picking.take(min(found, key=lambda c: picking.used[row_class][c.place]))
+            candidates = picking.options[question][row_class]
+            picking.take(min(candidates, key=lambda c: picking.used[row_class][c.place]))
     for name in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
         picking.spread(name, quota[name] - picking.used[name].total())
     while missing := share.rows - len(picking.picked):
@@ -332,15 +332,15 @@ class _Picking:
     def room(self) -> dict[str, int]:
         """By class, how many could be taken next; each of them alone."""
         return {
-            name: sum(self._is_free(c) for found in places.values() for c in found)
+            name: sum(self._is_free(c) for waiting in places.values() for c in waiting)
             for name, places in self._waiting.items()
         }
 
     def spread(self, row_class: str, number: int) -> None:
         """Take ``number`` of a class, or all that can be, so that places get equally many."""
         queues = {
-            place: [c for c in reversed(found) if self._is_free(c)]
-            for place, found in sorted(self._waiting[row_class].items())
+            place: [c for c in reversed(waiting) if self._is_free(c)]
+            for place, waiting in sorted(self._waiting[row_class].items())
         }
         counts = self.used[row_class]
         while number > 0:

@@ -47,12 +47,12 @@ def document(question: Question) -> Document:
     return Document(digest.digest(), frozenset(grams))
 
 
-def near(one: Document, other: Document) -> bool:
+def near(first: Document, second: Document) -> bool:
     """Whether the two must not be on different sides of a split."""
-    if one.passages == other.passages:
+    if first.passages == second.passages:
         return True
-    shared = len(one.grams & other.grams)
-    return shared >= CONTAINMENT * min(len(one.grams), len(other.grams))
+    shared = len(first.grams & second.grams)
+    return shared >= CONTAINMENT * min(len(first.grams), len(second.grams))
 
 
 class Index:
@@ -63,16 +63,16 @@ class Index:
         self._passages = {d.passages for d in self._documents}
         self._holders = _holders(self._documents)
 
-    def near(self, asked: Document) -> bool:
+    def near(self, document: Document) -> bool:
         """Whether any of the documents is a near-duplicate of this one."""
-        if asked.passages in self._passages:
+        if document.passages in self._passages:
             return True
-        found: Counter[int] = Counter()
-        for gram in asked.grams:
+        shared: Counter[int] = Counter()
+        for gram in document.grams:
             holders = self._holders.get(gram, ())
             if len(holders) <= BOILERPLATE:
-                found.update(holders)
-        return any(near(asked, self._documents[number]) for number in found)
+                shared.update(holders)
+        return any(near(document, self._documents[number]) for number in shared)
 
 
 def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
@@ -88,10 +88,10 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
         is_apart = joined[one] != joined[other]
         if is_apart and ((one, other) in linked or near(documents[keys[one]], documents[keys[other]])):
             joined.union(one, other)
-    found: dict[int, list[str]] = defaultdict(list)
+    together: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):
-        found[joined[number]].append(key)
-    return list(found.values())
+        together[joined[number]].append(key)
+    return list(together.values())
 
 
 def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: int) -> list[int]:

@@ -97,14 +97,14 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
     As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the row's with the numbers
     of all passages, which the checker sees; None where that finds something else.
     """
-    found, shown, previous = checker.check(ideal, step), checker.question, tuple(ideal)
-    if found is None or found.error_type != INFORMATION_MISS:
+    verdict, shown, previous = checker.check(ideal, step), checker.question, tuple(ideal)
+    if verdict is None or verdict.error_type != INFORMATION_MISS:
         return None
     if instead is not None:
         shown, previous = _without(shown, ideal, instead)
-        said = (_renumbered(text, instead) for text in (found.diagnosis, found.guidance))
-        found = Feedback(INFORMATION_MISS, *said)
-    return StepRow(shown, previous, row.step, found, INJECTED, row.teacher, twin=True)
+        said = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
+        verdict = Feedback(INFORMATION_MISS, *said)
+    return StepRow(shown, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
 
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
@@ -132,8 +132,8 @@ def _without(question: Question, steps: Iterable[Step], gone: int | None) -> tup
     if gone is None:
         return question, tuple(steps)
     left = tuple(p for n, p in enumerate(question.passages, 1) if n != gone)
-    told = tuple(replace(step, text=_renumbered(step.text, gone)) for step in steps)
-    return replace(question, passages=left), told
+    renumbered = tuple(replace(step, text=_renumbered(step.text, gone)) for step in steps)
+    return replace(question, passages=left), renumbered
 
 
 def _renumbered(text: str, gone: int) -> str:

@@ -231,35 +231,35 @@ class _Asking:
             steps, written, data = await self._trajectory(label)
         except _NotKept as error:
             return Made((), (Refused.of(self.question, str(error), error.text),))
-        found: list[StepRow | Refused] = [
-            self._ideal(steps, position, said, data) for position, said in enumerate(written, 1)
+        results: list[StepRow | Refused] = [
+            self._ideal(steps, position, remarks, data) for position, remarks in enumerate(written, 1)
         ]
         possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
         chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
-        found += await asyncio.gather(*(self._injected(steps, target) for target in chosen))
+        results += await asyncio.gather(*(self._injected(steps, target) for target in chosen))
         if self.checker is not None:
             if follows_plan(self.checker, steps):
-                found += without_evidence(self.checker, steps, self.maker.seed, self.maker.name)
+                results += without_evidence(self.checker, steps, self.maker.seed, self.maker.name)
             else:
                 reason = "the trajectory has another order than the plan"
-                found.append(Refused.of(self.question, reason, error_type=MISSING_EVIDENCE))
-        rows = tuple(one for one in found if isinstance(one, StepRow))
-        return Made(rows, tuple(one for one in found if isinstance(one, Refused)))
+                results.append(Refused.of(self.question, reason, error_type=MISSING_EVIDENCE))
+        rows = tuple(result for result in results if isinstance(result, StepRow))
+        return Made(rows, tuple(result for result in results if isinstance(result, Refused)))
 
-    def _ideal(self, steps: Sequence[Step], position: int, said: replies.Written, data: str) -> StepRow | Refused:
+    def _ideal(self, steps: Sequence[Step], position: int, remarks: replies.Written, data: str) -> StepRow | Refused:
         """The row of a sound step, with the model's remarks, for which no other's stand in."""
         q, taken = self.question, steps[:position]
         try:
-            replies.check_sound(q, steps, position, said, data)
-            if self.checker and replies.gives_away(self.checker, taken, said.guidance, is_sound=True):
+            replies.check_sound(q, steps, position, remarks, data)
+            if self.checker and replies.gives_away(self.checker, taken, remarks.guidance, is_sound=True):
                 raise replies.StepRefused(replies.GIVES_AWAY)
         except replies.StepRefused as error:
-            return Refused.of(q, str(error), _shown(f"{said.diagnosis} {said.guidance}"), position=position)
-        feedback = Feedback(CORRECT, said.diagnosis, said.guidance)
+            return Refused.of(q, str(error), _shown(f"{remarks.diagnosis} {remarks.guidance}"), position=position)
+        feedback = Feedback(CORRECT, remarks.diagnosis, remarks.guidance)
         return StepRow(q, tuple(taken[:-1]), taken[-1], feedback, IDEAL, self.maker.name)
 
     async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[replies.Written, ...], str]:
-        """The steps, what was said of each, and what the request had quoted."""
+        """The steps, the remarks on each, and what the request had quoted."""
         plan = self.checker.plan if self.checker else None
         request = trajectory_request(self.question, label, plan)
         data = prompts.data_of(request)
@@ -278,8 +278,8 @@ class _Asking:
         q, checker, error_type, position = self.question, self.checker, target.error_type, target.position
         ideal, previous = steps[position - 1], tuple(steps[: position - 1])
         try:
-            said = await self._read(injection_request(q, steps, target), replies.read_injection)
-            step = replies.as_step(said.step, position)
+            remarks = await self._read(injection_request(q, steps, target), replies.read_injection)
+            step = replies.as_step(remarks.step, position)
             if (step.text, step.kind) == (ideal.text, ideal.kind):
                 raise replies.StepRefused("the step is the ideal one")
             if checker is not None:
@@ -287,15 +287,15 @@ class _Asking:
                 if verdict is None or verdict.error_type != error_type:
                     finding = "abstains" if verdict is None else f"finds {verdict.error_type}"
                     raise replies.StepRefused(f"the checker {finding}")
-            replies.check_remarks(said, error_type, len(q.passages), position)
-            if checker and replies.gives_away(checker, (*previous, step), said.guidance, is_sound=False):
+            replies.check_remarks(remarks, error_type, len(q.passages), position)
+            if checker and replies.gives_away(checker, (*previous, step), remarks.guidance, is_sound=False):
                 raise replies.StepRefused(replies.GIVES_AWAY)
         except _NotKept as error:
             return Refused.of(q, str(error), error.text, error_type, position)
         except replies.StepRefused as error:
-            return Refused.of(q, str(error), _shown(said.step), error_type, position)
+            return Refused.of(q, str(error), _shown(remarks.step), error_type, position)
         return StepRow(
-            q, previous, step, Feedback(error_type, said.diagnosis, said.guidance), INJECTED, self.maker.name
+            q, previous, step, Feedback(error_type, remarks.diagnosis, remarks.guidance), INJECTED, self.maker.name
         )
 
     async def _read(self, request: Request, read: Callable[[str, str], R]) -> R:
@@ -317,7 +317,7 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
 
     ``plan`` is that of the question's path, if it has one; it says which planner is to be asked.
     """
-    system, asked = TRAJECTORY.messages(
+    system, user = TRAJECTORY.messages(
         passages=question.gold,
         question=question.question,
         answer=question.answer,
@@ -325,9 +325,9 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
     planner = PLANNERS[planner_of(question, plan)]
-    told = Message("system", f"{system.content}\n\n{planner.system}")
+    instructions = Message("system", f"{system.content}\n\n{planner.system}")
     how = (TRAJECTORY.sampling, TRAJECTORY.schema, TRAJECTORY.role)
-    made = Request((told, asked), *how, Scene(question))
+    made = Request((instructions, user), *how, Scene(question))
     return replace(made, reads=partial(replies.read_trajectory, data=prompts.data_of(made)))
 
 
@@ -345,5 +345,5 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         position=target.position,
         kind=target.kind,
     )
-    asked = Request(messages, INJECT.sampling, INJECT.schema, INJECT.role, Scene(question))
-    return replace(asked, reads=partial(replies.check_injection, data=prompts.data_of(asked)))
+    request = Request(messages, INJECT.sampling, INJECT.schema, INJECT.role, Scene(question))
+    return replace(request, reads=partial(replies.check_injection, data=prompts.data_of(request)))
