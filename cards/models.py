@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cards.datasets import sources_of
@@ -264,41 +265,11 @@ def model_card(
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One stage of a proposer's training: what its ``training.json`` says."""
-
-    training: Record
-
-    @property
-    def name(self) -> str:
-        """Its method as people write it."""
-        return str(self.training["recipe"]["method"]).upper()
-
-    @property
-    def minutes(self) -> float:
-        """How long it took."""
-        return float(self.training["run"]["seconds"]) / 60
-
-    @property
-    def filters(self) -> dict[str, Any]:
-        """Filters that left something out."""
-        return filters_of(self.training, _ALL_PATHS)
-
-    @property
-    def measured(self) -> list[tuple[str, float, float]]:
-        """What was measured of held-out rows, before and after: the loss, a margin, and so on."""
-        held = self.training["held_out"]
-        measures = [name.removesuffix("_before") for name in held if name.endswith("_before")]
-        rows = [(name, held[f"{name}_before"], held[f"{name}_after"]) for name in measures]
-        return [row for row in rows if None not in row]
-
-
-@dataclass(frozen=True, slots=True)
 class ProposerCard:
     """What a proposer's README says beside what stands in the records."""
 
-    stages: Sequence[Stage]
-    """In their order; the last one made what is published."""
+    stages: Sequence[Record]
+    """What ``training.json`` of each says, in their order; the last one made what is published."""
     config: Record
     version: str
     base: Base
@@ -314,7 +285,7 @@ class ProposerCard:
     @property
     def training(self) -> Record:
         """Of what is published."""
-        return self.stages[-1].training
+        return self.stages[-1]
 
     @property
     def synthetic(self) -> bool:
@@ -325,7 +296,7 @@ class ProposerCard:
     def tags(self) -> list[str]:
         """Those of the header."""
         tags = [self.config["peft_type"].lower(), "knowledge-graph", "multi-hop-question-answering", "relation-paths"]
-        tags += ["trl", *(stage.name.lower() for stage in self.stages)]
+        tags += ["trl", *(str(stage["recipe"]["method"]).lower() for stage in self.stages)]
         tags += ["synthetic"] if self.synthetic else []
         return [*tags, "simulated"] if self.paths["simulated"] else tags
 
@@ -360,10 +331,10 @@ def proposer_card(
     _check_config(config, base, last["recipe"])
     for training in stages:
         _check_stage(training, last, paths)
-    card = ProposerCard([Stage(training) for training in stages], config, version, base, license, paths, evaluations)
+    card = ProposerCard(stages, config, version, base, license, paths, evaluations)
     learnt = last["dataset"]["name"]
     scores = [result for evaluation in evaluations for result in evaluation.eval_results(learnt)]
-    body = fill("proposer.md.jinja", card=card)
+    body = fill("proposer.md.jinja", card=card, filters_of=partial(filters_of, neutral=_ALL_PATHS))
     return headed(_metadata(card, hub_id(learnt), card.tags, scores, list(PATH_METRICS)), body)
 
 
