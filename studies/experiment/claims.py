@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from evaluators.comparison.significance import Estimate
 from safe_stepwise.store.tables import NOTHING, p_value, signed
-from studies.experiment.arms import CHANCE, LEARNED, PLAIN, one_of
-from studies.experiment.experiment import Experiment
+from studies.experiment.experiment import CHANCE, LEARNED, PLAIN, Experiment, one_of
 from studies.experiment.verdicts import ERROR_F1, difference
 
 POINTS, LEVEL, F1_MARGIN = 0.05, 0.01, 0.10

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.store.figures import png
-from studies.experiment.arms import CHANCE, CHECKER, LEARNED, NAMES, Arm, Record
+from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, NAMES, Arm, Record
 
 _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#777777", "#ccbb44")
 _OF_ARMS = dict(zip((*NAMES.values(), LEARNED, CHECKER, CHANCE), _COLORS, strict=False))

@@ -14,9 +14,8 @@ from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.tables import NOTHING, Column, Table, decimal, interval, p_value, percent, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
-from studies.experiment.arms import CHANCE, CHECKER, PLAIN, Arm
 from studies.experiment.claims import claims, points, shares
-from studies.experiment.experiment import Experiment, Home, references
+from studies.experiment.experiment import CHANCE, CHECKER, PLAIN, Arm, Experiment, Home, references
 from studies.experiment.figures import arms_figure, curves_figure, retries_figure
 from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, Said, always, difference, measured, recall
 

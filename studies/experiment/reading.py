@@ -20,10 +20,8 @@ from safe_stepwise.store.names import (
     TRAINING,
     VERIFIER_STEPS,
 )
-from studies.experiment import arms as of_arms
-from studies.experiment.arms import Gain, Gains, Record
 from studies.experiment.example import example
-from studies.experiment.experiment import Experiment, Home, references
+from studies.experiment.experiment import Experiment, Gain, Gains, Home, Record, check, references
 from studies.experiment.verdicts import Probe, probed, read_steps, read_verdicts
 
 ANEW = "make it anew with safe-stepwise regenerate"
@@ -39,7 +37,7 @@ def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
     own = _home(folder, "")
     if own.results is None:
         raise UserError(f"{folder}: has no {REPORT}/{RESULTS}: nothing was evaluated; {ANEW}")
-    of_arms.check(own.results, f"{folder / REPORT}")
+    check(own.results, f"{folder / REPORT}")
     there = sorted(path for path in folder.glob(f"{BLOCKS}/*") if path.is_dir())
     blocks = {path.name: _homes(folder, path) for path in there}
     homes = [own, *(home for found in blocks.values() for home in found)]

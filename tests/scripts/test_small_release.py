@@ -16,8 +16,7 @@ from releases.making import file_digests
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import evaluate_stepwise, regenerate, report_experiment
-from studies.experiment.arms import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of
-from studies.experiment.experiment import references
+from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of, references
 from studies.experiment.reading import read_experiment
 from tests.makers.manifests import left_out, manifest_of, needs
 

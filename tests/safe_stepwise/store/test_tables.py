@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.store import tables
-from safe_stepwise.store.tables import Column, csv_bytes, markdown, table_of, text_table
+from safe_stepwise.store.tables import Column, Sheet, csv_bytes, markdown, table_of, text_table
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,25 @@ def test_a_markdown_cell_stays_one_cell(value: str) -> None:
 def test_every_line_of_csv_has_as_many_cells() -> None:
     cells = [*csv.reader(io.StringIO(csv_bytes(table_of(COLUMNS, ROWS)).decode()))]
     assert {len(row) for row in cells} == {len(COLUMNS)}
+
+
+def test_a_table_is_one_tuple_for_page_and_machine() -> None:
+    columns = (
+        Column("benchmark", lambda row: row["name"], key="benchmark"),
+        Column("tokens", lambda row: row["tokens"], tables.count, "tokens"),
+        Column("EM", lambda row: row["em"], tables.percent, "exact_match"),
+        Column("", lambda row: row["simulated"], key="simulated"),
+        Column("p", lambda row: row["p"], tables.p_value),
+    )
+    rows = [
+        {"name": "a|b", "tokens": 12_345, "em": 0.5, "simulated": True, "p": 0.0001},
+        {"name": "c", "tokens": 0, "em": None, "simulated": False, "p": None},
+    ]
+    sheet = Sheet(columns, rows)
+    assert sheet.markdown.splitlines() == [
+        "| benchmark | tokens | EM | p |",
+        "| --- | ---: | ---: | ---: |",
+        "| a\\|b | 12,345 | 50.0 | \\<0.001 |",
+        "| c | 0 | – | – |",
+    ]
+    assert sheet.csv.decode() == "benchmark,tokens,exact_match,simulated\na|b,12345,50.0,true\nc,0,,false\n"

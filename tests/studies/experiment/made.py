@@ -7,8 +7,7 @@ from typing import Any
 
 from evaluators.comparison.significance import Estimate
 from safe_stepwise.methods.limits import Limits
-from studies.experiment.arms import Arm, Gain, Gains
-from studies.experiment.experiment import Experiment, Home
+from studies.experiment.experiment import Arm, Experiment, Gain, Gains, Home
 from studies.experiment.verdicts import LabelledStep, Said
 
 GENERATOR, ADAPTER = "vllm:generator@1", "vllm:adapter@2"

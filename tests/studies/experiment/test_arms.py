@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from safe_stepwise.errors import UserError
-from studies.experiment.arms import CHANCE, CHECKER, LEARNED, PLAIN, arms, check, one_of
+from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, arms, check, one_of
 from tests.studies.experiment.made import ADAPTER, CHECKING, DRAWN, results, run
 
 

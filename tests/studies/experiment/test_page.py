@@ -9,8 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from studies.experiment import figures
-from studies.experiment.arms import CHANCE, LEARNED, PLAIN, arms
-from studies.experiment.experiment import Experiment
+from studies.experiment.experiment import CHANCE, LEARNED, PLAIN, Experiment, arms
 from studies.experiment.page import files, page, write
 from tests.studies.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
