@@ -291,9 +291,6 @@ def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
     p_holm: dict[int, float] = {}
     for family in families.values():
         p_holm.update(zip(family, stats.holm([differences[n].p for n in family]), strict=True))
-    return tuple(replace(d, p=_short(d.p), p_holm=_short(p_holm[n])) for n, d in enumerate(differences))
-
-
-def _short(p: float) -> float:
-    """To six significant digits: a small p-value is not nothing."""
-    return float(f"{p:.6g}")
+    return tuple(
+        replace(d, p=stats.six_digits(d.p), p_holm=stats.six_digits(p_holm[n])) for n, d in enumerate(differences)
+    )

@@ -153,6 +153,11 @@ def mcnemar(wins: int, losses: int) -> float:
     return min(1.0, p)
 
 
+def six_digits(p: float) -> float:
+    """A p-value to six significant digits: a small one is not nothing."""
+    return float(f"{p:.6g}")
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjustment of a family of p-values, in their order.
 

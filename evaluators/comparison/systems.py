@@ -155,8 +155,10 @@ def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 
 def differing(systems: Iterable[System]) -> set[str]:
     """The options of which systems have several values, and conditions that not all share."""
-    found = list(systems)
-    return _differing_options(found) | _differing_conditions(found)
+    systems = list(systems)
+    conditions = [dict(system.conditions) for system in systems]
+    apart = {name for name in conditions_of(systems) if len({own.get(name) for own in conditions}) > 1}
+    return _differing_options(systems) | apart
 
 
 def _differing_options(systems: Sequence[System]) -> set[str]:
@@ -167,12 +169,6 @@ def _differing_options(systems: Sequence[System]) -> set[str]:
         methods[system.method].update(name for name, _ in system.options)
     lacking = {n for s in systems for n in methods[s.method] if n not in dict(s.options)}
     return lacking | {name for name, values in known.items() if len(values) > 1}
-
-
-def _differing_conditions(systems: Sequence[System]) -> set[str]:
-    conditions = [dict(system.conditions) for system in systems]
-    known = {name for found in conditions for name in found}
-    return {name for name in known if len({found.get(name) for found in conditions}) > 1}
 
 
 def varying(systems: Iterable[System]) -> set[str]:

@@ -12,7 +12,7 @@ among the questions that both answered rightly.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluators.comparison.significance import holm, mcnemar
+from evaluators.comparison.significance import holm, mcnemar, six_digits
 from evaluators.comparison.systems import System, in_order, pairs
 from evaluators.faithfulness.lines import AnswerBy, Line, is_right, outcome_of, places, repeated
 from safe_stepwise.checking.faithfulness.chains import Rule
@@ -41,7 +41,7 @@ def paired(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]
             ]
             adjusted = holm([one["p"] for one in family])
             for one, p in zip(family, adjusted, strict=True):
-                found.append({**one, "p": _short(one["p"]), "p_holm": _short(p)})
+                found.append({**one, "p": six_digits(one["p"]), "p_holm": six_digits(p)})
     return found
 
 
@@ -94,8 +94,3 @@ def _tested(
         "difference": round((ours - theirs) / len(known), 6),
         "p": mcnemar(ours, theirs),
     }
-
-
-def _short(p: float) -> float:
-    """To six significant digits: a small p-value is not nothing."""
-    return float(f"{p:.6g}")

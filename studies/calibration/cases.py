@@ -129,13 +129,4 @@ def _with_error(
 
 
 def _exchanged(pool: Pool, fact: Triple, kind: Kind, seed: str) -> Triple | None:
-    """The fact with one thing wrong, as ``kind`` says; None where that cannot be."""
-    if kind == "true":
-        return fact
-    make = {
-        "wrong tail": pool.wrong_tail,
-        "wrong head": pool.wrong_head,
-        "wrong relation": pool.wrong_relation,
-        "reversed": pool.reversed,
-    }[kind]
-    return make(fact, f"{seed} {kind}")
+    return fact if kind == "true" else pool.exchanged(fact, kind, f"{seed} {kind}")

@@ -14,6 +14,7 @@ from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import RELATIONS, is_country, is_nation, same_nation
 from safe_stepwise.language.text import as_date, as_number
 from safe_stepwise.records import Triple
+from studies.calibration.tables import Kind
 
 T = TypeVar("T")
 _TRIED = 40
@@ -56,47 +57,31 @@ class Pool:
         head, relation, _ = fact_of(fact)
         return any(means(tail, fact.tail) for tail in self._known.get((head, relation), ()))
 
-    def wrong_tail(self, fact: Triple, seed: str) -> Triple | None:
-        """The fact with another's value; None where no other of its sort is surely wrong."""
-        if not _tells(fact):
-            return None
-        found = (
-            Triple(fact.head, fact.relation, tail)
-            for tail in _drawn(self._tails[_way(fact), form_of(fact.tail)], seed)
-            if not means(tail, fact.tail) and not means(tail, fact.head)
-        )
-        return self._false(found)
+    def exchanged(self, fact: Triple, kind: Kind, seed: str) -> Triple | None:
+        """The fact with one thing wrong, as ``kind`` says; None where nothing of its sort is surely wrong."""
+        exchanges = islice(self._exchanges(fact, kind, seed), _TRIED) if _tells(fact) else ()
+        return next((triple for triple in exchanges if not self.is_known(triple)), None)
 
-    def wrong_head(self, fact: Triple, seed: str) -> Triple | None:
-        """The fact of another that has the same relation; None where there is none."""
-        if not _tells(fact) or (is_free(fact) and "…" not in fact.relation):
-            return None  # the words of a question without a place for it do not tell the head
-        found = (
-            Triple(head, fact.relation, fact.tail)
-            for head in _drawn(self._heads[_way(fact)], seed)
-            if not means(head, fact.head) and not means(head, fact.tail)
-        )
-        return self._false(found)
+    def _exchanges(self, fact: Triple, kind: Kind, seed: str) -> Iterator[Triple]:
+        head, relation, tail = fact.head, fact.relation, fact.tail
+        if kind == "wrong tail":
+            for value in _drawn(self._tails[_way(fact), form_of(tail)], seed):
+                if not means(value, tail) and not means(value, head):
+                    yield Triple(head, relation, value)
+        elif kind == "wrong head" and (not is_free(fact) or "…" in relation):
+            # The words of a question without a place for it do not tell the head.
+            for name in _drawn(self._heads[_way(fact)], seed):
+                if not means(name, head) and not means(name, tail):
+                    yield Triple(name, relation, tail)
+        elif kind == "wrong relation":  # no near-synonym
+            others = (Triple(head, other, tail) for other in _drawn(self._relations[_sort(fact)], seed))
+            yield from (triple for triple in others if not alike(triple.relation, relation) and _tells(triple))
+        elif kind == "reversed" and not is_free(fact) and form_of(tail) == "name" and not _is_mutual(relation):
+            yield Triple(tail, relation, head)
 
-    def wrong_relation(self, fact: Triple, seed: str) -> Triple | None:
-        """The ends joined by another relation, which leads to the same sort; no near-synonym."""
-        found = (
-            Triple(fact.head, relation, fact.tail)
-            for relation in _drawn(self._relations[_sort(fact)], seed)
-            if not alike(relation, fact.relation)
-        )
-        return self._false(t for t in found if _tells(t)) if _tells(fact) else None
 
-    def reversed(self, fact: Triple, _: str) -> Triple | None:
-        """The fact with its ends exchanged; None where that may be true, or is no fact at all."""
-        form = form_of(fact.tail)
-        is_mutual = fact.relation in _MUTUAL or _MUTUAL_WORDS.search(fact.relation.lower())
-        if is_free(fact) or form != "name" or not _tells(fact) or is_mutual:
-            return None
-        return self._false(iter([Triple(fact.tail, fact.relation, fact.head)]))
-
-    def _false(self, found: Iterator[Triple]) -> Triple | None:
-        return next((t for t in islice(found, _TRIED) if not self.is_known(t)), None)
+def _is_mutual(relation: str) -> bool:
+    return relation in _MUTUAL or _MUTUAL_WORDS.search(relation.lower()) is not None
 
 
 def form_of(value: str) -> str:

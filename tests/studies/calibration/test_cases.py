@@ -56,7 +56,7 @@ def test_an_error_changes_one_thing_and_says_so() -> None:
 
 
 def test_a_date_is_exchanged_for_one_as_exact() -> None:
-    wrong = POOL.wrong_tail(Triple("Ana Vorr", "date of birth", "3 May 1901"), "s")
+    wrong = POOL.exchanged(Triple("Ana Vorr", "date of birth", "3 May 1901"), "wrong tail", "s")
     assert wrong is not None
     assert wrong.tail == "9 June 1911"
 
@@ -69,8 +69,8 @@ def test_what_the_rest_of_the_graph_knows_is_no_error() -> None:
     fact = Triple("Dune 1", "director", "Ana Vorr")
     more = [Triple("Dune 1", "director", name) for name in ("Ors Velt", "Edo Lind", "Una Marn")]
     pool = Pool([t for source in FILMS for t in source.grounds.triples], more)
-    assert POOL.wrong_tail(fact, "s") is not None
-    assert pool.wrong_tail(fact, "s") is None
+    assert POOL.exchanged(fact, "wrong tail", "s") is not None
+    assert pool.exchanged(fact, "wrong tail", "s") is None
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_what_the_rest_of_the_graph_knows_is_no_error() -> None:
     ],
 )
 def test_what_may_be_true_when_reversed_is_not(fact: Triple, why: str) -> None:
-    assert Pool([fact]).reversed(fact, "") is None, why
+    assert Pool([fact]).exchanged(fact, "reversed", "") is None, why
 
 
 def test_a_near_synonym_is_no_wrong_relation() -> None:
     facts = [Triple("Oru", "country", "Kelvia"), Triple("Ana", "country of citizenship", "Veld")]
-    assert Pool(facts).wrong_relation(facts[0], "s") is None
+    assert Pool(facts).exchanged(facts[0], "wrong relation", "s") is None
     life = [Triple("Ana", "date of birth", "1901"), Triple("Ors", "date of death", "1950")]
-    found = Pool(life).wrong_relation(life[0], "s")
+    found = Pool(life).exchanged(life[0], "wrong relation", "s")
     assert found == Triple("Ana", "date of death", "1901")
 
 
