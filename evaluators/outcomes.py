@@ -158,14 +158,15 @@ def read_results(folder: Path) -> dict[str, Any]:
     """The record of an evaluation in a folder; raises ``UserError`` where there is none that has ended."""
     file = folder / RESULTS
     try:
-        found = read_json(file)
-        if isinstance(found, dict) and isinstance(found.get("settings"), dict):
-            return found
-        reason = "not the record of an evaluation"
+        record: dict[str, Any] = read_json(file)
+        conditions_of(record["settings"])  # which has to have what it needs
+        return record
     except FileNotFoundError:
         begun = (folder / f".{TRAJECTORIES}").exists()
         mend = "it has not ended: run the same command again" if begun else GIVE
         raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
+    except (KeyError, TypeError, AttributeError):
+        reason = "not the record of an evaluation"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again")

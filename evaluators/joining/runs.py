@@ -7,10 +7,10 @@ variant, is one, and none's. What is alike and differs has to be told apart by n
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def shared(runs: Sequence[Run]) -> dict[str, set[Asked]]:
 
 def _check_alike(one: Run, other: Run) -> None:
     for asked in one.asked.keys() & other.asked.keys():
-        for first, second in _both(one.asked[asked], other.asked[asked]):
+        for first, second in product(one.asked[asked].values(), other.asked[asked].values()):
             texts = first.question, sorted(first.references)
             what = ""
             if texts != (second.question, sorted(second.references)):
@@ -142,12 +142,6 @@ def _check_alike(one: Run, other: Run) -> None:
                     f"{one.title} and {other.title}: under {asked[0]} {asked[1]} each asked "
                     f"{what}; evaluate the same sample, by the same --seed, in each"
                 )
-
-
-def _both(
-    one: Mapping[str, QuestionRecord], other: Mapping[str, QuestionRecord]
-) -> Iterator[tuple[QuestionRecord, QuestionRecord]]:
-    return ((first, second) for first in one.values() for second in other.values())
 
 
 Held = Mapping[System, Mapping[Asked, Outcome]]
