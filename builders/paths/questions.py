@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import InputSource, RawRow, canonical_split
-from builders.paths.relation_inputs import Graph, GraphFile, graph_of
+from builders.paths.relation_inputs import GraphFile, graph_of
 from builders.paths.relation_readers import check_graph, own_graph, placed, raw_rows, reader_of
 from builders.paths.weak import Explored, Templates, explore_all
 from safe_stepwise.errors import RowError
@@ -54,7 +54,7 @@ class Questions:
             "benchmark": self.benchmark,
             "sources": {source.name: source.digest for source in map(InputSource.of, self.sources)},
             "split": self.split,
-            "graph": None if graph is None else {"name": graph.name, "sha256": graph.digest},
+            "graph": None if graph is None else {"name": graph["name"], "sha256": graph["digest"]},
             "max_hops": self.hops,
         }
 
@@ -86,7 +86,7 @@ class Questions:
         return gold_paths(asked, known, self.graphs(), self.hops, put)
 
     @cached_property
-    def _shared(self) -> tuple[GraphFile, Graph] | None:
+    def _shared(self) -> tuple[GraphFile, dict[str, Any]] | None:
         return None if self.kb is None else graph_of(self.kb, self.work)
 
     def _rows(self) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:

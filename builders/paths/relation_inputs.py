@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
@@ -17,16 +18,6 @@ from safe_stepwise.store.progress import telling
 
 LARGE = 64 * 2**20
 """Bytes of a graph's file from which it is kept on disk: its dictionaries would take some GB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """The knowledge graph; None of it is known where each row brings its own."""
-
-    name: str
-    digest: str
-    triples: int
-    relations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +40,8 @@ def _opened(graph: GraphFile) -> GraphStore:
     return MemoryGraph(read_triples(graph.file))
 
 
-def graph_of(kb: Path, work: Path) -> tuple[GraphFile, Graph]:
-    """The graph of a file as it is opened, and what to say of it.
+def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
+    """The graph of a file as it is opened, and its record.
 
     A large one is put into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a
     file that is no graph.
@@ -80,4 +71,4 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, Graph]:
         relations = len(file.open().relations)
     except ValueError as error:
         raise UserError(f"{kb}: {error}") from None
-    return file, Graph(kb.name, digest, read["triples"], relations // 2)
+    return file, {"name": kb.name, "digest": digest, "triples": read["triples"], "relations": relations // 2}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from builders.benchmarks.sources import InputSource
 from builders.verified.question_lists import Index, Match, QuestionList, plain
 from builders.verified.questions import PASSAGES
-from builders.work.plans import BuildRecord
+from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NOISE_TYPES, NoiseType
 from safe_stepwise.store.agreement import SOUND, Agreement, Seen
 
@@ -92,9 +92,16 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics(BuildRecord):
+class Statistics:
     """What one build read and found; ``rows`` counts everything that was read."""
 
+    version: str
+    seed: int
+    limit: int | None
+    files: Mapping[str, Mapping[str, SplitFiles]]
+    """By dataset and config."""
+    libraries: Mapping[str, str]
+    code_sha256: str
     benchmark: str
     split: str
     source: InputSource

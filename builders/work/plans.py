@@ -1,13 +1,11 @@
-"""What every build is asked for and puts on record, beside what is its dataset's own."""
+"""What every build is asked for, beside what is its dataset's own."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import safe_stepwise
-from builders.work.parquet import SplitFiles
 from safe_stepwise.commands.values import Count, Known, Version
 from safe_stepwise.store.names import WORK
 
@@ -50,19 +48,6 @@ class Plan:
     def work(self) -> Path:
         """Where unfinished work lies."""
         return self.output / WORK / self.work_name.format(plan=self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildRecord:
-    """What the statistics of every build say: which version, by which code, in which files."""
-
-    version: str
-    seed: int
-    limit: int | None
-    files: Mapping[str, Mapping[str, SplitFiles]]
-    """By config and split, of a dataset that one build makes; of several datasets by these and config."""
-    libraries: Mapping[str, str]
-    code_sha256: str
 
 
 def libraries() -> dict[str, str]:
