@@ -12,8 +12,9 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from builders.benchmarks.sources import InputSource
 from builders.corpus.recall import Recall, recall
@@ -23,6 +24,7 @@ from builders.work import publishing
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.records import Passage, Question
+from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import named_by_user, write_atomically, write_parts
 from safe_stepwise.store.progress import counts, telling
@@ -72,21 +74,7 @@ class SourceCounts:
     first_rejected: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusStatistics:
-    """The record of one build."""
-
-    passages: int
-    sha256: str
-    seed: int
-    sources: Sequence[SourceCounts]
-    recall: Recall | None
-    """Of the search that the loop makes (BM25); None if it was not measured."""
-    recall_share: float | None
-    code_sha256: str
-
-
-def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
+def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
     """Write the corpus, measure how well it can be searched, and write the record of both.
 
     The index of the search is kept in the folder ``indices``, for who searches next. Raises ``UserError`` for sources
@@ -102,16 +90,17 @@ def build(plan: CorpusBuild, indices: Path) -> CorpusStatistics:
     record.unlink(missing_ok=True)  # that of another corpus, should this run be stopped here
     corpus = Corpus.open(plan.output, indices)
     found = _recall(plan, corpus, reading.drawn) if plan.recall_of else None
-    made = CorpusStatistics(
-        passages=len(corpus.passages),
-        sha256=corpus.sha256,
-        seed=plan.seed,
-        sources=reading.sources,
-        recall=found,
-        recall_share=found.share if found else None,
-        code_sha256=code_digest(__name__),
-    )
-    text = json.dumps(asdict(made), indent=2, sort_keys=True, ensure_ascii=False)
+    made = {
+        "passages": len(corpus.passages),
+        "sha256": corpus.sha256,
+        "seed": plan.seed,
+        "sources": reading.sources,
+        # Of the search that the loop makes (BM25); None if it was not measured.
+        "recall": found,
+        "recall_share": found.share if found else None,
+        "code_sha256": code_digest(__name__),
+    }
+    text = json.dumps(plain(made), indent=2, sort_keys=True, ensure_ascii=False)
     write_atomically(record, f"{text}\n".encode())
     return made
 
@@ -205,9 +194,9 @@ def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def summary(plan: CorpusBuild, made: CorpusStatistics) -> str:
+def summary(plan: CorpusBuild, made: dict[str, Any]) -> str:
     """What was read, what is found again, where it is, how to search it."""
     header = ("benchmark", "split", "source", "rows", "unreadable", "new passages")
-    rows = [(s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new) for s in made.sources]
+    rows = [(s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new) for s in made["sources"]]
     values = {"rows": [header, *rows], "plan": plan, "made": made, "share": decimal(3)}
     return publishing.summary(Path(__file__).parent / "templates", "summary.txt", **values)
