@@ -25,12 +25,10 @@ from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import boundary, names
-from safe_stepwise.store.agreement import agreement_of, read_published
+from safe_stepwise.store import agreement, boundary, names, parsing
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
-from safe_stepwise.store.parsing import parse_json
 
 DATASETS = (VERIFIED, NOISE_LABELS)
 NONE, UNPARSED = "none", "unparsed"
@@ -52,7 +50,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     with publishing.building(plan, DATASETS, lambda: f"{collected.standing.done} rows verified", Statistics):
         kept = {name: _lines_of_others(plan, name) for name in (REJECTS, UNMATCHED)}
         source, lists = source_of(plan), lists_of(plan.teacher)
-        tally = Tally(None if plan.published is None else read_published(plan.published), lists)
+        tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
         collect(plan, collected)
         release = publishing.new_release(plan.work)
         files, sample = _write(plan, collected, release, tally)
@@ -166,9 +164,9 @@ def _statistics(
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
     known = None
     if plan.published is not None:
-        known = Known(plan.published.name, sha256_of(plan.published), agreement_of(tally.seen))
+        known = Known(plan.published.name, sha256_of(plan.published), agreement.agreement_of(tally.seen))
     elif tally.seen:
-        known = Known(TRUTH, "", agreement_of(tally.seen))
+        known = Known(TRUTH, "", agreement.agreement_of(tally.seen))
     benchmark = BENCHMARKS[plan.benchmark]
     options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(
@@ -239,7 +237,7 @@ def _lines_of_others(plan: Build, name: str) -> list[bytes]:
         if not line and number == len(lines):
             break
         try:
-            row = boundary.read(Mapping[str, Any], parse_json(line))
+            row = boundary.read(Mapping[str, Any], parsing.parse_json(line))
             is_ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
         except (ValueError, KeyError) as error:
             raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None

@@ -14,9 +14,7 @@ from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import doubted, verify
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question
-from safe_stepwise.store.agreement import read_published
-from safe_stepwise.store.names import LABELED, VERIFIED
-from safe_stepwise.store.parquet import dataset_folder, labeled_files, parquet_files
+from safe_stepwise.store import agreement, names, parquet
 
 Labelled = tuple[Question, Label]
 
@@ -26,9 +24,9 @@ def labelled(folder: Path) -> Iterator[tuple[str, Iterator[Labelled]]]:
 
     Raises ``UserError`` where there are none.
     """
-    dataset = dataset_folder(folder, VERIFIED)
-    if dataset is None or not (files := labeled_files(dataset)):
-        raise _absent(folder, VERIFIED)
+    dataset = parquet.dataset_folder(folder, names.VERIFIED)
+    if dataset is None or not (files := parquet.labeled_files(dataset)):
+        raise _absent(folder, names.VERIFIED)
     for name, paths in files.items():
         yield name, verified_questions(paths, name)
 
@@ -42,12 +40,12 @@ def annotated(questions: Sequence[Question], folder: Path) -> list[Question]:
     the steps were made of.
     """
     known: dict[tuple[str, str], Question] = {}
-    dataset = dataset_folder(folder, VERIFIED)
+    dataset = parquet.dataset_folder(folder, names.VERIFIED)
     for benchmark in dict.fromkeys(question.benchmark for question in questions):
         ids = {question.id for question in questions if question.benchmark == benchmark}
-        files = parquet_files(dataset, benchmark + LABELED) if dataset else []
+        files = parquet.parquet_files(dataset, benchmark + names.LABELED) if dataset else []
         if not files:
-            raise _absent(folder, f"{benchmark} rows of {VERIFIED}")
+            raise _absent(folder, f"{benchmark} rows of {names.VERIFIED}")
         for whole in questions_in(files, benchmark, wanted=among(sorted(ids))):
             known.setdefault((benchmark, whole.id), whole)  # as the steps were made: train's first
     for question in questions:
@@ -214,7 +212,7 @@ def real_rows(data: Path) -> tuple[dict[str, bool], dict[str, list[Labelled]]]:
     for name in BENCHMARKS:
         labels = data / f"{name}_published_labels.jsonl"
         if labels.exists():
-            published |= read_published(labels)
+            published |= agreement.read_published(labels)
             files = ((data / f"{name}_{part}.jsonl", split) for part, split in SPLITS.items())
             rows[name] = once(row for f, split in files if f.exists() for row in verified_rows(name, f, split))
     if not rows:

@@ -9,16 +9,14 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from builders.work import plans, ranks, rejects
 from builders.work.executors import Standing, results
-from builders.work.plans import Plan
-from builders.work.ranks import Work
-from builders.work.rejects import Reject, Rejecting, RowsRead
 from builders.work.shards import Annotator, Job, read_shard
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import REJECTS
 
 
-class RowsJob(Job[RowsRead], Protocol):
+class RowsJob(Job[rejects.RowsRead], Protocol):
     """A chunk of a source's rows, which it can show."""
 
     def location(self, index: int) -> str:
@@ -53,8 +51,8 @@ class Collected:
 
 
 def collect(
-    plan: Plan,
-    rejecting: Rejecting,
+    plan: plans.Plan,
+    rejecting: rejects.Rejecting,
     jobs: Callable[[], Iterable[R]],
     annotator: Annotator,
     sources: Sequence[str],
@@ -77,7 +75,7 @@ def collect(
             return plan.limit if len(sources) == 1 else None
         return sum(job.size for job in jobs())
 
-    made = results(Work(jobs, annotator, plan.work, title, unit, rejecting.check), plan, total, standing)
+    made = results(ranks.Work(jobs, annotator, plan.work, title, unit, rejecting.check), plan, total, standing)
     with (plan.work / REJECTS).open("wb") as lines, closing(made):
         for job, shard in made:
             dropped = _duplicates(job, shard.summary, seen)
@@ -94,13 +92,13 @@ def collect(
         )
 
 
-def _duplicates(job: RowsJob, read: RowsRead, seen: dict[str, str]) -> list[Reject]:
+def _duplicates(job: RowsJob, read: rejects.RowsRead, seen: dict[str, str]) -> list[rejects.Reject]:
     """Rows of a chunk whose id an earlier row had. ``seen`` maps ids to where the first row was."""
     dropped = []
     for index, id_ in read.ids:
         if id_ in seen:
             reason = f"duplicate id {id_!r}, first at {seen[id_]}"
-            dropped.append(Reject(index, job.location(index), id_, reason, job.raw_row(index)))
+            dropped.append(rejects.Reject(index, job.location(index), id_, reason, job.raw_row(index)))
         else:
             seen[id_] = job.location(index)
     return dropped

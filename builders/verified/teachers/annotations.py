@@ -14,11 +14,8 @@ from builders.work.shards import NoModel
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.graphs.stated import look_up
-from safe_stepwise.language.grounding import Finding, also_named, ground
-from safe_stepwise.language.mentions import is_about, titles_of
-from safe_stepwise.language.namesakes import extended, name_alikes, told_apart
+from safe_stepwise.language import grounding, mentions, namesakes, relations
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import RELATIONS, Relation
 from safe_stepwise.language.text import as_date, has_words, normal_name, words_of
 from safe_stepwise.records import NoiseType, Question, Triple
 
@@ -54,7 +51,7 @@ class AnnotationsTeacher(NoModel):
         named = [question.answer]
         if not _has_only_facts(question):
             named += [name for triple in triples for name in (triple.head, triple.tail)]
-        same = titles_of(named, question.gold)
+        same = mentions.titles_of(named, question.gold)
         same.update(_renamed([hop.triple for hop in annotated_hops(question)]))
         return same
 
@@ -100,8 +97,8 @@ def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]
             for one in hop.triples:
                 stated = Triple(one.head, relation, triple.tail, number, sentence)
                 yield stated, finding.loose or hop.free
-            for other in also_named(gold.sentences[sentence], relation, triple.tail):
-                if not is_about(read(gold), other):
+            for other in grounding.also_named(gold.sentences[sentence], relation, triple.tail):
+                if not mentions.is_about(read(gold), other):
                     yield Triple(head, relation, other, number, sentence), True
 
 
@@ -149,7 +146,7 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
             why = f"{where} says something else of “{triple.tail}”{quoted}"
             return "external_knowledge", f"{none}: {why}.", _TOLD
         why = f"what {where} says of “{triple.tail}” is not this{quoted}"
-        of_two = RELATIONS.get(triple.relation, _ANY).kind == "name"
+        of_two = relations.RELATIONS.get(triple.relation, _ANY).kind == "name"
         return "external_knowledge" if of_two else "missing_evidence", f"{none}: {why}.", _UNTOLD
     if finding.status == "mentioned":
         why = f"“{triple.tail}” stands in {where}, but not with “{triple.head}”"
@@ -159,12 +156,12 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     return "missing_evidence", f"{none}: “{triple.tail}” is not in them.", _ABSENT
 
 
-_ANY = Relation("", "name")
+_ANY = relations.Relation("", "name")
 _QUOTE = 60
 """Characters quoted on either side of a name."""
 
 
-def _quoted(finding: Finding, name: str, question: Question) -> str:
+def _quoted(finding: grounding.Finding, name: str, question: Question) -> str:
     """The words around a name in the sentence of a finding, in quotation marks; "" if not found."""
     if finding.passage is None or finding.sentence is None:
         return ""
@@ -184,15 +181,15 @@ def _quoted(finding: Finding, name: str, question: Question) -> str:
 def _name_alike(triple: Triple, question: Question) -> str:
     """The name-alike of a hop's head or tail that the gold passages speak of instead, or ""."""
     titles = [passage.title for _, passage in question.gold]
-    alike = [title for title in titles if name_alikes(triple.head, title)]
-    if alike and not any(is_about(read(passage), triple.head) for _, passage in question.gold):
+    alike = [title for title in titles if namesakes.name_alikes(triple.head, title)]
+    if alike and not any(mentions.is_about(read(passage), triple.head) for _, passage in question.gold):
         return alike[0]
     bare = _EPITHET.sub("", triple.tail)
     if bare == triple.tail:
         return ""
     for number, passage in question.gold:
-        finding = ground(triple.head, triple.relation, bare, [(number, passage)])
-        if finding.status == "stated" and (other := extended(bare, read(passage))):
+        finding = grounding.ground(triple.head, triple.relation, bare, [(number, passage)])
+        if finding.status == "stated" and (other := namesakes.extended(bare, read(passage))):
             return "" if other == clean(triple.tail) else other
     return ""
 
@@ -205,6 +202,6 @@ def _mistaken(earlier: Triple, later: Triple, question: Question) -> str:
     subject = read(question.passages[later.passage - 1])
     bare = _EPITHET.sub("", earlier.tail)
     joint = clean(_EPITHET.sub("", later.head)) == clean(bare)
-    if not joint and not is_about(subject, earlier.tail) and not is_about(subject, bare):
+    if not joint and not mentions.is_about(subject, earlier.tail) and not mentions.is_about(subject, bare):
         return ""
-    return told_apart(bare, earlier.relation, said, subject)
+    return namesakes.told_apart(bare, earlier.relation, said, subject)
