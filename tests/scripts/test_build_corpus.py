@@ -199,7 +199,7 @@ def test_the_bar_says_what_was_read(
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        build_corpus.main(["--help"])
+        build_corpus.main(["--help-all"])
     assert caught.value.code == 0
     assert "recall@3" in capsys.readouterr().out
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from builders.steps import published
+from builders.steps import first
 from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
@@ -469,7 +469,7 @@ def test_a_set_of_the_hub_is_pulled_at_its_commit(
         pulled.update(options, repo=repo)
         return str(built / "safe-verifier-steps")
 
-    monkeypatch.setattr(published, "resolve_commit", lambda _: "c" * 40)
+    monkeypatch.setattr(first, "resolve_commit", lambda _: "c" * 40)
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
     with MockServer(oracle(gold)) as server:
         options = arguments(built, tmp_path / "out", server.spec, steps="ns/steps@v1.0.0")
