@@ -1,11 +1,13 @@
 """Judge the steps of FILE by the graph-based checker, in the order of the taxonomy."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from safe_stepwise.checking.checker import Checker
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import question_in, rows_of
 from safe_stepwise.commands.telling import ascii_json
@@ -62,17 +64,29 @@ def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[s
         checker = own_checker_of(question)
     except EngineError as error:
         return [(NO_PLAN, {"diagnosis": str(error)})] * len(texts)
-    found: list[tuple[str, dict[str, Any]]] = []
+    judged: list[tuple[str, dict[str, Any]]] = []
     previous: list[Step] = []
     for text in texts:
-        try:
-            step = parse_step(text)
-            format_step(step)
-        except StepError as error:
-            found.append((NO_STEP, {"diagnosis": str(error)}))
-            continue
-        said = checker.check(tuple(previous), step)
-        previous.append(step)
-        known = {} if said is None else as_object(said)
-        found.append((known.pop("error_type", ABSTAINS), {k: v for k, v in known.items() if v}))
-    return found
+        step, label, feedback = verdict(checker, previous, partial(_read, text))
+        judged.append((label, feedback))
+        previous += [step] if step else []
+    return judged
+
+
+def verdict(
+    checker: Checker, previous: Sequence[Step], read: Callable[[], Step]
+) -> tuple[Step | None, str, dict[str, Any]]:
+    """A step as it is read, if it is one; its label; diagnosis and guidance where the checker gives them."""
+    try:
+        step = read()
+    except StepError as error:
+        return None, NO_STEP, {"diagnosis": str(error)}
+    feedback = checker.check(tuple(previous), step)
+    values = {} if feedback is None else as_object(feedback)
+    return step, values.pop("error_type", ABSTAINS), {name: value for name, value in values.items() if value}
+
+
+def _read(text: str) -> Step:
+    step = parse_step(text)
+    format_step(step)
+    return step

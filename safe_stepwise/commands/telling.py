@@ -9,6 +9,7 @@ from safe_stepwise.methods.base import Method
 from safe_stepwise.methods.running import statistics
 from safe_stepwise.methods.verified import doubts, fate_of, step_of
 from safe_stepwise.records import Attempt, Question, Trajectory, as_object
+from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.names import SIMULATED
 from safe_stepwise.store.terminal import printable
 
@@ -46,22 +47,6 @@ def record(
         "passages": [{"title": p.title, "text": p.text} for p in question.passages],
         "trajectory": plain(trajectory),
     }
-
-
-def plain(trajectory: Trajectory) -> dict[str, Any]:
-    """A trajectory as JSON values."""
-    found: dict[str, Any] = _plain(trajectory)
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain(as_object(value))
-    return value
 
 
 def verdict(told: Mapping[str, Any]) -> str:

@@ -4,22 +4,22 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from traceback import format_exc
 from typing import Any
 
-from safe_stepwise.commands.check import ABSTAINS
+from safe_stepwise.commands.check import verdict
 from safe_stepwise.commands.ending import told
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.telling import record
-from safe_stepwise.commands.trying.standing import Standing
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
 from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import FAILED, Attempt, Question, Step
-from safe_stepwise.steps import StepError
 
 GENERATOR, VERIFIER = "SAFE_STEPWISE_GENERATOR", "SAFE_STEPWISE_VERIFIER"
 """Variables of the Space; nobody but its owner sets them."""
@@ -29,11 +29,20 @@ KINDS = ("openai", "symbolic", "mock")
 """A page opens its players anew for each question: nothing with weights."""
 SECONDS, CALL_S = 180.0, 60.0
 """For a question, and for one call to a model's server."""
-NO_STEP = "no step"
 NO_MODEL = (
     "this Space has no model: its players go by facts, so type some, as head | relation | tail "
     f"(its owner may set {GENERATOR} and {VERIFIER})"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was tried so far, the checker's label of each try, and at the end what it came to."""
+
+    attempts: tuple[Attempt, ...]
+    labels: tuple[str, ...]
+    """Empty where the question has no facts that the checker could go by."""
+    record: Mapping[str, Any] | None = None
 
 
 def players(settings: Mapping[str, str]) -> Mapping[str, str]:
@@ -85,15 +94,9 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
         return ()
     labels, previous = [], list[Step]()
     for attempt in attempts:
-        try:
-            step = read_reply(attempt.text, attempt.number)
-        except StepError:
-            labels.append(NO_STEP)
-            continue
-        said = checker.check(tuple(previous), step)
-        labels.append(ABSTAINS if said is None else said.error_type)
-        if attempt.accepted:
-            previous.append(step)
+        step, label, _ = verdict(checker, previous, partial(read_reply, attempt.text, attempt.number))
+        labels.append(label)
+        previous += [step] if step and attempt.accepted else []
     return tuple(labels)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from safe_stepwise.commands.traces import Trace
-from safe_stepwise.commands.trying.standing import Standing
+from safe_stepwise.commands.trying.answering import Standing
 from safe_stepwise.methods.verified import doubt, doubts, fate_of, step_of
 from safe_stepwise.records import Attempt
 from safe_stepwise.store.terminal import printable

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.commands.trying import answering, html, typed
-from safe_stepwise.commands.trying.answering import players, standings
-from safe_stepwise.commands.trying.standing import Standing
+from safe_stepwise.commands.trying.answering import Standing, players, standings
 from safe_stepwise.commands.trying.typed import LIMITS, typed_fields, typed_question
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import UNREAD
