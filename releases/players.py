@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from releases.evaluations import MEASURED_RATE, OWN_ADAPTER, OWN_GENERATOR
+from releases.manifest import MEASURED_RATE, OWN_ADAPTER, OWN_GENERATOR
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import check_spec
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.run.options import SHOWN
-from releases.evaluations import MEASURED_RATE, OPTIONS, EvaluationEntry
+from releases.manifest import MEASURED_RATE, OPTIONS, EvaluationEntry
 from releases.players import check_player
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS

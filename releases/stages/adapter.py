@@ -10,8 +10,7 @@ from builders.verified.lookup import annotated
 from cards.models import license_of_base, model_card
 from evaluators.verifier.command import Options, Rooms, run_verifiers
 from releases import report
-from releases.evaluations import OWN_ADAPTER, AdapterEntry
-from releases.manifest import OWN_SET, Manifest
+from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
 from releases.players import check_player
 from releases.stage import Cost, Forecast, Release
 from releases.training import Training, price_training

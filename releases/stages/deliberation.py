@@ -10,7 +10,7 @@ from builders.paths.questions import Questions
 from evaluators.deliberation.command import run_deliberation
 from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
 from evaluators.traces import page
-from releases.evaluations import OWN_ADAPTER
+from releases.manifest import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, named
 from releases.stage import Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
 from releases.stages.proposer import write_card

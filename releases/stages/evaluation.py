@@ -11,8 +11,7 @@ from evaluators.outcomes import read_outcomes
 from evaluators.run.options import Options
 from evaluators.run.trial import Trial
 from evaluators.traces import page
-from releases.evaluations import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
-from releases.manifest import Manifest
+from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
 from releases.stage import COUNTED, Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
 from releases.stages.adapter import Adapter

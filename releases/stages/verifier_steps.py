@@ -23,8 +23,7 @@ from builders.verified.teachers.choice import known_teacher
 from builders.work.publishing import CardOfOne
 from cards.datasets import verifier_steps as card
 from releases.asking import open_teachers
-from releases.evaluations import OWN_ADAPTER, RefinementEntry
-from releases.manifest import OWN_SET, REFINEMENT, Manifest, StepsEntry
+from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
 from releases.players import check_player
 from releases.stage import Cost, Forecast, Made, Release, Stage, add_costs, price_engine, price_rows
 from releases.stages.adapter import Adapter

@@ -10,7 +10,7 @@ import pytest
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from releases import asking
-from releases.evaluations import EvaluationEntry
+from releases.manifest import EvaluationEntry
 from releases.settings import settings_of
 from releases.stages import verifier_steps
 from safe_stepwise import prompts

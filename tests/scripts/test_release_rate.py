@@ -9,7 +9,7 @@ import pytest
 
 from evaluators.outcomes import Outcome
 from evaluators.run.options import Options
-from releases.evaluations import OPTIONS
+from releases.manifest import OPTIONS
 from releases.stages import evaluation
 from safe_stepwise.methods.loop import MALFORMED, UNREAD
 from safe_stepwise.records import Attempt, Feedback, Trajectory
