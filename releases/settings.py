@@ -1,18 +1,19 @@
-"""What an evaluation of a manifest runs over all its questions."""
+"""What an evaluation of a manifest runs over all its questions, and who plays in it."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from evaluators.run.options import SHOWN
-from releases.manifest import MEASURED_RATE, OPTIONS, EvaluationEntry
-from releases.players import check_player
+from evaluators.run.trial import SHOWN
+from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.options import published_values
+from safe_stepwise.open import check_spec
 from safe_stepwise.records import VERDICT_ORDERS
 
 
@@ -84,3 +85,23 @@ def check_evaluation(entry: EvaluationEntry, where: str, trained: Collection[str
             options_type(METHODS[setting.method])(**dict(setting.options))
         except ValueError as error:
             raise UserError(f"{where}: {error}") from None
+
+
+_PLACEHOLDER = re.compile(r"\{\w*\}")
+
+
+def check_player(spec: str, where: str, trained: Collection[str]) -> None:
+    """Raise ``UserError`` for a spec of no engine, and of a model that is not trained here."""
+    meant = spec.replace(MEASURED_RATE, "0") if where.endswith(".verifier") else spec
+    for placeholder, what in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
+        if placeholder in spec and placeholder not in trained:
+            key = what.partition(" ")[2]
+            raise UserError(f"{where}: {placeholder} stands for {what}; add {key} to the manifest")
+        meant = meant.replace(placeholder, "trained")
+    if strange := _PLACEHOLDER.search(meant):
+        names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
+        raise UserError(f"{where}: {strange[0]} stands for nothing; write {names}")
+    try:
+        check_spec(meant)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None

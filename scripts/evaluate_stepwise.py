@@ -8,7 +8,8 @@ from evaluators.comparison import report
 from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.run.command import Rooms, run_evaluation
-from evaluators.run.options import SHOWN, Options
+from evaluators.run.options import Options
+from evaluators.run.trial import SHOWN
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.scene import JUDGE

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
-from evaluators.run.trial import Trial
+from evaluators.run.trial import SHOWN, Trial
 from safe_stepwise import prompts
 from safe_stepwise.commands.values import Count, Known, Seconds
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
 from safe_stepwise.engines.client import IN_FLIGHT, Client, ResponseCache
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods import METHODS, verifier
+from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATE
@@ -28,8 +28,6 @@ from safe_stepwise.records import Question
 
 SHORT = ("generator", "verifier")
 """Roles with an option of their own; others are named with ``--player ROLE=SPEC``."""
-SHOWN = (verifier.ROLE, JUDGE)
-"""Roles that may be shown examples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 from safe_stepwise.commands.values import Commas, Count
-from safe_stepwise.methods import asking
+from safe_stepwise.methods import asking, verifier
 from safe_stepwise.methods.limits import FEEDBACK_FORMS
+from safe_stepwise.methods.scene import JUDGE
+
+SHOWN = (verifier.ROLE, JUDGE)
+"""Roles that may be shown examples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from cards.models import license_of_base, model_card
 from evaluators.verifier.command import Options, Rooms, run_verifiers
 from releases import report
 from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
-from releases.players import check_player
+from releases.settings import check_player
 from releases.stage import Cost, Forecast, Release
 from releases.training import Training, price_training
 from safe_stepwise.engines.weights import Model, find_adapter, find_model

@@ -24,7 +24,7 @@ from builders.work.publishing import CardOfOne
 from cards.datasets import verifier_steps as card
 from releases.asking import open_teachers
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
-from releases.players import check_player
+from releases.settings import check_player
 from releases.stage import Cost, Forecast, Made, Release, Stage, add_costs, price_engine, price_rows
 from releases.stages.adapter import Adapter
 from releases.stages.audits import read_audits
