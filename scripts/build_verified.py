@@ -8,7 +8,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
 from builders.verified.build import build
 from builders.verified.collect import Build
-from builders.verified.estimate import told
+from builders.verified.estimate import estimate_table
 from builders.verified.features import SPLITS
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
 from builders.verified.summary import replaced, summary
@@ -55,7 +55,7 @@ def build_verified(options: Options) -> None:
     plan = copy_into(Build, options, teacher=teachers)
     try:
         if options.estimate:
-            print(told(plan, options.price_prompt, options.price_completion))
+            print(estimate_table(plan, options.price_prompt, options.price_completion))
             return
         teachers.check()
         if earlier := replaced(plan):

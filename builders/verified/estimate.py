@@ -5,17 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from builders.verified.collect import Build, questions
-from builders.verified.teachers.llm import (
-    LLMTeachers,
-    extraction_request,
-    gleaning_request,
-    path_request,
-    resolution_request,
-)
+from builders.verified.teachers import llm
 from builders.verified.verification import GLEANING_ROUNDS
 from builders.work.publishing import summary
 from safe_stepwise.engines.base import Allowance, Request, request_key
-from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Passage, Question, Triple
@@ -41,33 +34,49 @@ class Work:
     prompt: int = 0
     completion: int = 0
 
+    def add(self, request: Request, allowance: Allowance, completion: int, more_prompt: int = 0) -> None:
+        """Count a call, with what its prompt and its reply will take."""
+        sent = allowance.applied(request)
+        self.calls += 1
+        self.prompt += sum(len(message.content) for message in sent.messages) // CHARACTERS_PER_TOKEN + more_prompt
+        self.completion += sent.sampling.max_tokens if allowance.limits(request.role) else completion
+
     def cost(self, prompt_price: float, completion_price: float) -> float:
         """Money at prices per million tokens."""
         return (self.prompt * prompt_price + self.completion * completion_price) / 1e6
 
 
-def estimate(asked: Iterable[Question], teachers: LLMTeachers) -> dict[str, Work]:
+def estimate(asked: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, Work]:
     """Work by role, in the order of the stages, with all gleaning rounds: an upper bound on calls.
 
-    Nothing is asked; the cache is only looked into.
+    Nothing is asked; the cache is only looked into. What earlier questions read of a passage is not read again.
     """
     work = {role: Work() for role in ("extract", "glean", "resolve", "path")}
-    seen: set[str] = set()
+    seen, client, allowance = set[str](), teachers.client, teachers.allowance
     for question in asked:
-        said = [_reply(passage) for _, passage in question.gold]
+        stated = 0
         for number, passage in question.gold:
+            reply = _reply(passage)
+            stated += reply
             work["extract"].naive += 1
             work["glean"].naive += GLEANING_ROUNDS
-            read = extraction_request(question, number)
-            key = request_key(teachers.client.engine, read)
-            if key not in seen:
-                seen.add(key)
-                _read(question, number, _reply(passage), teachers.client, work)
-        names = [_NAME] * (_NAMES_PER_PASSAGE * len(said))
-        allowance, resolve = teachers.allowance, resolution_request(question, names, _FACTS)
-        _add(work, resolve, allowance, REPLY_TOKENS["resolve"])
-        path = path_request(question, KnowledgeGraph())
-        _add(work, path, allowance, REPLY_TOKENS["path"], sum(said))
+            extraction = llm.extraction_request(question, number)
+            if (key := request_key(client.engine, extraction)) in seen:
+                continue
+            seen.add(key)
+            if client.stored(extraction) is not None:
+                work["extract"].stored += 1
+            else:
+                work["extract"].add(extraction, allowance, reply)
+            for round_ in range(GLEANING_ROUNDS):
+                more = reply + round_ * REPLY_TOKENS["glean"]
+                gleaning = llm.gleaning_request(question, number, ())
+                work["glean"].add(gleaning, allowance, REPLY_TOKENS["glean"], more)
+        names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))
+        resolution = llm.resolution_request(question, names, _FACTS)
+        work["resolve"].add(resolution, allowance, REPLY_TOKENS["resolve"])
+        path = llm.path_request(question, KnowledgeGraph())
+        work["path"].add(path, allowance, REPLY_TOKENS["path"], stated)
         for role in ("resolve", "path"):
             work[role].naive += 1
     return work
@@ -78,12 +87,12 @@ def at_hand(plan: Build) -> bool:
     return plan.benchmark == "synthetic" or Path(plan.source).exists()
 
 
-def told(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
+def estimate_table(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
     """A table of the calls and tokens that a build would take at most.
 
     Prices are those of a million tokens; raises ``UserError`` for one without the other.
     """
-    if not isinstance(plan.teacher, LLMTeachers):
+    if not isinstance(plan.teacher, llm.LLMTeachers):
         return f"the {plan.teacher.name} teacher asks no model: nothing to pay"
     if (price_prompt is None) != (price_completion is None):
         raise UserError("--price-prompt and --price-completion go together: give both, or neither")
@@ -101,28 +110,6 @@ def told(plan: Build, price_prompt: float | None, price_completion: float | None
         is_limited=bool(allowance.max_tokens or allowance.effort),
         cost=cost,
     )
-
-
-def _read(question: Question, number: int, said: int, client: Client, work: dict[str, Work]) -> None:
-    """Extraction and gleaning of a passage that no earlier question had."""
-    read = extraction_request(question, number)
-    if client.stored(read) is not None:
-        work["extract"].stored += 1
-    else:
-        _add(work, read, client.allowance, said)
-    for round_ in range(GLEANING_ROUNDS):
-        more = said + round_ * REPLY_TOKENS["glean"]
-        glean = gleaning_request(question, number, ())
-        _add(work, glean, client.allowance, REPLY_TOKENS["glean"], more)
-
-
-def _add(work: dict[str, Work], request: Request, allowance: Allowance, completion: int, more_prompt: int = 0) -> None:
-    sent, share = allowance.applied(request), work[request.role]
-    characters = sum(len(message.content) for message in sent.messages)
-    share.calls += 1
-    share.prompt += characters // CHARACTERS_PER_TOKEN + more_prompt
-    limit = sent.sampling.max_tokens
-    share.completion += limit if allowance.limits(request.role) else completion
 
 
 def _reply(passage: Passage) -> int:
