@@ -119,11 +119,17 @@ def made_of(trainer: Any, output: Path) -> dict[str, Any]:
     """The adapter or model in ``output``, and how it came about: optimizer, and a point a step."""
     name = "model" if (output / models.MODEL).is_dir() else "adapter"
     digest = sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
-    kept = ("step", *LEARNT)
+    kept, arguments = ("step", *LEARNT), trainer.args
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
         name: {"sha256": digest, "dtype": models.dtype_of(trainer.model)},
-        "optimizer": _optimizer(trainer.args),
+        "optimizer": {  # clipping is of the gradient's norm
+            "name": str(arguments.optim.value),
+            "betas": [arguments.adam_beta1, arguments.adam_beta2],
+            "epsilon": arguments.adam_epsilon,
+            "clipping": arguments.max_grad_norm,
+            "schedule": str(arguments.lr_scheduler_type.value),
+        },
         "curve": [{key: point[key] for key in kept if key in point} for point in history],
     }
 
@@ -138,17 +144,6 @@ def joined_of(one: Joined, train: Sequence[Example]) -> dict[str, Any]:
         "sha256": one.sha256,
         "unverifiable": bool(about.get("unverifiable")),
         **{key: about.get(key) for key in ("teacher", "simulated")},
-    }
-
-
-def _optimizer(arguments: Any) -> dict[str, Any]:
-    """What steps are made with, beside what the recipe says; clipping is of the gradient's norm."""
-    return {
-        "name": str(arguments.optim.value),
-        "betas": [arguments.adam_beta1, arguments.adam_beta2],
-        "epsilon": arguments.adam_epsilon,
-        "clipping": arguments.max_grad_norm,
-        "schedule": str(arguments.lr_scheduler_type.value),
     }
 
 

@@ -440,6 +440,4 @@ def fitted(error: EngineError | UserError) -> str:
     >>> fitted(EngineError("Bearer abcdefgh12345678\\nis unknown"))
     'Bearer [redacted] is unknown'
     """
-    text = shown(error)
-    limit = LONGEST_ENDING if isinstance(error, UserError) else LONGEST
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return shown(error, LONGEST_ENDING if isinstance(error, UserError) else LONGEST)

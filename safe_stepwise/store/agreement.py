@@ -94,7 +94,8 @@ def agreement_of(seen: Mapping[Seen, int]) -> Agreement:
         found = type_ not in SOUND
         counts[known, found] += rows
         if type_ != "unparsed":
-            bins[_bin(confidence)][known, found] += rows
+            name = NOT_SAID if confidence is None else next(name for least, name in BINS if confidence >= least)
+            bins[name][known, found] += rows
     score = _score(counts)
     return Agreement(
         rows=counts.total(),
@@ -115,12 +116,6 @@ def _score(counts: Counter[tuple[bool, bool]]) -> Score:
 def _filled(name: str, counts: Counter[tuple[bool, bool]]) -> Bin:
     noise, sound = _score(counts), counts[True, False] + counts[False, False]
     return Bin(name, noise.found, noise.both, sound, counts[False, False])
-
-
-def _bin(confidence: float | None) -> str:
-    if confidence is None:
-        return NOT_SAID
-    return next(name for least, name in BINS if confidence >= least)
 
 
 MEASURES: Mapping[str, tuple[str, str]] = {

@@ -95,7 +95,9 @@ def _source(name: str) -> SourceFile | None:
                 nodes = list(ast.walk(ast.parse(content)))
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             imports = [each for node in nodes for each in _imported(node, package)]
-            return SourceFile(file, package, content, tuple(imports), _strings(nodes))
+            values = (node.value for node in nodes if isinstance(node, ast.Constant))
+            strings = frozenset(value for value in values if isinstance(value, str))
+            return SourceFile(file, package, content, tuple(imports), strings)
     return None
 
 
@@ -106,11 +108,6 @@ def _imported(node: ast.AST, package: str) -> list[str]:
         return []
     base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
     return [base, *(f"{base}.{alias.name}" for alias in node.names)]
-
-
-def _strings(nodes: list[ast.AST]) -> frozenset[str]:
-    values = (node.value for node in nodes if isinstance(node, ast.Constant))
-    return frozenset(value for value in values if isinstance(value, str))
 
 
 def _data(sources: Mapping[str, SourceFile]) -> dict[str, Path]:

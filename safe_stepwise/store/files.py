@@ -209,6 +209,7 @@ def _remove(path: Path) -> None:
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR)
+"""Nothing can be written there: forbidden, or a folder is there."""
 
 
 @contextmanager
@@ -233,7 +234,7 @@ def exclusive(folder: Path, who: str = "build", owned: Sequence[str] = ()) -> It
         _put_in_order(folder, owned)
         yield
     except OSError as error:
-        if is_disk_full(error) or (is_forbidden(error) and _is_in(folder, error.filename)):
+        if is_disk_full(error) or (error.errno in _FORBIDDEN and _is_in(folder, error.filename)):
             raise cannot_write(Path(error.filename or folder), error) from error
         raise
     finally:
@@ -290,8 +291,3 @@ def cannot_write(folder: Path, error: OSError) -> UserError:
 def is_disk_full(error: OSError) -> bool:
     """Whether an error means that no more bytes fit (device, quota or file-size limit)."""
     return error.errno in _DISK_FULL
-
-
-def is_forbidden(error: OSError) -> bool:
-    """Whether an error means that nothing can be written there: forbidden, or a folder is there."""
-    return error.errno in _FORBIDDEN

@@ -39,13 +39,14 @@ def printable(text: str) -> str:
     return _plainly(line if len(text) <= LONGEST else f"{line[:LONGEST]}…")
 
 
-def shown(text: object) -> str:
-    """What a stranger says, as it may be kept or printed: `printable`, and without credentials.
+def shown(text: object, limit: int | None = None) -> str:
+    """What a stranger says, as it may be kept or printed: `printable`, without credentials, cut at a limit.
 
     >>> shown("Bearer abcdefgh12345678\\nis unknown")
     'Bearer [redacted] is unknown'
     """
-    return printable(redacted(str(text)))  # in this order: a key that is cut would not be known
+    line = printable(redacted(str(text)))  # in this order: a key that is cut would not be known
+    return line if limit is None or len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def guard_output() -> None:
