@@ -107,11 +107,8 @@ def _matrix(found: Sequence[Answered]) -> Matrix:
 
 
 def _means(scores: Sequence[Score]) -> dict[str, float | None]:
-    told: dict[str, float | None] = {}
-    for name in METRICS:
-        values = [getattr(score, name) for score in scores]
-        told[name] = None if None in values else float(np.mean(values))
-    return told
+    values = {name: [getattr(score, name) for score in scores] for name in METRICS}
+    return {name: None if None in column else float(np.mean(column)) for name, column in values.items()}
 
 
 def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
@@ -121,11 +118,11 @@ def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
     ``gold`` is of topics whose gold paths are known alone.
     """
     every = [(one, a) for one in found for a in one.proposals]
-    first = [(one, a) for one in found for a in _first(one.proposals)]
+    # Of each topic the first: what is kept last in a dict that is filled from behind.
+    first = [(one, a) for one in found for a in {a.read["topic"]: a for a in reversed(one.proposals)}.values()]
     topics = sum(len(one.case.question.topics) for one in found)
     said = [a.read["said"] for _, a in every]
-    distinct = {(n, a.read["topic"], *a.read["path"]) for n, one in enumerate(found)
-                for a in one.proposals if a.accepted}  # fmt: skip
+    distinct = {(id(one), a.read["topic"], *a.read["path"]) for one, a in every if a.accepted}
     return {
         "proposals": len(every),
         "topics": topics,
@@ -138,10 +135,6 @@ def _proposals(found: Sequence[Answered]) -> dict[str, Any]:
         "failed": said.count(LOST),
         "candidates_per_topic": len(distinct) / topics if topics else 0.0,
     }
-
-
-def _first(proposals: Sequence[Attempt]) -> list[Attempt]:
-    return [*{a.read["topic"]: a for a in reversed(proposals)}.values()][::-1]
 
 
 def _is_gold(one: Answered, proposal: Attempt) -> bool | None:

@@ -5,9 +5,8 @@
 - ``nearest``: the paths of the labelled questions whose words around the topic are nearest (the
   cosine of TF-IDF weights of words; of those as near the more frequent one).
 
-The last two leave the question itself out of what they learn from, and are held to the paths of the
-graph where an engine is. An engine is asked for each
-topic entity once greedily, and then for further paths drawn at a seed each.
+The last two leave the question itself out of what they learn from, and are held to the paths of the graph where an
+engine is. An engine is asked for each topic entity once greedily, and then for further paths drawn at a seed each.
 """
 
 import asyncio
@@ -196,9 +195,6 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     except ValueError as error:
         path, said, reason = (), UNREADABLE, str(error)
     return Proposal(topic, said, path, reply.text, reason, reply.usage)
-
-
-# ----------------------------------------------------------------------------- those of a command line
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,6 @@ class Case:
     gold: Gold
 
 
-# --------------------------------------------------------------------------- a set to learn from
-
-
 @dataclass(frozen=True, slots=True)
 class Example:
     """A question with the paths that label it, the first one first."""
@@ -107,9 +104,6 @@ def read_set(folder: Path, benchmark: str, way: Way) -> PathsSet:
         for split in (TRAIN, TEST)
     }
     return PathsSet(dataset, way, rows)
-
-
-# ------------------------------------------------------------------------------- what is put
 
 
 class Rows(Protocol):

@@ -13,10 +13,9 @@ the answers, the best first; ``gold`` those that are right.
 - ``tog`` (Think on Graph, ``eval/utils.py``): answer and gold, without blanks and case, are equal
   or one stands in the other. It has no F1.
 
-Hits@1 of ``rog``, ``gcr`` and ``tog`` is their hit of the first answer alone, as ``--top_k 1`` of
-RoG's script has it; what their papers print as Hits@1 is our ``hit`` (as DP's section 4.2 notes).
-Where their code fails (nothing is gold) or calls an empty reply right (ToG's, as nothing stands in
-everything), the score is 0.
+Hits@1 of ``rog``, ``gcr`` and ``tog`` is their hit of the first answer alone, as ``--top_k 1`` of RoG's script has it;
+what their papers print as Hits@1 is our ``hit`` (as DP's section 4.2 notes). Where their code fails (nothing is gold)
+or calls an empty reply right (ToG's, as nothing stands in everything), the score is 0.
 """
 
 import re

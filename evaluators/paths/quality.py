@@ -1,8 +1,7 @@
 """How well verdicts tell valid paths from corrupted ones.
 
-A verdict is YES, NO, `UNREADABLE` (a reply without one) or `FAILED` (no reply). The last two are
-no verdicts: they are counted apart and stand in no accuracy; ``least`` is the balanced accuracy
-with each of them taken for wrong.
+A verdict is YES, NO, `UNREADABLE` (a reply without one) or `FAILED` (no reply). The last two are no verdicts: they are
+counted apart and stand in no accuracy; ``least`` is the balanced accuracy with each of them taken for wrong.
 
 - ``kinds``: the share of right verdicts on the rows of a kind of corruption.
 - ``paper_mean``: the unweighted mean over the paper's four kinds (valid, factual, incoherent,

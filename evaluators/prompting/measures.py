@@ -79,9 +79,6 @@ def _support(said: Said, scoring: str) -> dict[str, dict[str, float]]:
     return {name: {**asdict(part), "f1": part.f1} for name, part in parts.items()}
 
 
-# ------------------------------------------------------------------------------------- on the way
-
-
 def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
     """What each hop comes to, with its passage where that is known; nothing of HotpotQA's."""
     if question.decomposition:
@@ -121,19 +118,15 @@ def _spoken(said: Said) -> dict[str, str] | None:
     return texts
 
 
-# --------------------------------------------------------------------------------------- failures
-
-
 def failure(said: Said) -> Failure | Literal[""]:
     """SG-FSM's four reasons (section 2) as rules, and two of ours; a question has one at most.
 
-    ``hallucination``: the answer is right, and a gold passage is none of those that were cited.
-    Of all others: ``format``, if salvaging makes the answer right, or nothing could be read at all;
-    ``propagation``, if something was found on the way that is no gold sub-answer, or, where none
-    are known (HotpotQA's), stands in no gold passage; ``unanswered``, if none of that holds and
-    there is no answer; ``lost``, if something was found, all of it right, and the answer is wrong;
-    ``untold``, if nothing was: where it went wrong nobody said. What only cites passages (with
-    evidence) found them. None for a right answer else, and none for one that failed.
+    ``hallucination``: the answer is right, and a gold passage is none of those that were cited. Of all others:
+    ``format``, if salvaging makes the answer right, or nothing could be read at all; ``propagation``, if something was
+    found on the way that is no gold sub-answer, or, where none are known (HotpotQA's), stands in no gold passage;
+    ``unanswered``, if none of that holds and there is no answer; ``lost``, if something was found, all of it right,
+    and the answer is wrong; ``untold``, if nothing was: where it went wrong nobody said. What only cites passages
+    (with evidence) found them. None for a right answer else, and none for one that failed.
     """
     accepted = said.question.accepted
     if said.trajectory.stop_reason == FAILED:

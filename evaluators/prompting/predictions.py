@@ -1,10 +1,9 @@
 """Predictions in the form that each benchmark's official scorer reads, and the gold rows beside.
 
-``predictions/SYSTEM/`` holds a file a benchmark, of strict answers (one that could not be read is
-empty), ``predictions/gold/`` the same questions as they were asked, in the benchmark's own shape:
-of a sample passages were left out and moved, so that a file of the whole does not fit it.
-``predictions/systems.json`` says which folder is which system. What a method does not name (SAFE
-no facts and no triples) is empty.
+``predictions/SYSTEM/`` holds a file a benchmark, of strict answers (one that could not be read is empty),
+``predictions/gold/`` the same questions as they were asked, in the benchmark's own shape: of a sample passages were
+left out and moved, so that a file of the whole does not fit it. ``predictions/systems.json`` says which folder is
+which system. What a method does not name (SAFE no facts and no triples) is empty.
 
 ==================  =====================================================================
 HotpotQA            ``{"answer": {id: answer}, "sp": {id: [[title, sentence], ...]}}``
@@ -57,9 +56,9 @@ def write(
             form = scoring.get(benchmark, benchmark)
             questions = [question for question, _ in part]
             _write(half / GOLD, benchmark, form, gold(questions, form))
-            others = [question for question in questions if question.aliases]
-            if others and form != _LINES:
-                write_lines(half / GOLD / f"{benchmark}_id_aliases.json", map(_aliases, others))
+            rows = [{"Q_id": q.id, "aliases": q.aliases, "demonyms": []} for q in questions if q.aliases]
+            if rows and form != _LINES:
+                write_lines(half / GOLD / f"{benchmark}_id_aliases.json", map(canonical_json, rows))
 
 
 def predictions(asked: Asked, form: str) -> Any:
@@ -112,10 +111,6 @@ def _hotpotqa(question: Question) -> dict[str, Any]:
         "evidences_id": [],
         "context": [[page.title, list(page.sentences)] for page in question.passages],
     }
-
-
-def _aliases(question: Question) -> str:
-    return canonical_json({"Q_id": question.id, "aliases": question.aliases, "demonyms": []})
 
 
 def _musique(question: Question) -> dict[str, Any]:

@@ -187,27 +187,27 @@ def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> s
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
     """The table of scores.
 
-    Options and the roles that do not answer have a column where runs differ in them, K and N
-    always.
+    Options and the roles that do not answer have a column where runs differ in them, K and N always.
     """
     systems = [System.of(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
     several = values_by_name(item for system in systems for item in system.others.items())
     roles = [role for role, players in several.items() if len(players) > 1]
-    options = values_by_name(item for run in runs for item in run["options"].items())
-    shown = [name for name in options if name in LETTERS or name in differing(systems)]
+    tried = values_by_name(item for run in runs for item in run["options"].items())
+    shown = [name for name in tried if name in LETTERS or name in differing(systems)]
     answering = {system.players[0][0] for system in systems}
     who = answering.pop() if len(answering) == 1 else "player"
     header = (who, "method", *roles, *(LETTERS.get(name, name) for name in shown))
     rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
     for run, system in zip(runs, systems, strict=True):
-        means, whole, values = run[AVERAGE], run[ALL], dict(system.options)
+        means, whole, options = run[AVERAGE], run[ALL], dict(system.options)
+        shown_values = [options.get(name, "-") for name in shown]
         # Prompting methods that answer at once take no steps.
         has_steps = "prompting" not in whole or whole["steps_per_question"]
         rows.append(
             (
                 *(system.answering, system.method),
                 *(system.others.get(role, "-") for role in roles),
-                *(_plain(values.get(name, "-")) for name in shown),
+                *(("yes" if v else "no") if isinstance(v, bool) else v for v in shown_values),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 f"{whole['calls_per_question']:.1f}",
                 f"{whole['steps_per_question']:.1f}" if has_steps else "-",
@@ -215,10 +215,6 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
             )
         )
     return rows
-
-
-def _plain(value: Any) -> object:
-    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:

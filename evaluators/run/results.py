@@ -145,11 +145,12 @@ def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
     for outcome in outcomes:
         by_benchmark.setdefault(outcome.benchmark, []).append(outcome)
     benchmarks = {name: scores(part, roles) for name, part in by_benchmark.items()}
+    columns = {metric: [part[metric] for part in benchmarks.values()] for metric in METRICS}
     return {
         **outcomes[0].system,
         "simulated": any(outcome.simulated for outcome in outcomes),
         "benchmarks": benchmarks,
-        AVERAGE: {metric: _mean([b[metric] for b in benchmarks.values()]) for metric in METRICS},
+        AVERAGE: {name: None if None in values else sum(values) / len(values) for name, values in columns.items()},
         ALL: scores(outcomes, roles),
     }
 
@@ -158,11 +159,6 @@ def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
     """All who were asked: each run counts them, so that runs can be laid side by side."""
     attempts = (attempt for outcome in outcomes for attempt in outcome.trajectory.attempts)
     return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
 
 
 def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """The Space's page: the loop over what is typed, traces of the release, answers scored.
 
-Its owner may set the players as variables of the Space: SAFE_STEPWISE_GENERATOR and
-SAFE_STEPWISE_VERIFIER, specs such as openai:MODEL@https://HOST/v1 (their key is a secret of the
-Space). Without them simulated players answer, by facts that are typed, too. Nobody who types names
-an engine.
+Its owner may set the players as variables of the Space: SAFE_STEPWISE_GENERATOR and SAFE_STEPWISE_VERIFIER, specs such
+as openai:MODEL@https://HOST/v1 (their key is a secret of the Space). Without them simulated players answer, by facts
+that are typed, too. Nobody who types names an engine.
 """
 
 import os

@@ -75,8 +75,7 @@ def worth(outcome: outcomes.Outcome) -> Worth:
 def traces(folder: Path) -> dict[str, Any]:
     """All that the page shows, for JSON.
 
-    Without ``questions.jsonl`` there are no texts of questions and no passages, without
-    ``results.json`` no settings.
+    Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
     """
     _check(folder)
     asked, measured = _questions(folder), Measured(folder)
@@ -102,6 +101,7 @@ def traces(folder: Path) -> dict[str, Any]:
         place = systems.setdefault(system, len(systems))
         paths = measured.of(outcome, system)
         runs.append({**run, "question": question, "system": place, "paths": paths})
+    answering = dict.fromkeys(role for system in systems for role, _ in system.players[:1])
     if not runs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
     return {
@@ -109,7 +109,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "version": safe_stepwise.__version__,
         "settings": _settings(folder),
         "has_questions": outcomes.place_of(folder, QUESTIONS).exists(),
-        "roles": _roles(roles),
+        "roles": known_first(set().union(*roles.values()), answering),
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "states": [[state, states[state]] for state in sorted(states) if state],
         "systems": _systems([*systems], roles, simulated),
@@ -181,11 +181,6 @@ def _systems(
         }
         for system in systems
     ]
-
-
-def _roles(roles: Mapping[System, set[str]]) -> list[str]:
-    answering = dict.fromkeys(role for system in roles for role, _ in system.players[:1])
-    return known_first(set().union(*roles.values()), answering)
 
 
 def _under(conditions: Mapping[str, Any]) -> str:
@@ -284,17 +279,14 @@ def _measures(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and values of what a prompting method is measured by beside, in words."""
     for name, values in found.items():
         known = values if isinstance(values, Mapping) else {}
-        numbers = [f"{_words(part)} {_short(number)}" for part, number in known.items() if number]
+        short = {part: f"{n:.3g}" if isinstance(n, float) else str(n) for part, n in known.items() if n}
+        numbers = [f"{_words(part)} {number}" for part, number in short.items()]
         text = " · ".join(numbers) if known else _words(values)
         yield _words(name).capitalize(), text or "nothing"
 
 
 def _words(name: Any) -> str:
     return str(name).replace("_", " ")
-
-
-def _short(number: Any) -> str:
-    return f"{number:.3g}" if isinstance(number, float) else str(number)
 
 
 _FORMS = {"strict": "read", "salvaged": "not in the form asked for", "unreadable": "unreadable"}

@@ -11,11 +11,10 @@ such a row is in every denominator and never right, and both are counted apart.
   (a gold label other than ``Correct``), whatever the type that is named.
 - ``parse_rate``: replies with a valid verdict, of all replies.
 
-**Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is
-none). The set holds single rows, so trajectories are put together from them (`step_set.walks`): an
-injected row, after the ideal steps before it, is one whose first error is its last step; the
-longest chains of ideal rows are ones without error. The verifier is asked of every step. The first
-that it finds fault with is the flagged one.
+**Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is none). The set holds
+single rows, so trajectories are put together from them (`step_set.walks`): an injected row, after the ideal steps
+before it, is one whose first error is its last step; the longest chains of ideal rows are ones without error. The
+verifier is asked of every step. The first that it finds fault with is the flagged one.
 
 - ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
   whatever type it names; ``first_error_correct``: share of correct ones with none flagged;

@@ -118,22 +118,19 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
         for config in names.ASKED_OF[incomplete_evidence]
         for file in split_files(folder, split, config)
     }
+    try:
+        digests = {name: sha256_of(file) for name, file in files.items()}
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {ANEW}") from None
     record = folder / names.STEPS_RECORD
     told = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     return {
         "version": told.get("version"),
         "simulated": bool(told.get("simulated")),
         "incomplete_evidence": incomplete_evidence,
-        "sha256": {name: _digest(file) for name, file in files.items()},
+        "sha256": digests,
         "rendered_by": told.get(names.RENDERED_BY[incomplete_evidence]),
     }
-
-
-def _digest(file: Path) -> str:
-    try:
-        return sha256_of(file)
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}); {ANEW}") from None
 
 
 def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Path]:
@@ -229,8 +226,7 @@ def _request(question: Question, steps: tuple[Step, ...], setting: Setting) -> R
 
 
 def _cases(file: Path) -> Iterator[StepCase]:
-    _check(file, COLUMNS)
-    has_wording = _WORDING in pq.read_schema(file).names
+    has_wording = _WORDING in _check(file, COLUMNS)
     return read_step_rows(file, (*COLUMNS, _WORDING) if has_wording else COLUMNS, _case)
 
 
@@ -269,7 +265,8 @@ def read_step_rows(
     return read_rows(file, read, columns, wanted)
 
 
-def _check(file: Path, columns: Sequence[str]) -> None:
+def _check(file: Path, columns: Sequence[str]) -> list[str]:
+    """The names of all columns; raises ``UserError`` where some are missing, or numbers stand for other labels."""
     try:
         schema = pq.read_schema(file)
         written = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
@@ -284,3 +281,4 @@ def _check(file: Path, columns: Sequence[str]) -> None:
         # A config of eleven labels has all of the twelve but the last.
         if column in columns and named[column] != [*ours[: len(named[column])]]:
             raise UserError(f"{file}: its {column} has other names than this version knows")
+    return list(schema.names)
