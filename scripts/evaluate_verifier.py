@@ -2,16 +2,14 @@
 
 from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
-from evaluators.verifier.command import Options, Rooms, run_verifiers
+from evaluators.verifier.command import Options, run_verifiers
 from safe_stepwise.methods.verifier import ROLE
 from scripts.cli import command, run
-
-ROOMS = Rooms(find_steps, annotated)
 
 
 def evaluated(options: Options) -> str:
     """Measure and write; returns the summary, and raises ``UserError`` for what the user can mend."""
-    return run_verifiers(options, ROOMS)
+    return run_verifiers(options, find_steps, annotated)
 
 
 main = command(evaluated, roles=[ROLE], shown=[ROLE])

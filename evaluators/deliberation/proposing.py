@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from evaluators.deliberation.options import BASELINES, Options, check_names, named
 from evaluators.deliberation.questions import Case, Example, PathsSet
@@ -48,25 +48,6 @@ class Proposal:
     usage: Usage | None = None
 
 
-class Proposer(Protocol):
-    """Who names paths for a question."""
-
-    @property
-    def name(self) -> str:
-        """What may be published."""
-
-    @property
-    def identity(self) -> Any:
-        """A JSON value with all that can change what it proposes."""
-
-    @property
-    def client(self) -> Client | None:
-        """Whoever is asked, if anyone is."""
-
-    async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
-        """The proposals, topic by topic, the best first."""
-
-
 Ranking = Callable[[Case, str], Iterable[RelationPath]]
 
 
@@ -75,7 +56,9 @@ class Baseline:
     """Who asks nobody."""
 
     name: str
+    """What may be published."""
     identity: Any
+    """A JSON value with all that can change what it proposes."""
     rank: Ranking
     """From a question and its topic entity to paths, the best first."""
     most: int | None
@@ -84,7 +67,7 @@ class Baseline:
     client: Client | None = None
 
     async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
-        """See `Proposer`."""
+        """The proposals, topic by topic, the best first."""
         proposals = []
         for topic in case.question.topics:
             ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(case, topic))
@@ -161,12 +144,12 @@ class Engine:
 
     @property
     def identity(self) -> Any:
-        """See `Proposer`."""
+        """As that of a `Baseline`."""
         how = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *how]
 
     async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
-        """See `Proposer`."""
+        """As a `Baseline` does."""
         client: Client = Counted(self.client) if self.client.engine.simulated else self.client
         proposals = []
         for topic in case.question.topics:
@@ -183,6 +166,10 @@ class Engine:
         drawn = replace(greedy.sampling, temperature=TEMPERATURE)
         seeds = range(self.seed + 1, self.seed + self.candidates)
         return [greedy, *(replace(greedy, sampling=replace(drawn, seed=seed)) for seed in seeds)]
+
+
+Proposer = Baseline | Engine
+"""Who names paths for a question."""
 
 
 async def _proposal(client: Client, topic: str, request: Request) -> Proposal:

@@ -90,31 +90,23 @@ class Options:
         return engine
 
 
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What an evaluation takes from rooms that it may not import."""
-
-    find_steps: Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
-    """`builders.steps.published.find_steps`."""
-    annotated: Callable[[Sequence[Question], Path], list[Question]]
-    """`builders.verified.lookup.annotated`."""
-
-    def with_annotations(self, cases: Sequence[StepCase], folder: Path) -> list[StepCase]:
-        """The same rows, their questions with the answers and annotations of a verified folder."""
-        questions = self.annotated([case.question for case in cases], folder)
-        return [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
+FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
+"""`builders.steps.first.find_steps`."""
+Annotated = Callable[[Sequence[Question], Path], list[Question]]
+"""`builders.verified.lookup.annotated`."""
 
 
-def run_verifiers(options: Options, rooms: Rooms) -> str:
+def run_verifiers(options: Options, find_steps: FindSteps, annotated: Annotated) -> str:
     """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     twelve = setting.incomplete_evidence
-    folder, name, revision = rooms.find_steps(options.steps, options.split, ASKED_OF[twelve])
+    folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[twelve])
     about = step_set.about(folder, options.split, twelve)
     cases = step_set.read_cases(folder, options.split, options.limit, twelve)
     if options.verified is not None:
-        cases = rooms.with_annotations(cases, options.verified)
+        questions = annotated([case.question for case in cases], options.verified)
+        cases = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
     requests = step_set.requests(cases, setting)
     if about.pop("rendered_by") not in (None, replace(setting, dropped=None).prompt_sha256):
         warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")

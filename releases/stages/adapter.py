@@ -8,7 +8,7 @@ from typing import Any
 from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
 from cards.models import license_of_base, model_card
-from evaluators.verifier.command import Options, Rooms, run_verifiers
+from evaluators.verifier.command import Options, run_verifiers
 from releases import report
 from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
 from releases.settings import check_player
@@ -99,7 +99,7 @@ class Adapter(Training[Manifest]):
                 incomplete_evidence=self.recipe.incomplete_evidence,
                 drop_category=self.recipe.filters.unasked,
             )
-            print(run_verifiers(options, Rooms(find_steps, annotated)))
+            print(run_verifiers(options, find_steps, annotated))
         self.write_card()
 
     def write_card(self) -> None:

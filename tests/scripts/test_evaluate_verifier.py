@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.steps import first
+from builders.verified.lookup import annotated
 from evaluators.verifier import command
 from evaluators.verifier.quality import MEASURES
 from evaluators.verifier.step_set import read_cases, requests
@@ -25,7 +27,7 @@ from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.store import progress as bars
 from safe_stepwise.taxonomy import category
 from scripts import build_verified, build_verifier_steps
-from scripts.evaluate_verifier import ROOMS, main
+from scripts.evaluate_verifier import main
 from tests.evaluators.verifier.step_rows import row, step, write_set
 from tests.servers.killed import asked_again, killed
 from tests.servers.openai_server import Cut, MockServer
@@ -103,7 +105,9 @@ def test_what_is_sent_is_what_a_verifier_is_trained_on(built: Path) -> None:
     (file,) = (built / "safe-verifier-steps" / "data" / "prompt_completion").glob("test-*")
     published = {row["id"]: row["prompt"] for row in pq.read_table(file).to_pylist()}
     assert set(published) == {case.id for case in cases}
-    for known in (cases, ROOMS.with_annotations(cases, built)):
+    questions = annotated([case.question for case in cases], built)
+    whole = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
+    for known in (cases, whole):
         asked = requests(known)
         for case in known:
             turns = asked[case.prefix].messages

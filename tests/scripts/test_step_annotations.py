@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from builders.verified.features import labeled_features
+from builders.verified.lookup import annotated
 from builders.verified.questions import VerifiedQuestion
 from builders.work.parquet import SplitWriter
 from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Hop, Label, Passage, Question, Step
 from safe_stepwise.store.codec import label_row, question_row
-from scripts.evaluate_verifier import ROOMS
 
 PASSAGES = tuple(
     Passage("Oru" if n in (3, 7) else f"Page {n}", (f"This is {n}.", "So it is."), n in (2, 9)) for n in range(1, 13)
@@ -45,9 +45,7 @@ def test_it_is_the_question_that_the_steps_were_made_of(tmp_path: Path) -> None:
     made, case = shown()
     places = [hop.passage for hop in made.decomposition]
     assert places != [hop.passage for hop in HOPS]  # else the test would show nothing
-    (found,) = ROOMS.with_annotations([case], written(tmp_path, QUESTION))
-    assert found.question == made
-    assert (found.id, found.steps, found.gold) == (case.id, case.steps, case.gold)
+    assert annotated([case.question], written(tmp_path, QUESTION)) == [made]
 
 
 def test_of_a_question_in_both_splits_it_is_that_of_train(tmp_path: Path) -> None:
@@ -55,12 +53,11 @@ def test_of_a_question_in_both_splits_it_is_that_of_train(tmp_path: Path) -> Non
     other = Question("q1", "musique", "", "Where?", "elsewhere", passages=PASSAGES)
     written(tmp_path, QUESTION)
     written(tmp_path, other, "validation")
-    (found,) = ROOMS.with_annotations([case], tmp_path)
-    assert found.question == made
+    assert annotated([case.question], tmp_path) == [made]
 
 
 def test_another_question_of_that_id_is_refused(tmp_path: Path) -> None:
     _, case = shown()
     other = Question("q1", "musique", "", "Where?", "Oru", passages=PASSAGES[:5])
     with pytest.raises(UserError, match="other text or passages"):
-        ROOMS.with_annotations([case], written(tmp_path, other))
+        annotated([case.question], written(tmp_path, other))
