@@ -1,14 +1,9 @@
 """State gold facts rightly and wrongly, and see what passes the house rule and the paper's."""
 
-from collections.abc import Iterable
-
 from evaluators.derivations import read_derivations
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.errors import UserError
-from safe_stepwise.store import progress
 from scripts.cli import command, run
 from studies.calibration import report
-from studies.calibration.cases import Case
 from studies.calibration.distances import Distance
 from studies.calibration.passing import measure
 from studies.calibration.reading import Benchmark, CalibrationOptions, benchmark_of, distances_of, films_of, rows_of
@@ -25,8 +20,7 @@ def main(options: CalibrationOptions) -> str:
 
     def add(name: str, found: Benchmark) -> None:
         if found.sources:
-            parts = (options.seed, found.graph, found.left_out, _bar)
-            measured.append(measure(name, found.sources, judges, judge_chain, *parts))
+            measured.append(measure(name, found.sources, judges, options.seed, found.graph, found.left_out))
 
     for name, read in rows_of(options) if options.verified or options.questions else ():
         rows = list(read)
@@ -42,10 +36,6 @@ def main(options: CalibrationOptions) -> str:
         )
     page = report.write(measured, distances, options.seed, options.output)
     return f"{page}\nwritten: {', '.join(report.FILES)} in {options.output}"
-
-
-def _bar(cases: Iterable[Case], what: str, total: int) -> Iterable[Case]:
-    return progress.bar(cases, desc=what, total=total, unit="chain", delay=1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Run methods and their players over questions, and score their answers."""
 
-from functools import partial
-
 from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import read
 from evaluators.comparison import report
@@ -10,7 +8,6 @@ from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.run.command import Rooms, run_evaluation
 from evaluators.run.options import Options
 from evaluators.run.trial import SHOWN
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.scene import JUDGE
 from scripts.cli import command, roles_of, run
@@ -24,7 +21,7 @@ def evaluated(options: Options) -> str:
         read,
         {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()},
         lambda *asked: report.write(*asked).results,
-        partial(faithfulness.as_it_ends, judge_chain),
+        faithfulness.as_it_ends,
         faithfulness.OWNED,
         (*report.FILES, *PAGES),
     )

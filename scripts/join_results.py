@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluators.joining.command import join
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from scripts.cli import command, run, warn
 
 
@@ -20,8 +19,7 @@ class Options:
 @command
 def main(options: Options) -> str:
     """Join; returns a summary, and raises ``UserError`` for what the user can mend."""
-    about = options.reference, options.published, options.seed
-    return join(options.folders, options.output, warn, *about, judge_chain=judge_chain)
+    return join(options.folders, options.output, warn, options.reference, options.published, options.seed)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from evaluators.faithfulness.command import Plan, Source, measure_folder
 from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.lines import RULES
 from evaluators.faithfulness.lines import Options as Rules
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.errors import UserError
@@ -41,7 +40,7 @@ def main(options: Options) -> str:
         partial(in_order, workers=options.workers, own_processes=True),
     )
     source = partial(_source, options.questions) if options.questions else None
-    return measure_folder(judge_chain, options.results, plan, source)
+    return measure_folder(options.results, plan, source)
 
 
 def _source(questions: str, settings: Mapping[str, Any]) -> Source:

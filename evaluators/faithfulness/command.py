@@ -12,7 +12,7 @@ from evaluators.faithfulness import tables
 from evaluators.faithfulness.accepted import accepted_unfaithful
 from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grounded, places, row_of
-from evaluators.faithfulness.measuring import JudgeChain, Spread, measure, one_by_one
+from evaluators.faithfulness.measuring import Spread, measure, one_by_one
 from evaluators.faithfulness.paired import paired
 from evaluators.faithfulness.summary import systems
 from evaluators.outcomes import asked_under, conditions_of, read_outcomes, read_questions, read_results
@@ -53,16 +53,15 @@ class Plan:
 _PLAN = Plan()
 
 
-def as_it_ends(judge: JudgeChain, asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
-    found = write_measures(judge, asked, folder, report)
+    found = write_measures(asked, folder, report)
     if found is None:
         return {}, ""
     return {KEY: found}, f"were right answers earned?\n{tables.console_text(found)}"
 
 
 def write_measures(
-    judge: JudgeChain,
     asked: Sequence[Asked],
     folder: Path,
     report: Path,
@@ -81,7 +80,7 @@ def write_measures(
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
-    lines = measure(judge, asked, plan.options, plan.knowledge, plan.spread)
+    lines = measure(asked, plan.options, plan.knowledge, plan.spread)
     found = _content(asked, lines, plan, source)
     at = places(lines)
     rows = (row_of(line, at[line.system, line.taken]) for line in lines)
@@ -119,9 +118,7 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
     write_atomically(file, f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
-def measure_folder(
-    judge: JudgeChain, folder: Path, plan: Plan, read_source: Callable[[Mapping[str, Any]], Source] | None = None
-) -> str:
+def measure_folder(folder: Path, plan: Plan, read_source: Callable[[Mapping[str, Any]], Source] | None = None) -> str:
     """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
 
     ``read_source`` gives questions with their evidence by the evaluation's settings, for folders
@@ -138,7 +135,7 @@ def measure_folder(
         def record(found: dict[str, Any]) -> None:
             _write(folder / RESULTS, {**results, KEY: found})
 
-        found = write_measures(judge, asked, folder, report, plan, source, record)
+        found = write_measures(asked, folder, report, plan, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                report / tables.PAGE)  # fmt: skip

@@ -14,8 +14,9 @@ from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, Verdicts, is_grounded
 from evaluators.faithfulness.said import Response, response_of, taken
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict
+from safe_stepwise.checking.faithfulness.chains import Chain
 from safe_stepwise.checking.faithfulness.grounds import grounds_of
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Question, Triple, canonical_json
 from safe_stepwise.store.progress import counts, telling
@@ -24,8 +25,6 @@ AT_ONCE = 25
 """Questions of a piece of work."""
 _BEST = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
 
-JudgeChain = Callable[..., ChainVerdict]
-"""`judging.judge_chain`, which the caller hands in: what it stands on is high enough by itself."""
 Judge = Callable[["Job"], list[list[Verdicts]]]
 Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[list[Verdicts]]]]]
 """Runs a judge over jobs; gives each with its result, in their order."""
@@ -49,11 +48,7 @@ def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[li
 
 
 def measure(
-    judge: JudgeChain,
-    asked: Sequence[Asked],
-    options: Options = DEFAULT,
-    knowledge: Knowledge | None = None,
-    spread: Spread = one_by_one,
+    asked: Sequence[Asked], options: Options = DEFAULT, knowledge: Knowledge | None = None, spread: Spread = one_by_one
 ) -> list[Line]:
     """The lines of all outcomes, ordered by system, benchmark and question."""
     responses = [response_of(outcome) for outcome, _ in asked]
@@ -65,7 +60,7 @@ def measure(
     judged: list[list[Verdicts]] = []
     stands = lambda: counts(done, 0, total - done)  # noqa: E731
     with telling("faithfulness", "chain", total, lambda: done, stands):
-        for job, found in spread(partial(judge_all, judge=judge, options=options), jobs):
+        for job, found in spread(partial(judge_all, options=options), jobs):
             judged += found
             done += sum(len(piece.chains) for piece in job)
     by_chain = {
@@ -81,15 +76,15 @@ def measure(
     return _sorted(lines)
 
 
-def judge_all(job: Job, judge: JudgeChain, options: Options) -> list[list[Verdicts]]:
+def judge_all(job: Job, options: Options) -> list[list[Verdicts]]:
     """What each chain of each piece comes to, by rule."""
-    return [_judged(piece, judge, options) for piece in job]
+    return [_judged(piece, options) for piece in job]
 
 
-def _judged(piece: Piece, judge: JudgeChain, options: Options) -> list[Verdicts]:
+def _judged(piece: Piece, options: Options) -> list[Verdicts]:
     grounds, retrieval = grounds_of(piece.question, piece.known), RETRIEVALS[options.retrieval]
     return [
-        {rule: judge(grounds, chain, rule, retrieval, options.sigma) for rule in options.rules}
+        {rule: judge_chain(grounds, chain, rule, retrieval, options.sigma) for rule in options.rules}
         for chain in piece.chains
     ]
 

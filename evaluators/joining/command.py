@@ -11,7 +11,6 @@ from evaluators.comparison import ablation, report
 from evaluators.comparison.published import chosen
 from evaluators.comparison.systems import System, names, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
-from evaluators.faithfulness.measuring import JudgeChain
 from evaluators.joining.runs import Joined, Run, joined, read_run
 from evaluators.outcomes import METRIC_NAMES, Outcome
 from evaluators.run.results import record, roles_of
@@ -41,12 +40,8 @@ def join(
     references: Sequence[str] = (),
     published: Sequence[str] = (),
     seed: int = 0,
-    *,
-    judge_chain: JudgeChain,
 ) -> str:
     """Lay the evaluations in ``folders`` (``DIR`` or ``DIR=NAME``) side by side in ``output``.
-
-    ``judge_chain`` says of chains whether they are faithful.
 
     Returns what there is to say. Raises ``UserError`` for folders that can't be joined, and for
     names that nothing has.
@@ -69,7 +64,7 @@ def join(
         ablation.write(against, output / REPORT, others)
         content = _results(runs, found, judge, seed)
         asked = [*faithfulness.kept(output, content["settings"])]
-        earned, said = faithfulness.as_it_ends(judge_chain, asked, output, output / REPORT)
+        earned, said = faithfulness.as_it_ends(asked, output, output / REPORT)
         content = {**content, "comparison": compared.results, **earned}
         text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
         write_atomically(output / RESULTS, f"{text}\n".encode())

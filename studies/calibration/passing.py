@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from evaluators.comparison.significance import wilson
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Verdict
+from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.names import fact_of
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Triple
+from safe_stepwise.store import progress
 from studies.calibration.cases import Case, against_others, cases_of
 from studies.calibration.pool import Pool
 from studies.calibration.sources import Source
@@ -24,9 +26,6 @@ from studies.calibration.tables import (
     Table,
     Threshold,
 )
-
-JudgeChain = Callable[..., ChainVerdict]
-"""`checking.faithfulness.judging.judge_chain`, handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,9 @@ class Found:
         return self.path == "faithful" and self.least >= sigma
 
 
-def judged(judge: Judge, cases: Iterable[Case], judge_chain: JudgeChain) -> Iterator[Found]:
+def judged(
+    judge: Judge, cases: Iterable[Case], judge_chain: Callable[..., ChainVerdict] = judge_chain
+) -> Iterator[Found]:
     """What a judge makes of cases, in order."""
     retrieval = RETRIEVALS[judge.retrieval] if judge.retrieval else None
     for case in cases:
@@ -112,19 +113,13 @@ def _accuracy(judge: Judge, found: Sequence[Found], sigma: float) -> float | Non
     return table_of(judge, found, "alone", sigma).balanced
 
 
-Bar = Callable[[Iterable[Case], str, int], Iterable[Case]]
-"""Shows progress over cases: what is judged, and how many there are."""
-
-
 def measure(
     benchmark: str,
     sources: Sequence[Source],
     judges: Sequence[Judge],
-    judge_chain: JudgeChain,
     seed: int = 0,
     graph: Iterable[Triple] = (),
     left_out: Mapping[str, int] | None = None,
-    bar: Bar = lambda cases, _, __: cases,
 ) -> Measured:
     """Calibrate on a benchmark's questions; ``graph``: what is true beside their gold paths."""
     facts = [t for source in sources for t in source.grounds.triples]
@@ -134,12 +129,12 @@ def measure(
     thresholds: list[Threshold] = []
     others, of_others = against_others(sources), dict[str, float]()
     for judge in judges:
-        cases = bar(made.cases, f"{benchmark}: {judge.name}", len(made.cases))
-        found = list(judged(judge, cases, judge_chain))
+        what, total = f"{benchmark}: {judge.name}", len(made.cases)
+        found = list(judged(judge, progress.bar(made.cases, desc=what, total=total, unit="chain", delay=1)))
         tables += tables_of(judge, found)
         reported += tables_of(judge, [one for one in found if one.case.source.is_reported])
         if others:
-            passed = [one.passes(SIGMA) for one in judged(judge, others, judge_chain)]
+            passed = [one.passes(SIGMA) for one in judged(judge, others)]
             of_others[judge.name] = round(sum(passed) / len(passed), 4)
         if judge.rule == "paper" and (threshold := threshold_of(judge, found)):
             thresholds.append(threshold)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from evaluators.faithfulness import measuring
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.records import Attempt, Feedback, Question, Step, Trajectory
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import format_step
@@ -20,7 +18,7 @@ BESIDE = "According to Passage 3, Low Tide was shot in Kel."
 """True, and of no use."""
 CORRECT = Feedback("Correct", "It is so.", "Go on.")
 
-measure = partial(measuring.measure, judge_chain)
+measure = measuring.measure
 
 Asked = tuple[Outcome, Question]
 

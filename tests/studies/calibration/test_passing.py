@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from safe_stepwise.checking.faithfulness.chains import ChainVerdict, StepVerdict
-from safe_stepwise.checking.faithfulness.judging import judge_chain
 from studies.calibration.cases import cases_of
 from studies.calibration.passing import Found, judged, measure, table_of, threshold_of
 from studies.calibration.report import curve_figure, page
@@ -64,7 +63,7 @@ def test_the_papers_rule_repairs_what_it_grades() -> None:
     """The same bytes twice, and the paper's retrieval takes the true triple for reversed ones."""
     pages, curves = set(), set()
     for _ in range(2):
-        measured = measure("b", FILMS, [Judge("house"), PAPER], judge_chain)
+        measured = measure("b", FILMS, [Judge("house"), PAPER])
         pages.add(page([measured], [], 0))
         curves.add(curve_figure([measured]))
     assert len(pages) == len(curves) == 1
