@@ -13,15 +13,12 @@ from evaluators.deliberation.options import BASELINES
 from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import paths_set
-from scripts.cli import command, cores, run, warn
+from scripts.cli import command, cores, run
 from scripts.evaluate_deliberation import evaluated
-from scripts.training import forget_stale
-from scripts.training import summary as told
-from trainers.config import PathRecipe, read_recipe
-from trainers.run import train
+from scripts.training import RECIPES, train_anew
+from trainers.config import PathRecipe
 
 ROOT = Path(__file__).parents[1]
-RECIPES = ROOT / "trainers" / "recipes"
 BENCHMARK = "metaqa"
 
 
@@ -68,9 +65,8 @@ def trained(method: str, dataset: Path, output: Path, rows: int | None, start: P
     asked = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
     asked |= {} if rows is None else {"filters.rows": str(rows)}
     asked |= {} if start is None else {"start": str(start)}
-    recipe = read_recipe(RECIPES / f"dp-{method}-smollm2-cpu.yaml", asked, PathRecipe)
-    forget_stale(recipe)
-    print(f"\n{method.upper()}:", told(train(recipe, resume=True, warn=warn), recipe.output), "\n")
+    recipe, text = train_anew(RECIPES / f"dp-{method}-smollm2-cpu.yaml", asked, PathRecipe)
+    print(f"\n{method.upper()}:", text, "\n")
     return recipe
 
 

@@ -10,17 +10,16 @@ from safe_stepwise.engines.base import Allowance, need
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
-from scripts.cli import command, run, warn
+from scripts.cli import command, run
 from scripts.evaluate_verifier import evaluated
-from scripts.training import forget_stale, summary
+from scripts.training import RECIPES, train_anew
 from trainers.checkpoints import read_json
-from trainers.config import VerifierRecipe, read_recipe
+from trainers.config import VerifierRecipe
 from trainers.models import find_base, merge
 from trainers.record import RECORD
-from trainers.run import train
 
 ROOT = Path(__file__).parents[1]
-RECIPE = ROOT / "trainers" / "recipes" / "smollm2-cpu.yaml"
+RECIPE = RECIPES / "smollm2-cpu.yaml"
 MERGED = "with-adapter"
 REPLY = 160
 """Tokens a verdict may have; the longest of the set has 110. An untrained model rambles on."""
@@ -44,9 +43,8 @@ def main(options: Options) -> None:
         raise UserError(f"{datasets}: holds no {VERIFIER_STEPS}; run `make demo` first")
     need("vllm", "vLLM", "vllm", "vllm")  # before minutes of training
     asked = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
-    recipe = read_recipe(RECIPE, asked, VerifierRecipe)
-    forget_stale(recipe)
-    print(summary(train(recipe, resume=True, warn=warn), recipe.output))
+    recipe, text = train_anew(RECIPE, asked, VerifierRecipe)
+    print(text)
     losses = [point["loss"] for point in read_json(adapter / RECORD)["curve"]]
     print("\nLoss of each step:", *(f"{loss:.3f}" for loss in losses))
     print("\nOn the rows of the test split, and the steps before them:\n", flush=True)

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -28,6 +28,7 @@ from trainers.run import train
 
 RECIPES = Path(__file__).parents[1] / "trainers" / "recipes"
 EVERYDAY = ("dataset", "output")
+R = TypeVar("R", bound=Recipe)
 _WORDS = {int: "N", float: "X", Path: "DIR", bool: "{true,false}"}
 
 
@@ -42,7 +43,9 @@ class Training(Called):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self.params:
             a_recipe = "a recipe: one of those above, or your own"
-            config = click.Option(["--config"], type=click.Path(path_type=Path), metavar="FILE", help=a_recipe)
+            config = click.Option(
+                ["--config"], type=click.Path(readable=False, path_type=Path), metavar="FILE", help=a_recipe
+            )
             resume = click.Option(["--resume"], is_flag=True, help="go on from the last complete checkpoint, if any")
             self.params = [config, resume, *map(_option, keys(self.kind)), help_all()]
         return super().get_params(ctx)
@@ -161,6 +164,13 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
     if "model" in record:
         return "\n".join([*lines, f"\n{output / MODEL}", f"\ntransformers:{output / MODEL}"])
     return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
+
+
+def train_anew(file: Path, values: Mapping[str, str], kind: type[R]) -> tuple[R, str]:
+    """Train by a file's recipe with some values, unless that is done already; returns it and the summary."""
+    recipe = read_recipe(file, values, kind)
+    forget_stale(recipe)
+    return recipe, summary(train(recipe, resume=True, warn=warn), recipe.output)
 
 
 def forget_stale(recipe: Recipe) -> None:

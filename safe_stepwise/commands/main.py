@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import click
 import yaml
+from click.shell_completion import CompletionItem
 
 from safe_stepwise import __version__
 from safe_stepwise.commands import command
@@ -56,6 +57,10 @@ class Commands(click.Group):
             _find_scripts(beside)
         found: click.Command = import_module(place).main
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        known = {**OWN, **beyond()}  # importing each command, as click does, takes seconds
+        return [CompletionItem(name, help=does) for name, does in known.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

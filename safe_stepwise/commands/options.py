@@ -236,5 +236,5 @@ def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) 
         values = {value: value for value in get_args(kind)}
     if values is not None:
         return Choice(values)
-    usual = click.Path(path_type=Path) if kind is Path else kind
+    usual = click.Path(readable=False, path_type=Path) if kind is Path else kind
     return metadata[0] if metadata else usual

@@ -114,8 +114,7 @@ def question_from(file: Path, question: str | None) -> Question:
             told = _questions(found)
             raise UserError(f"{file}: has {len(found)} rows; give --question as one has it: {told}")
         return question_in(*rows[0])
-    pages = [plain_passage(value, where) for where, value in found]
-    return _asked(question, [Passage(page["title"], tuple(page["sentences"])) for page in pages])
+    return _asked(question, [passage_of(value, where) for where, value in found])
 
 
 def _questions(rows: Sequence[tuple[str, Any]]) -> str:
@@ -126,8 +125,19 @@ def _questions(rows: Sequence[tuple[str, Any]]) -> str:
 def _asked(question: str | None, pages: list[Passage]) -> Question:
     if question is None:
         raise UserError("give --question, too: the passages alone ask nothing")
+    return unannotated(question, pages)
+
+
+def unannotated(question: str, pages: Sequence[Passage]) -> Question:
+    """A question of which nothing is known but the passages to answer it from."""
     name = identity([question, [[page.title, page.text] for page in pages]])
     return Question(name, "hotpotqa", "", question, "", passages=tuple(pages))
+
+
+def passage_of(value: Any, where: str) -> Passage:
+    """A passage as users write it; raises ``UserError`` with its place."""
+    page = plain_passage(value, where)
+    return Passage(page["title"], tuple(page["sentences"]))
 
 
 def _text(file: Path) -> str:

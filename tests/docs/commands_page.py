@@ -18,7 +18,8 @@ HEAD = f"""\
 Written by `make docs` from each command's `--help-all`; a test keeps them equal. `{NAME} COMMAND` works
 wherever the package is installed; those below [In a checkout](#in-a-checkout) need the source,
 where `python -m scripts.COMMAND` is the same. `--help` shows the everyday options, `--help-all` all
-of them, which stand here. Exit status: 0 done, 2 something for you to mend (one
+of them, which stand here. `eval "$(_SAFE_STEPWISE_COMPLETE=bash_source {NAME})"` lets bash (so zsh, fish)
+complete names and options. Exit status: 0 done, 2 something for you to mend (one
 line says what), 130 interrupted, 1 a fault of ours.
 """
 

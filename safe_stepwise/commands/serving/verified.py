@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from safe_stepwise.commands.ending import warn
+from safe_stepwise.commands.reading import passage_of, unannotated
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused, Reply
 from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of, fault, log_line
@@ -23,8 +24,7 @@ from safe_stepwise.commands.telling import lines_of_attempt, tokens
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
-from safe_stepwise.metric.input import plain_passage
-from safe_stepwise.records import FAILED, Attempt, Passage, Question, Trajectory, Usage, identity
+from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
 from safe_stepwise.store.terminal import shown
 
 MODEL = "safe-stepwise"
@@ -237,12 +237,10 @@ def question_of(body: Mapping[str, Any]) -> tuple[Question, int]:
             "or of objects with title and text (openai: extra_body)",
         )
     try:
-        pages = [plain_passage(page, f"passages[{n}]") for n, page in enumerate(given)]
+        pages = [passage_of(page, f"passages[{n}]") for n, page in enumerate(given)]
     except UserError as error:
         raise Refused(400, str(error)) from None
-    passages = tuple(Passage(page["title"], tuple(page["sentences"])) for page in pages)
-    name = identity([text, [[page.title, page.text] for page in passages]])
-    return Question(name, "hotpotqa", "", text, "", passages=passages), len(messages) - 1
+    return unannotated(text, pages), len(messages) - 1
 
 
 def content_of(trajectory: Trajectory) -> str:
