@@ -1,13 +1,8 @@
 """Run methods and their players over questions, and score their answers."""
 
-from builders.benchmarks import BENCHMARKS
-from builders.verified.evaluation_questions import read
-from evaluators.comparison import report
-from evaluators.faithfulness import command as faithfulness
-from evaluators.faithfulness.tables import FILES as PAGES
-from evaluators.run.command import Rooms, run_evaluation
 from evaluators.run.options import Options
 from evaluators.run.trial import SHOWN
+from releases.evaluating import evaluate_stepwise
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.scene import JUDGE
 from scripts.cli import command, roles_of, run
@@ -17,15 +12,7 @@ ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompt
 
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises ``UserError`` for what the user can mend."""
-    rooms = Rooms(
-        read,
-        {name: benchmark.SCORING for name, benchmark in BENCHMARKS.items()},
-        lambda *asked: report.write(*asked).results,
-        faithfulness.as_it_ends,
-        faithfulness.OWNED,
-        (*report.FILES, *PAGES),
-    )
-    return run_evaluation(options, rooms)
+    return evaluate_stepwise(options)
 
 
 main = command(evaluated, roles=ROLES, shown=SHOWN)

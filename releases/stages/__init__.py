@@ -22,9 +22,8 @@ SKIPPED, NOT_ASKED = "--skip-training", "--only"
 
 
 def modules() -> list[str]:
-    """What stages are made by, and load by name."""
-    named = dict.fromkeys(f"{__name__}.{stage.partition('.')[0]}" for stage in STAGES)
-    return [*named, "scripts.evaluate_stepwise"]
+    """The modules of all stages, each once."""
+    return list(dict.fromkeys(f"{__name__}.{stage.partition('.')[0]}" for stage in STAGES))
 
 
 def open_release(options: Options) -> Release[Any]:

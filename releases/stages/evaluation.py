@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from evaluators.outcomes import read_outcomes
 from evaluators.run.options import Options
 from evaluators.run.trial import Trial
 from evaluators.traces import page
+from releases.evaluating import evaluate_stepwise
 from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
 from releases.stage import COUNTED, Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
@@ -26,8 +26,6 @@ from safe_stepwise.records import canonical_json
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, GENERATOR, REPORT, VALIDATION, WORK
 from safe_stepwise.taxonomy import CORRECT
-
-COMMAND = "scripts.evaluate_stepwise"
 
 
 @dataclass(frozen=True)
@@ -132,11 +130,6 @@ class Evaluation(Stage[Manifest]):
             "cache": release.options.cache,
             "timeout": release.options.timeout,
         }
-
-
-def evaluate_stepwise(options: Options) -> str:
-    """Evaluate as the command does, which is loaded by its name, as the way down from it is long."""
-    return str(import_module(COMMAND).evaluated(options))
 
 
 def measure_rate(options: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import pytest
 from builders.steps.probes import told_apart
 from evaluators.run.options import Options
 from releases.making import file_digests
+from releases.stages import evaluation
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import evaluate_stepwise, regenerate, report_experiment
@@ -161,7 +162,7 @@ def test_killed_between_any_two_evaluations_it_ends_in_the_same(
             raise KeyboardInterrupt
         return evaluated(options)
 
-    monkeypatch.setattr(evaluate_stepwise, "evaluated", killed)
+    monkeypatch.setattr(evaluation, "evaluate_stepwise", killed)
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path)
     assert not (tmp_path / "out" / LOCK).exists()
