@@ -4,10 +4,9 @@ from evaluators.derivations import read_derivations
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import report
-from studies.calibration.distances import Distance
 from studies.calibration.passing import measure
 from studies.calibration.reading import Benchmark, CalibrationOptions, benchmark_of, distances_of, films_of, rows_of
-from studies.calibration.tables import Measured, judges_of
+from studies.calibration.tables import Distance, Measured, judges_of
 
 
 @command

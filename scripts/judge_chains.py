@@ -9,10 +9,10 @@ from safe_stepwise.checking.faithfulness.chains import Grounds
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import human
+from studies.calibration.human import Written, read_chains, read_labels
 from studies.calibration.reading import QuestionOptions, rows_of
 from studies.calibration.sources import of_question
 from studies.calibration.tables import judges_of
-from studies.calibration.written import Written, read_chains, read_labels
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import costs, equal_cost, figures, machines, methods, score_tables
+from evaluators.comparison import costs, figures, machines, methods, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.published import lines
 from evaluators.comparison.scores import Comparison, Row, results
@@ -226,7 +226,7 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
         form=methods.form_sheet(comparison, rows),
         support=methods.support_sheet(comparison, rows),
         failures=methods.failure_sheet(comparison, rows),
-        votes=equal_cost.equal_cost_sheet(comparison, equal_cost.costs(outcomes)),
+        votes=methods.equal_cost_sheet(comparison, methods.costs(outcomes)),
         transitions=machines.transition_sheet(comparison, machines.taken(moving)),
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}

@@ -11,8 +11,7 @@ from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Triple
 from safe_stepwise.store import progress
-from studies.calibration.cases import Case, against_others, cases_of
-from studies.calibration.pool import Pool
+from studies.calibration.cases import Case, Pool, against_others, cases_of
 from studies.calibration.sources import Source
 from studies.calibration.tables import (
     KINDS,

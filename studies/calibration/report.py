@@ -11,8 +11,7 @@ from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, shown
-from studies.calibration.distances import Distance
-from studies.calibration.tables import SIGMAS, WRONG, Measured, Setting, Threshold
+from studies.calibration.tables import SIGMAS, WRONG, Distance, Measured, Setting, Threshold
 
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
 FILES = (JSON, PAGE, CURVE)

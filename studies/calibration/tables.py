@@ -132,3 +132,20 @@ class Measured:
             "faithful_to_other_annotators": dict(sorted(self.others.items())),
             "thresholds": [threshold.as_json() for threshold in self.thresholds],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Means over questions, each from 0 to 1; ``pairs`` of derivations were compared.
+
+    ``nearest``: to the nearer of two; ``once``: where a sentence counts but the first time;
+    ``unordered``: where the order in which facts are told is left out of account.
+    """
+
+    who: str
+    against: str
+    pairs: int
+    mean: float
+    nearest: float
+    once: float
+    unordered: float

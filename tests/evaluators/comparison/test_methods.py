@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluators.comparison.equal_cost import Cost, costs
+from evaluators.comparison.methods import Cost, costs
 from evaluators.comparison.report import Report, report
 from evaluators.comparison.systems import System, pairs
 from evaluators.outcomes import Outcome

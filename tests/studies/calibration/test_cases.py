@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Question, Triple
-from studies.calibration.cases import Case, against_others, cases_of
-from studies.calibration.pool import Pool, alike, form_of, means
+from studies.calibration.cases import Case, Pool, against_others, alike, cases_of, form_of, means
 from studies.calibration.sources import Source, of_films, of_question, plainly
 from studies.calibration.tables import KINDS, WRONG
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.records import Passage, Question, Step
-from studies.calibration.distances import distance, of_people, of_trajectories, sentences_told
+from studies.calibration.reading import distance, of_people, of_trajectories, sentences_told
 
 A, B, C = ("Oru", 0), ("Oru", 1), ("Vel", 0)
 

@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
-from studies.calibration.human import Judged, page, results, score
-from studies.calibration.written import Label, Reading, Written, read_chains, read_labels, told
+from studies.calibration.human import (
+    Judged,
+    Label,
+    Reading,
+    Written,
+    page,
+    read_chains,
+    read_labels,
+    results,
+    score,
+    told,
+)
 
 CHAIN = {"id": "c1", "benchmark": "b", "question_id": "q", "steps": ["Ana wed Ors."], "answer": "O"}
 LABELS: list[Label] = ["faithful", "unfaithful"]
