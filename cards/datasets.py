@@ -18,7 +18,7 @@ from safe_stepwise.store.agreement import PUBLISHED
 from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.figures import COLORS, png
 from safe_stepwise.store.names import IDEAL, INJECTED, REFINED
-from safe_stepwise.store.published_tables import PAPERS, PublishedNoise, published
+from safe_stepwise.store.published_tables import PAPERS, published
 from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -220,46 +220,22 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
     return {name: " and ".join(sorted(each)) for name, each in sorted(versions.items())}
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """Noise among the judged rows of a build, beside what the papers print of its split."""
+def ratios(builds: Sequence[Record]) -> list[Record]:
+    """Noise among the judged rows of each build, beside what the papers print of its split and where they do.
 
-    benchmark: str
-    split: str
-    judged: int
-    noise: int
-    printed: Sequence[PublishedNoise]
-
-    @property
-    def percent(self) -> float | None:
-        """The ratio (0-100); None where nothing was judged."""
-        return 100 * self.noise / self.judged if self.judged else None
-
-    @property
-    def tables(self) -> str:
-        """Where the published ratio is printed."""
-        return " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in self.printed)
-
-    @property
-    def full(self) -> int | None:
-        """Questions of the split, if the tables have fewer."""
-        return FULL.get((self.benchmark, self.split)) if self.printed else None
-
-
-def ratios(builds: Sequence[Record]) -> list[Ratio]:
-    """The ratio of each build, in order."""
-    return [
-        Ratio(
-            build["benchmark"],
-            build["split"],
-            judged=build["rows"] - build["rejected"] - build["unparsed"],
-            noise=sum(build["unverifiable"].values()),
-            printed=[
-                r for r in published().noise_ratios if (r.benchmark, r.split) == (build["benchmark"], build["split"])
-            ],
-        )
-        for build in builds
-    ]
+    ``percent`` is None where nothing was judged, ``full`` the questions of the split, if the tables have fewer.
+    """
+    found: list[Record] = []
+    for build in builds:
+        place = build["benchmark"], build["split"]
+        judged = build["rows"] - build["rejected"] - build["unparsed"]
+        noise = sum(build["unverifiable"].values())
+        printed = [row for row in published().noise_ratios if (row.benchmark, row.split) == place]
+        ratio = {"judged": judged, "noise": noise, "percent": 100 * noise / judged if judged else None}
+        tables = " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in printed)
+        full = FULL.get(place) if printed else None
+        found.append({"build": build, **ratio, "printed": printed, "tables": tables, "full": full})
+    return found
 
 
 def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:

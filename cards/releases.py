@@ -31,36 +31,6 @@ class Artifact:
     configs: tuple[datasets.Config, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseCard:
-    """What the overview says beside what stands in the records."""
-
-    artifacts: Sequence[Artifact]
-    sources: tuple[Record, ...]
-    base: Base | None
-    """The model that the adapter is for."""
-    runs: Sequence[tuple[Record, Mapping[str, str]]]
-    """Every setting that was evaluated, and who played what in it."""
-    blocks: Mapping[str, Record]
-    """What the evaluations of blocks came to, by the folder of each."""
-    learnt_simulated: bool
-    """Whether any row that the adapter learnt is known to be simulated."""
-    simulated: bool
-    """Whether any of it was made by what only plays a model."""
-
-    @property
-    def synthetic(self) -> bool:
-        """Whether nothing in it is from a real benchmark."""
-        return bool(self.sources) and all(s["source"]["synthetic"] for s in self.sources)
-
-    @property
-    def missing(self) -> list[str]:
-        """Artifacts that a release can have and this one has not."""
-        have = {artifact.folder for artifact in self.artifacts}
-        places = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
-        return [place for place in places if place not in have]
-
-
 def release(
     lock: Record,
     statistics: Sequence[Record],
@@ -92,15 +62,20 @@ def release(
     learnt = [] if training is None else [training["dataset"], *training["dataset"]["plus"]]
     runs = [] if results is None else results["runs"]
     block_runs = [run for record in (blocks or {}).values() for run in record["runs"]]
-    card = ReleaseCard(
-        artifacts=_artifacts(statistics, steps, base, metadata or {}, probe),
-        sources=datasets.sources_of(statistics),
-        base=base,
-        runs=[(run, _players(run)) for run in runs],
-        blocks=blocks or {},
-        learnt_simulated=any(data["simulated"] for data in learnt),
-        simulated=any(part["simulated"] for part in (*records, *learnt, *runs, *block_runs)),
-    )
+    artifacts, sources = _artifacts(statistics, steps, base, metadata or {}, probe), datasets.sources_of(statistics)
+    have = {artifact.folder for artifact in artifacts}
+    places = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
+    card = {
+        "artifacts": artifacts,
+        "missing": [place for place in places if place not in have],
+        "sources": sources,
+        "base": base,
+        "runs": [(run, _players(run)) for run in runs],
+        "blocks": blocks or {},
+        "learnt_simulated": any(data["simulated"] for data in learnt),
+        "simulated": any(part["simulated"] for part in (*records, *learnt, *runs, *block_runs)),
+        "synthetic": bool(sources) and all(source["source"]["synthetic"] for source in sources),
+    }
     judge = judge_of(results["settings"]) if results is not None else None
     values = {"lock": lock, "builds": statistics, "steps": steps, "training": training}
     return fill("release.md.jinja", card=card, results=results, judge=judge, **values)

@@ -67,7 +67,7 @@ def test_made_up_questions_have_no_printed_ratio() -> None:
     assert "| synthetic | train | 94 | 13 | 13.83% | - | - | - | - |" in text
     assert "Published" not in text
     (nothing,) = ratios([statistics(rejected=97, rows=100, verified=0, unverifiable={})])
-    assert nothing.percent is None
+    assert nothing["percent"] is None
     empty = statistics("synthetic", rows=6, rejected=3, unparsed=3, verified=0, unverifiable={})
     assert "| synthetic | train | 0 | 0 | - | - |" in datasets.verified_multihop([empty], INFO)
 
