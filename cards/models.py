@@ -17,16 +17,7 @@ from typing import Any
 from cards.datasets import sources_of
 from cards.pages import Record, fill, headed, hub_id, line
 from cards.pages import metadata as header
-from cards.scores import (
-    METRICS,
-    PATH_METRICS,
-    Deliberation,
-    Loop,
-    Quality,
-    loop_eval_results,
-    read_deliberations,
-    read_loops,
-)
+from cards.scores import METRICS, PATH_METRICS, Quality, loop_eval_results, read_deliberations, read_loops
 from safe_stepwise.engines.weights import PACKAGE, Model, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
@@ -96,25 +87,6 @@ class Base:
         return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
-    """Where the rows are that were learnt; ``published`` is the dataset's id on the Hub."""
-
-    published: str | None
-    revision: str | None
-    filters: Record
-    """The recipe's filters that left something out."""
-
-    @classmethod
-    def read(cls, training: Record, published: str | None) -> Data:
-        """Those of ``training.json``; raises ``UserError`` where ``published`` is no dataset's place."""
-        data = training["dataset"]
-        name, _, revision = (published or data["name"]).partition("@")
-        if published is not None and (hub_id(name) is None or not revision):
-            raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
-        return cls(hub_id(name), revision or data["revision"], filters_of(training, _UNFILTERED))
-
-
 def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
     """The recipe's filters that left something out, in the order of the neutral ones."""
     # Each has those of its own kind, and adapters of before have not all.
@@ -122,82 +94,17 @@ def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
     return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """What the README of a verifier or a generator says beside what stands in the records."""
+def _data_of(training: Record, published: str | None) -> Record:
+    """Where the rows are that were learnt, ``published`` being a dataset's id on the Hub, and what was left out.
 
-    training: Record
-    config: Record | None
-    """``adapter_config.json``; None of a model of which all weights were tuned."""
-    version: str
-    base: Base
-    license: License | None
-    data: Data
-    quality: Quality | None
-    loops: Sequence[Loop]
-    """Evaluations in which it took part."""
-    sources: tuple[Record, ...]
-    origins: Mapping[str, int]
-    """Rows of the set's train split by origin, empty where its statistics are not known."""
-    simulated: bool
-    """Whether any label, step or verdict came from something that only plays a model."""
-
-    @property
-    def kind(self) -> str:
-        """What the card calls it."""
-        return "model" if self.config is None else "adapter"
-
-    @property
-    def prompts(self) -> Mapping[str, str]:
-        """What it is asked by, as far as that is not the paper's."""
-        prompts: Mapping[str, str] = self.training.get("prompts", {})
-        return prompts
-
-    @property
-    def is_generator(self) -> bool:
-        """Whether it writes steps, and does not judge them."""
-        return self.config is None and self.prompts.get("role") == "generator"
-
-    @property
-    def name(self) -> str:
-        """What its repo is called."""
-        return (names.generator_repo if self.is_generator else names.adapter_repo)(self.base.name)
-
-    @property
-    def told(self) -> list[Loop]:
-        """Those evaluations that give its scores."""
-        return [loop for loop in self.loops if loop.is_told]
-
-    @property
-    def synthetic(self) -> bool:
-        """Whether it is known that no row comes from a real benchmark."""
-        # Of the sets of plus no sources are known.
-        known = bool(self.sources) and not self.training["dataset"]["plus"]
-        return known and all(source["source"]["synthetic"] for source in self.sources)
-
-    @property
-    def tags(self) -> list[str]:
-        """Those of the header."""
-        if self.config is None:
-            tags = ["multi-hop-question-answering", "step-by-step", "generator" if self.is_generator else "verifier"]
-        else:
-            tags = [self.config["peft_type"].lower(), "multi-hop-question-answering", "verification", "verifier"]
-        tags += ["synthetic"] if any(source["source"]["synthetic"] for source in self.sources) else []
-        return [*tags, "simulated"] if self.simulated else tags
-
-    def eval_results(self) -> list[Any]:
-        """Its scores as `huggingface_hub.EvalResult`."""
-        results = loop_eval_results(self.told, self.version)
-        return results if self.quality is None else results + self.quality.eval_results(*self._measured_on())
-
-    def _measured_on(self) -> tuple[str, str | None]:
-        """Dataset and revision that the test rows are of, where they are published if that is known."""
-        assert self.quality is not None
-        steps, version = self.quality.steps, self.training["dataset"]["version"]
-        same = version is not None and steps["version"] == version
-        if hub_id(steps["name"]) is None and self.data.published and same:
-            return self.data.published, self.data.revision
-        return line(steps["name"]), steps["revision"]
+    Raises ``UserError`` where ``published`` is no dataset's place.
+    """
+    data = training["dataset"]
+    name, _, revision = (published or data["name"]).partition("@")
+    if published is not None and (hub_id(name) is None or not revision):
+        raise UserError(f"{published!r} is no dataset of the Hub: write NAMESPACE/NAME@TAG")
+    filters = filters_of(training, _UNFILTERED)
+    return {"published": hub_id(name), "revision": revision or data["revision"], "filters": filters}
 
 
 def model_card(
@@ -232,7 +139,45 @@ def model_card(
     and for results that may go on no card.
     """
     names.known_version(version)
-    base = Base.read(training)
+    base, learnt = Base.read(training), training["dataset"]
+    _check_run(training, config, base, steps)
+    measured = None if quality is None else Quality.read(quality)
+    builds = () if steps is None else steps["verified"]
+    parts = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
+    simulated = [part["simulated"] for part in parts]
+    data, sources = _data_of(training, published), sources_of(builds)
+    made_up = [source["source"]["synthetic"] for source in sources]
+    kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
+    role = "generator" if config is None and prompts.get("role") == "generator" else "verifier"
+    evaluations = read_loops(loops or {}, weights, first, kind)
+    told = [loop for loop in evaluations if loop.is_told]
+    given = {"training": training, "config": config, "version": version, "base": base, "license": license}
+    read = {"prompts": prompts, "data": data, "quality": measured, "loops": evaluations, "told": told}
+    card = {
+        **given,
+        **read,
+        "kind": kind,
+        "is_generator": role == "generator",
+        "name": (names.generator_repo if role == "generator" else names.adapter_repo)(base.name),
+        "sources": sources,
+        "origins": {} if steps is None else steps["origins"]["train"],
+        "simulated": any(simulated),
+        "synthetic": bool(sources) and not learnt["plus"] and all(made_up),  # of the sets of plus no sources are known
+    }
+    values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
+    body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
+    results = loop_eval_results(told, version)
+    if measured is not None:
+        results += measured.eval_results(*_measured_on(measured.steps, learnt["version"], data))
+    metrics = sorted({result.metric_type for result in results})
+    tags = ["step-by-step" if config is None else "verification", role]
+    tags = [*([] if config is None else [config["peft_type"].lower()]), "multi-hop-question-answering", *tags]
+    tags += [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
+    return headed(_metadata(card, data["published"], tags, results, metrics), body)
+
+
+def _check_run(training: Record, config: Record | None, base: Base, steps: Record | None) -> None:
+    """Raise ``UserError`` for records of different runs, and for an adapter's without its config."""
     if config is not None:
         _check_config(config, base, training["recipe"])
     elif "model" not in training:
@@ -240,65 +185,14 @@ def model_card(
     learnt = training["dataset"]["version"]
     if steps is not None and steps["version"] != learnt:
         raise UserError(f"trained on {learnt} of the verifier set, but its statistics are of {steps['version']}")
-    measured = None if quality is None else Quality.read(quality)
-    builds = () if steps is None else steps["verified"]
-    parts = [training["dataset"], *training["dataset"]["plus"], *builds, *([measured.steps] if measured else [])]
-    simulated = [part["simulated"] for part in parts]
-    card = ModelCard(
-        training=training,
-        config=config,
-        version=version,
-        base=base,
-        license=license,
-        data=Data.read(training, published),
-        quality=measured,
-        loops=read_loops(loops or {}, weights, first, "model" if config is None else "adapter"),
-        sources=sources_of(builds),
-        origins={} if steps is None else steps["origins"]["train"],
-        simulated=any(simulated),
-    )
-    values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
-    body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
-    results = card.eval_results()
-    metrics = sorted({result.metric_type for result in results})
-    return headed(_metadata(card, card.data.published, card.tags, results, metrics), body)
 
 
-@dataclass(frozen=True, slots=True)
-class ProposerCard:
-    """What a proposer's README says beside what stands in the records."""
-
-    stages: Sequence[Record]
-    """What ``training.json`` of each says, in their order; the last one made what is published."""
-    config: Record
-    version: str
-    base: Base
-    license: License | None
-    paths: Record
-    evaluations: Sequence[Deliberation]
-
-    @property
-    def name(self) -> str:
-        """What its repo is called."""
-        return names.proposer_repo(self.training["dataset"]["name"], self.base.name)
-
-    @property
-    def training(self) -> Record:
-        """Of what is published."""
-        return self.stages[-1]
-
-    @property
-    def synthetic(self) -> bool:
-        """Whether no question comes from a real benchmark."""
-        return all(source["synthetic"] for source in self.paths["sources"])
-
-    @property
-    def tags(self) -> list[str]:
-        """Those of the header."""
-        tags = [self.config["peft_type"].lower(), "knowledge-graph", "multi-hop-question-answering", "relation-paths"]
-        tags += ["trl", *(str(stage["recipe"]["method"]).lower() for stage in self.stages)]
-        tags += ["synthetic"] if self.synthetic else []
-        return [*tags, "simulated"] if self.paths["simulated"] else tags
+def _measured_on(steps: Record, learnt: str | None, data: Record) -> tuple[str, str | None]:
+    """Dataset and revision that the test rows are of, where they are published if that is known."""
+    same = learnt is not None and steps["version"] == learnt
+    if hub_id(steps["name"]) is None and data["published"] and same:
+        return data["published"], data["revision"]
+    return line(steps["name"]), steps["revision"]
 
 
 def proposer_card(
@@ -331,11 +225,26 @@ def proposer_card(
     _check_config(config, base, last["recipe"])
     for training in stages:
         _check_stage(training, last, paths)
-    card = ProposerCard(stages, config, version, base, license, paths, evaluations)
-    learnt = last["dataset"]["name"]
+    learnt, name = last["dataset"]["name"], names.proposer_repo(last["dataset"]["name"], base.name)
+    is_synthetic = all(source["synthetic"] for source in paths["sources"])
+    card = {
+        "name": name,
+        "stages": stages,
+        "training": last,
+        "config": config,
+        "version": version,
+        "base": base,
+        "license": license,
+        "paths": paths,
+        "evaluations": evaluations,
+        "synthetic": is_synthetic,
+    }
+    tags = [config["peft_type"].lower(), "knowledge-graph", "multi-hop-question-answering", "relation-paths", "trl"]
+    tags += [str(stage["recipe"]["method"]).lower() for stage in stages]
+    tags += [*["synthetic"] * is_synthetic, *["simulated"] * bool(paths["simulated"])]
     scores = [result for evaluation in evaluations for result in evaluation.eval_results(learnt)]
     body = fill("proposer.md.jinja", card=card, filters_of=partial(filters_of, neutral=_ALL_PATHS))
-    return headed(_metadata(card, hub_id(learnt), card.tags, scores, list(PATH_METRICS)), body)
+    return headed(_metadata(card, hub_id(learnt), tags, scores, list(PATH_METRICS)), body)
 
 
 def _check_stage(training: Record, last: Record, paths: Record) -> None:
@@ -367,25 +276,23 @@ def _check_config(config: Record, base: Base, recipe: Record) -> None:
             )
 
 
-def _metadata(
-    card: ModelCard | ProposerCard, dataset: str | None, tags: list[str], results: list[Any], metrics: list[str]
-) -> Any:
+def _metadata(card: Record, dataset: str | None, tags: list[str], results: list[Any], metrics: list[str]) -> Any:
     """The header of a card; what it says of the base model, and so of its licence, with it."""
     from huggingface_hub import ModelCardData
 
-    base, license = card.base, card.license
+    base, license, config = card["base"], card["license"], card["config"]
     link = f"https://huggingface.co/{base.repo}" if base.repo else None
     license = license or License("other", "nobody", "of-the-base-model", link)
-    text_generation = card.config is None or card.config["task_type"] == "CAUSAL_LM"
-    relation = "finetune" if card.config is None else "adapter"
+    text_generation = config is None or config["task_type"] == "CAUSAL_LM"
+    relation = "finetune" if config is None else "adapter"
     measured: dict[str, Any] = {}
     if results:
-        measured = {"eval_results": results, "model_name": card.name, "metrics": metrics}
+        measured = {"eval_results": results, "model_name": card["name"], "metrics": metrics}
     return ModelCardData(
         language="en",
         base_model=base.repo,
         base_model_relation=relation if base.repo else None,
-        library_name="transformers" if card.config is None else "peft",
+        library_name="transformers" if config is None else "peft",
         pipeline_tag="text-generation" if text_generation else None,
         license=license.id,
         license_name=license.name,
