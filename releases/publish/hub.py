@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any, Literal
 from releases.publish.folder import KEPT, Artifact, LocalFile
 from releases.publish.readme import merged
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import sweep
 from safe_stepwise.store.names import README
 from safe_stepwise.store.progress import WaitedTooLong, within
 from safe_stepwise.store.terminal import shown
@@ -243,24 +243,14 @@ YOUNG = 60
 def scratch() -> Iterator[Path]:
     """An empty folder among the temporary ones, for the time being."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        _sweep(left)
+        with suppress(OSError):
+            about = left.lstat()
+            if about.st_uid == os.getuid() and time.time() - about.st_mtime > YOUNG:
+                sweep(left)  # unless a process holds it
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
         held = os.open(name, os.O_RDONLY)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)  # which ends with the process, however that ends
             yield Path(name)
-        finally:
-            os.close(held)
-
-
-def _sweep(left: Path) -> None:
-    """Remove it if it is ours and no process holds it."""
-    with suppress(OSError):
-        held = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            about = os.fstat(held)
-            if about.st_uid == os.getuid() and time.time() - about.st_mtime > YOUNG:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left)
         finally:
             os.close(held)
