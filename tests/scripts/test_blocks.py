@@ -239,9 +239,9 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         (options.output / "results.json").write_text(json.dumps(found))
         return said
 
-    monkeypatch.setattr(adapter, "need_libraries", lambda _: None)
-    monkeypatch.setattr(adapter, "find_base", lambda _: None)
-    monkeypatch.setattr(adapter, "train", train)
+    monkeypatch.setattr("releases.training.need_libraries", lambda _: None)
+    monkeypatch.setattr("releases.training.find_base", lambda _: None)
+    monkeypatch.setattr("releases.training.train", train)
     monkeypatch.setattr(evaluation, "evaluate_stepwise", evaluated)
     return recipes, asked
 

@@ -90,10 +90,10 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
 
     kind = opening.Kind("transformers:MODEL", opened, read_models)
     monkeypatch.setattr(opening, "KINDS", {**opening.KINDS, "transformers": kind})
+    for name in ("need_libraries", "find_base"):
+        monkeypatch.setattr(f"releases.training.{name}", lambda _: None)
+    monkeypatch.setattr("releases.training.train", train)
     for module in (adapter, generator):
-        monkeypatch.setattr(module, "need_libraries", lambda _: None)
-        monkeypatch.setattr(module, "find_base", lambda _: None)
-        monkeypatch.setattr(module, "train", train)
         monkeypatch.setattr(module, "license_of_base", lambda _: None)
     return recipes
 
