@@ -22,7 +22,6 @@ from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import read_json
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 PAGE = "traces.html"
@@ -142,15 +141,9 @@ def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
 
 def _settings(folder: Path) -> list[list[str]] | None:
     """Names and values of ``results.json``; None where it is missing."""
-    file = folder / RESULTS
-    if not file.exists():
+    if not (folder / RESULTS).exists():
         return None
-    try:
-        settings = read_json(file)["settings"]
-        return [[name, _plain(value)] for name, value in settings.items()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = getattr(error, "strerror", None) or "not the record of an evaluation"
-        raise UserError(f"{file}: cannot be read ({reason}); run the evaluation again") from None
+    return [[name, _plain(value)] for name, value in outcomes.read_results(folder)["settings"].items()]
 
 
 def _plain(value: Any) -> str:
