@@ -95,9 +95,8 @@ def spent(client: Client, who: str, failed: str = "count as not right") -> Itera
     """What a client's requests came to, a line or two; ``failed``: what is made of those."""
     a = client.total()
     yield (
-        f"{who}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} "
-        f"failed, {a.retries:,} retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), "
-        f"{a.completion:,} reply tokens"
+        f"{who}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} failed, {a.retries:,} "
+        f"retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), {a.completion:,} reply tokens"
     )
     if a.failed:
         yield (f"{a.failed:,} requests failed, and {failed}; run the same command again: only they are asked")
