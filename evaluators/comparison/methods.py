@@ -17,7 +17,7 @@ from typing import Any
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, asked_under, statistics_of
-from evaluators.prompting.summary import FORMS, PARTS, REASONS, summary
+from evaluators.prompting.measures import FORMS, PARTS, REASONS, summary
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt

@@ -12,25 +12,27 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, coverage
-from evaluators.prompting import Failure
+from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import Said
 from safe_stepwise.methods.asking import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.methods.sg_fsm import WITHDREW
-from safe_stepwise.metric.evidence import (
-    Overlap,
-    answer_overlap,
-    evidence_overlap,
-    facts_overlap,
-    joint,
-    passages_overlap,
-)
+from safe_stepwise.metric import evidence
 from safe_stepwise.records import FAILED, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 
+Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
+FAILURES: tuple[Failure, ...] = get_args(Failure)
+FORMS = ("first", "revised", "salvaged", "never")
+"""How a reply could be read: at first try, after revision, by salvaging alone, not at all."""
+PARTS = ("supporting_facts", "supporting_passages", "evidence", "joint")
+REASONS = (*FAILURES, FAILED)
+"""Why questions are wrong, or right for the wrong reason; the last: no request was answered."""
+_SCORES = ("exact_match", "f1", "precision", "recall")
+_COUNTS = ("gold", "found", "right", "gold_passages", "located")
 _BY_PASSAGE = ("musique", CUSTOM)
 """Whose support is passages, not sentences."""
 
@@ -62,20 +64,20 @@ def measures(
 
 
 def _support(said: Said, scoring: str) -> dict[str, dict[str, float]]:
-    question, parts = said.question, dict[str, Overlap]()
+    question, parts = said.question, dict[str, evidence.Overlap]()
     if scoring in _BY_PASSAGE:
         gold = [number for number, _ in question.gold]
         if said.passages is not None and gold:
             # What was withdrawn names no passage.
-            parts["supporting_passages"] = passages_overlap(said.passages if said.answer else (), gold)
+            parts["supporting_passages"] = evidence.passages_overlap(said.passages if said.answer else (), gold)
     elif said.facts is not None and question.supporting_facts:
         facts = [(fact.title, fact.sentence) for fact in question.supporting_facts]
-        parts["supporting_facts"] = facts_overlap(said.cited_facts, facts, scoring)
+        parts["supporting_facts"] = evidence.facts_overlap(said.cited_facts, facts, scoring)
         if question.evidence:
             triples = [(t.head, t.relation, t.tail) for t in question.evidence]
-            parts["evidence"] = evidence_overlap(said.triples or (), triples)
-        answer = answer_overlap(said.answer, question.accepted, scoring)
-        parts["joint"] = joint(answer, *parts.values())
+            parts["evidence"] = evidence.evidence_overlap(said.triples or (), triples)
+        answer = evidence.answer_overlap(said.answer, question.accepted, scoring)
+        parts["joint"] = evidence.joint(answer, *parts.values())
     return {name: {**asdict(part), "f1": part.f1} for name, part in parts.items()}
 
 
@@ -157,3 +159,58 @@ def _went_wrong(said: Said) -> bool:
     if gold and said.finds:
         return any(normalize_answer(find.answer) not in gold for find in said.finds)
     return bool((said.passages or frozenset()) - {number for number, _ in said.question.gold})
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
+    """The measures of one system's outcomes as one object; None where none has any.
+
+    Shares and scores are 0-1, means over the questions that have them. ``failures`` are shares of
+    all questions; a question has one at most, or its requests ``failed``. All but hallucinations,
+    whose answers are right, are wrong by exact match, and the wrong ones are these.
+    """
+    measured = [outcome for outcome in outcomes if outcome.measures]
+    if not measured:
+        return None
+    size = len(measured)
+
+    def parts(name: str) -> list[Any]:
+        return [outcome.measures[name] for outcome in measured if name in outcome.measures]
+
+    failures = Counter(parts("failure"))
+    failures[FAILED] = sum(outcome.trajectory.stop_reason == FAILED for outcome in measured)
+    return {
+        "questions": size,
+        "strict": {name: sum(getattr(o, name) for o in measured) / size for name in ("exact_match", "f1")},
+        "salvaged": _means(parts("salvaged"), ("exact_match", "f1")),
+        "format": _formats(parts("format")),
+        **{name: _means(parts(name), _SCORES) for name in PARTS},
+        "sub_answers": _sub_answers(parts("sub_answers")),
+        "derivations": _means(parts("derivations"), ("passages", "triples")),
+        "failures": {name: {"questions": failures[name], "rate": failures[name] / size} for name in REASONS},
+    }
+
+
+def _means(parts: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
+    if not parts:
+        return None
+    return {"questions": len(parts), **{name: sum(part[name] for part in parts) / len(parts) for name in names}}
+
+
+def _formats(parts: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    counts = {form: sum(part[form] for part in parts) for form in FORMS}
+    replies = sum(counts.values())
+    shares = {form: count / replies if replies else None for form, count in counts.items()}
+    return {"replies": replies, "counts": counts, "shares": shares}
+
+
+def _sub_answers(parts: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:
+    """Counts, and over all hops alike the shares that were found, right, and located."""
+    if not parts:
+        return None
+    counts = {name: sum(part[name] for part in parts) for name in _COUNTS}
+    shares = {
+        "recall": counts["right"] / max(1, counts["gold"]),
+        "precision": counts["right"] / max(1, counts["found"]),
+        "passage_recall": counts["located"] / max(1, counts["gold_passages"]),
+    }
+    return {"questions": len(parts), **counts, **shares}

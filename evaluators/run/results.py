@@ -20,7 +20,7 @@ from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import System, differing, values_by_name
 from evaluators.outcomes import METRICS, Outcome, QuestionRecord, statistics_of
 from evaluators.prompting import predictions
-from evaluators.prompting.summary import summary
+from evaluators.prompting.measures import summary
 from evaluators.run.evaluation import Evaluation, SystemRun, code_of
 from safe_stepwise import prompts
 from safe_stepwise.methods.base import prompts_digest

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.prompting import FAILURES
 from evaluators.prompting.answers import Said, finds
-from evaluators.prompting.measures import measures
-from evaluators.prompting.summary import summary
+from evaluators.prompting.measures import FAILURES, measures, summary
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.asking import Prompting
 from tests.makers.prompting import outcome_of, question
