@@ -9,9 +9,8 @@ from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.paths import probe_set
-from evaluators.paths.page import page, summary
 from evaluators.paths.probe_set import PathCase
-from evaluators.paths.quality import RESAMPLES, UNREADABLE, Judged, quality
+from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, Judged, quality
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Verdicts
 from safe_stepwise import prompts
@@ -22,13 +21,19 @@ from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.errors import one_of
 from safe_stepwise.methods.paths import WAYS, Way, prompt_of, read_verdict
 from safe_stepwise.open import Opener
+from safe_stepwise.store import published_tables
+from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.files import exclusive
 from safe_stepwise.store.names import RESULTS, TEST
+from safe_stepwise.store.pages import fill
+from safe_stepwise.store.tables import percent, shown, table
 
 PAGE, VERDICTS = "paths.md", "verdicts"
 OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in WAYS))
 """Files of an evaluation."""
 IN_FLIGHT = 64
+SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
+"""Measures in the first table, with their titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +113,35 @@ def files(found: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Ve
         lines = (run.line(place, **case.about) for place, case in enumerate(cases))
         made[f"{VERDICTS}.{run.role}.jsonl"] = verdicts.lines_bytes(lines)
     return made
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The results as Markdown."""
+    limits = sorted({run["max_tokens"] for run in found["runs"]})
+    own = {"titles": SHOWN, "limits": limits, "ways": WAYS, "published": published()}
+    return fill(Path(__file__).parent / "templates", "paths.md.jinja", **found, **own)
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """The results in short."""
+    header = ("engine", "prompt", *SHOWN.values(), "unreadable", "failed")
+    rows = [
+        (
+            *(title_of(run), run["prompt"]),
+            *(shown(run["measures"][name], percent) for name in SHOWN),
+            *(run["said"]["unreadable"], run["said"]["failed"]),
+        )
+        for run in found["runs"]
+    ]
+    first = found["runs"][0]
+    return f"{table([header, *rows])}\n\n{first['rows']:,} rows of {first['questions']:,} questions"
+
+
+def published() -> dict[str, dict[str, str]]:
+    """By model and prompt Table 2's figure, and what Table 6 gives once the classes weigh alike."""
+    by_model: dict[str, dict[str, str]] = {}
+    for row in published_tables.published().path_judgements:
+        wrong = [row.kinds[kind] for kind in PAPER if kind != "valid"]
+        balanced = (row.kinds["valid"] + sum(wrong) / len(wrong)) / 2
+        by_model.setdefault(row.model, {})[row.way] = f"{row.mean:.2f} ({balanced:.2f})"
+    return by_model

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.paths.page import page
+from evaluators.paths.command import page
 from evaluators.paths.quality import PAPER, SAID, UNREADABLE, Judged, quality
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS
