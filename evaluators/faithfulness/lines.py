@@ -36,7 +36,7 @@ DEFAULT = Options()
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One outcome, judged; see the package for how it is written.
+    """One outcome, judged; README.md says how it is written.
 
     ``taken``: as what a vote is told; ``question``: what was asked; ``steps``: numbers and texts of
     the chain; ``verdicts`` and, of a vote, the attempts that they are of, by rule.

@@ -1,4 +1,4 @@
-"""What the judged chains of each system come to; the package says what each number is."""
+"""What the judged chains of each system come to; README.md says what each number is."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
