@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 import yaml
+
+from safe_stepwise.commands.main import NAME, carry_out
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "papers.md"
@@ -45,9 +46,9 @@ def numbers(cells: list[str], kind: str) -> set[int]:
 
 
 def call(command: str) -> None:
-    python, module, name, *arguments = shlex.split(command)
-    assert (python, module) == ("python", "-m")
-    importlib.import_module(name).main(arguments)
+    name, *arguments = shlex.split(command)
+    assert name == NAME
+    carry_out(arguments)
 
 
 @pytest.mark.timeout(600)
