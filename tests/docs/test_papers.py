@@ -74,9 +74,8 @@ def test_the_rows_make_what_they_name(reader: Path, capsys: pytest.CaptureFixtur
 def test_a_block_is_priced_without_what_it_needs(
     block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    regenerate = importlib.import_module("scripts.regenerate")
     output = tmp_path / "release"
-    regenerate.main([str(MANIFEST), "--output", str(output), "--only", block, "--dry-run"])
+    carry_out(["regenerate", str(MANIFEST), "--output", str(output), "--only", block, "--dry-run"])
     assert re.search(rf"^{block} +[\d,]+ ", capsys.readouterr().out, re.MULTILINE)
     assert not output.exists()
 
