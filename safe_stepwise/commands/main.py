@@ -7,7 +7,6 @@ has none of them, and says of each what a checkout adds.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -22,51 +21,40 @@ from safe_stepwise.commands.command import NAME, SETTINGS
 from safe_stepwise.commands.ending import EXIT_STATUS, run
 from safe_stepwise.errors import UserError, checkout, one_of
 
-OWN: Mapping[str, str] = {
-    "answer": "a verified answer to one question, with its steps",
-    "check": "steps, each checked by its question's plan, without a model",
-    "register": 'make evaluate.load("safe_stepwise") find the metric by its bare name',
-    "score": "answers against references: exact match, F1, and accuracy with a judge",
-    "serve": "an OpenAI-compatible endpoint that answers with the verified loop",
-    "stand-in": "an OpenAI-compatible server without a model, to try things out",
-    "traces": "what was tried, said and accepted, question by question, as text",
-}
-"""Those of the package; each is a file here of that name."""
-
-
-@cache
-def beyond() -> Mapping[str, str]:
-    """What each command of a checkout does, by name."""
-    file = Path(__file__).with_name("checkout.yaml")
-    told: dict[str, str] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return told
+_KNOWN: Mapping[str, Mapping[str, str]] = yaml.safe_load(
+    Path(__file__).with_name("commands.yaml").read_text(encoding="utf-8")
+)
+OWN = _KNOWN["package"]
+"""What each command of the package does, by name; each is a file here of that name."""
+BEYOND = _KNOWN["checkout"]
+"""What each command does that a checkout adds."""
 
 
 class Commands(click.Group):
     """The group of all commands, each imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*OWN, *beyond()]
+        return [*OWN, *BEYOND]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         own, beside = name.replace("_", "-"), name.replace("-", "_")
         if own in OWN:
             place = f"{__package__}.{own.replace('-', '_')}"
         else:
-            place = f"scripts.{one_of(beside, [*OWN, *beyond()], 'the command')}"
+            place = f"scripts.{one_of(beside, [*OWN, *BEYOND], 'the command')}"
             _find_scripts(beside)
         found: click.Command = import_module(place).main
         return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        known = {**OWN, **beyond()}  # importing each command, as click does, takes seconds
+        known = {**OWN, **BEYOND}  # importing each command, as click does, takes seconds
         return [CompletionItem(name, help=does) for name, does in known.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(OWN.items()))
         with formatter.section("In this checkout" if checkout() else "A checkout adds"):
-            formatter.write_dl(list(beyond().items()))
+            formatter.write_dl(list(BEYOND.items()))
 
 
 def _find_scripts(name: str) -> None:
@@ -74,7 +62,7 @@ def _find_scripts(name: str) -> None:
     root = checkout()
     if root is None:
         raise UserError(
-            f"{name} needs a checkout of safe-stepwise ({beyond()[name]}): get the source, and "
+            f"{name} needs a checkout of safe-stepwise ({BEYOND[name]}): get the source, and "
             f"`pip install -e .` in it; this is the installed package, whose commands are "
             f"{', '.join(OWN)}"
         )

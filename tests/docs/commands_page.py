@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from safe_stepwise.commands.main import NAME, OWN, beyond, group
+from safe_stepwise.commands.main import BEYOND, NAME, OWN, group
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 100
@@ -32,7 +32,7 @@ def page() -> str:
 def of_scripts() -> list[str]:
     """The commands of a checkout: the order of `safe-stepwise --help`, then the demonstrations."""
     known = {file.stem for file in (ROOT / "scripts" / "help").glob("*.txt")}
-    return [*(name for name in beyond() if name in known), *sorted(known - beyond().keys())]
+    return [*(name for name in BEYOND if name in known), *sorted(known - BEYOND.keys())]
 
 
 def help_of(name: str) -> str:

@@ -18,7 +18,7 @@ import pytest
 from safe_stepwise import errors, register
 from safe_stepwise.commands import main as commands
 from safe_stepwise.commands.ending import EXIT_STATUS
-from safe_stepwise.commands.main import OWN, beyond, carry_out
+from safe_stepwise.commands.main import BEYOND, OWN, carry_out
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.errors import UserError
 
@@ -59,8 +59,8 @@ def test_it_is_the_console_command() -> None:
 
 
 def test_it_knows_all_commands_of_a_checkout() -> None:
-    assert set(beyond()) == scripts()
-    assert not set(beyond()) & {name.replace("-", "_") for name in OWN}
+    assert set(BEYOND) == scripts()
+    assert not set(BEYOND) & {name.replace("-", "_") for name in OWN}
 
 
 @pytest.mark.parametrize("name", sorted({*OWN, *scripts()}))
@@ -81,11 +81,11 @@ def test_a_command_of_the_checkout_takes_its_own_options(capsys: pytest.CaptureF
 
 @pytest.mark.usefixtures("wheel")
 def test_a_wheel_says_what_a_checkout_adds(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in beyond():
+    for name in BEYOND:
         with pytest.raises(UserError) as told:
             carry_out([name, "--help"])
         assert f"{name} needs a checkout" in str(told.value)
-        assert beyond()[name] in str(told.value)
+        assert BEYOND[name] in str(told.value)
     carry_out(["--help"])
     assert "A checkout adds:" in capsys.readouterr().out
 
