@@ -41,7 +41,7 @@ class Called(click.Command):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        blocks = self.notes.strip().split("\n\n")
+        blocks = self.notes.strip("\n").split("\n\n")
         if not _shows_all(ctx) and any(_group(param) != EVERYDAY for param in self.get_params(ctx)):
             blocks = [blocks[0], blocks[-1]]
         formatter.write("\n" + "\n\n".join(blocks) + "\n")

@@ -183,7 +183,7 @@ def _params(words: Words, hint: Any, default: Any, places: Mapping[str, str]) ->
     needed = default is MISSING
     text = words.help.format_map({**places, "known": ", ".join(getattr(type_, "names", ()))})
     if "default" not in text and not needed and not isinstance(default, bool) and default not in (None, "", ()):
-        text += f" (default {default:,})" if isinstance(default, int) else f" (default {default})"
+        text += f" (default {_shown(default)})"
     if not words.spelling.startswith("-"):
         many = -1 if is_list else 1
         yield click.Argument([words.param], type=type_, nargs=many, required=needed, metavar=words.metavar)
@@ -192,6 +192,12 @@ def _params(words: Words, hint: Any, default: Any, places: Mapping[str, str]) ->
     else:
         metavar = words.metavar or (f"[{'|'.join(type_.choices)}]" if isinstance(type_, Choice) else None)
         yield Option(words, help=text, type=type_, multiple=is_list, required=needed, metavar=metavar)
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, float):
+        return f"{default:g}"
+    return f"{default:,}" if isinstance(default, int) and default >= 10_000 else str(default)
 
 
 def _flags(words: Words, is_list: bool, text: str) -> Iterator[click.Option]:
