@@ -1,42 +1,58 @@
 """Scores of an audit to read, and as the file that a release may name."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evaluators.audit.asked import ASKED, LABEL, RIGHT
 from evaluators.audit.rows import rows
-from evaluators.audit.score import Group, Rates, Scores, Share
+from evaluators.audit.score import Group, Scores, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import LABELS
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.pages import fill
+from safe_stepwise.store.tables import Table, decimal, shown
 from safe_stepwise.store.terminal import printable
 
-_SHOWN = 20
-"""Rows to look at that are listed; the file has all."""
+_LABEL = ("rows", "label right", "95% interval")
 
 
 def told(scores: Scores) -> str:
     """The scores as text: what was answered, per stratum, by whom, and the rows to look at."""
-    names = ", ".join(map(printable, scores.reviewers))
-    parts = [
-        f"{scores.rows:,} rows of {scores.of} judged, {scores.judgements:,} judgements by {names}",
-        table([("question", "answer", "rows", "share", "95% interval"), *_answers(scores.rates)]),
-        table([("of the rows", "count", "of", "share", "95% interval"), *_named(scores)]),
-        *(table([(name, *_LABEL), *_right(groups)]) for name, groups in scores.parts.items()),
-        table([("stratum", *_LABEL), *_right(scores.strata)]),
+    fault, sound = ("noise", "sound") if scores.of == LABELS else ("an error", "Correct")
+    shares = {
+        f"labelled {fault}: the label is wrong": scores.false_alarms,
+        f"labelled {sound}: the label is wrong": scores.missed,
+        "rightly labelled noise: the passages lack evidence": scores.lacks_evidence,
+    }
+    answers = [(question, *of) for question, by_answer in scores.rates.items() for of in by_answer.items()]
+    tables: list[Table] = [
+        [("question", "answer", "rows", "share", "95% interval"), *((*about, *_cells(of)) for *about, of in answers)],
+        [
+            ("of the rows", "count", "of", "share", "95% interval"),
+            *((name, share.hits, *_cells(share)) for name, share in shares.items() if share),
+        ],
+        *(_right(name, groups) for name, groups in scores.parts.items()),
+        _right("stratum", scores.strata),
     ]
     if scores.agreement:
         heads = ("reviewer", "reviewer", "question", "rows", "equal", "Cohen's kappa")
-        pairs = [(p.one, p.other, p.question, p.rows, f"{p.share:.3f}", _number(p.kappa)) for p in scores.agreement]
-        parts.append(table([heads, *pairs]))
-    if scores.doubts:
-        parts.append(_doubts(scores))
-    return "\n\n".join(parts)
+        kappas = [shown(pair.kappa, decimal(3), "-") for pair in scores.agreement]
+        pairs = [(p.one, p.other, p.question, p.rows, f"{p.share:.3f}") for p in scores.agreement]
+        tables.append([heads, *((*pair, kappa) for pair, kappa in zip(pairs, kappas, strict=True))])
+    return fill(Path(__file__).parent / "templates", "scores.txt.jinja", scores=scores, tables=tables).rstrip("\n")
+
+
+def _cells(share: Share) -> tuple[object, ...]:
+    return share.rows, f"{share.share:.3f}", f"{share.low:.3f} to {share.high:.3f}"
+
+
+def _right(head: str, groups: tuple[Group, ...]) -> Table:
+    rows = [(", ".join(g.names), *_cells(g.rates[LABEL][RIGHT])) for g in groups if LABEL in g.rates]
+    return [(head, *_LABEL), *rows]
 
 
 def write_scores(scores: Scores, output: Path) -> None:
@@ -47,51 +63,6 @@ def write_scores(scores: Scores, output: Path) -> None:
         write_lines(output, [text])
     except OSError as error:
         raise UserError(f"{output}: cannot be written ({error.strerror}); choose another --output") from None
-
-
-_LABEL = ("rows", "label right", "95% interval")
-
-
-def _answers(rates: Rates) -> Iterator[tuple[object, ...]]:
-    for question, answers in rates.items():
-        for answer, share in answers.items():
-            yield question, answer, share.rows, _number(share.share), _interval(share)
-
-
-def _named(scores: Scores) -> Iterator[tuple[object, ...]]:
-    fault, sound = ("noise", "sound") if scores.of == LABELS else ("an error", "Correct")
-    for name, share in (
-        (f"labelled {fault}: the label is wrong", scores.false_alarms),
-        (f"labelled {sound}: the label is wrong", scores.missed),
-        ("rightly labelled noise: the passages lack evidence", scores.lacks_evidence),
-    ):
-        if share:
-            yield name, share.hits, share.rows, _number(share.share), _interval(share)
-
-
-def _right(groups: tuple[Group, ...]) -> Iterator[tuple[object, ...]]:
-    for group in groups:
-        if LABEL in group.rates:
-            share = group.rates[LABEL][RIGHT]
-            yield ", ".join(group.names), share.rows, _number(share.share), _interval(share)
-
-
-def _doubts(scores: Scores) -> str:
-    lines = [f"to look at ({len(scores.doubts):,} rows; --output FILE has all, with notes):"]
-    for doubt in scores.doubts[:_SHOWN]:
-        wrong = [f"wrong says {', '.join(doubt.wrong)}"] if doubt.wrong else []
-        differ = [f"they differ on {', '.join(doubt.disagree)}"] if doubt.disagree else []
-        said = "; ".join((*wrong, *differ))
-        lines.append(f"  {printable(f'{doubt.benchmark} {doubt.id}: {said}')}")
-    return "\n".join(lines)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _interval(share: Share) -> str:
-    return f"{share.low:.3f} to {share.high:.3f}"
 
 
 _MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"

@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedErro
 
 from safe_stepwise.store import tables
 from safe_stepwise.store.names import marked
+from safe_stepwise.store.terminal import printable
 
 
 def fill(folder: Path, template: str, /, **values: Any) -> str:
@@ -36,7 +37,8 @@ def environment(folders: tuple[Path, ...], is_html: bool = False) -> Environment
     number = lambda value, form=",": f"{+value:{form}}"  # noqa: E731
     forms = {"shown": tables.shown, "percent": tables.percent, "p_value": tables.p_value}
     made.filters |= {"cell": cell, "marked": marked, "escaped": tables.escaped, "number": number, **forms}
-    made.filters |= {"table": tables.markdown, "mark": tables.mark}
+    made.filters |= {"table": tables.markdown, "text_table": tables.text_table, "mark": tables.mark}
+    made.filters["printable"] = printable
     return made
 
 
