@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from evaluators.faithfulness import command as faithfulness
 from evaluators.joining.runs import Joined, Run, joined, read_run
 from evaluators.outcomes import METRIC_NAMES, Outcome
 from evaluators.run.results import record, roles_of
+from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
@@ -33,25 +35,28 @@ MAY_DIFFER = frozenset(
 """Settings that make no difference between two runs of the same questions, or are told anyway."""
 
 
-def join(
-    folders: Sequence[str],
-    output: Path,
-    warn: Callable[[str], None],
-    references: Sequence[str] = (),
-    published: Sequence[str] = (),
-    seed: int = 0,
-) -> str:
-    """Lay the evaluations in ``folders`` (``DIR`` or ``DIR=NAME``) side by side in ``output``.
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is joined: folders, as ``DIR`` or ``DIR=NAME``, and what their systems are set against."""
 
-    Returns what there is to say. Raises ``UserError`` for folders that can't be joined, and for
-    names that nothing has.
+    folders: tuple[str, ...]
+    output: Path
+    reference: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    seed: int = 0
+
+
+def join(options: Options) -> str:
+    """Lay evaluations side by side; returns a summary.
+
+    Raises ``UserError`` for folders that can't be joined, and for names that nothing has.
     """
-    printed = chosen(published)
-    runs = [read_run(folder) for folder in folders]
+    output, seed, printed = options.output, options.seed, chosen(options.published)
+    runs = [read_run(folder) for folder in options.folders]
     _check_places(runs, output)
     judge = _judge(runs)
     found = joined(runs)
-    against = ablation.ablations(found.outcomes, references, seed)
+    against = ablation.ablations(found.outcomes, options.reference, seed)
     for told in _differences(runs):
         warn(told)
     main = [row for row in printed if row.table == MAIN[row.paper]]
