@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
 from safe_stepwise.steps import format_step
@@ -35,10 +37,6 @@ class Kind:
     aim: float
 
 
-def _step(row: StepRow) -> str:
-    return format_step(row.step)
-
-
 def _steps(row: StepRow) -> str:
     return "\n".join(format_step(step) for step in (*row.previous, row.step))
 
@@ -48,9 +46,9 @@ def _is_evidence(row: StepRow) -> bool:
 
 
 KINDS = (
-    Kind("step alone", _step, lambda _: True, balanced=False, aim=0.50),
+    Kind("step alone", lambda row: format_step(row.step), lambda _: True, balanced=False, aim=0.50),
     Kind("step and previous steps", _steps, lambda _: True, balanced=False, aim=0.62),
-    Kind("evidence types, step alone", _step, _is_evidence, balanced=True, aim=0.40),
+    Kind("evidence types, step alone", lambda row: format_step(row.step), _is_evidence, balanced=True, aim=0.40),
 )
 """Aims are those of DESIGN, section 6."""
 MISSED = Kind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
@@ -118,12 +116,9 @@ def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], 
     ``balanced`` weighs labels as if they were equally frequent. There have to be two groups, two
     labels and a word that two texts have.
     """
-    need_libraries()
-    import numpy as np
+    counts = _counted(texts)  # once for all folds: which n-grams there are tells no label
     from sklearn.model_selection import GroupKFold
 
-    # Counted once for all folds: which n-grams there are tells no label.
-    counts = _counted(texts)
     truth, labelled = np.array(gold), np.array(gold)
     folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=0)
     for train, held in folds.split(counts, groups=groups):
@@ -136,22 +131,15 @@ def told_apart(texts: Sequence[str], gold: Sequence[str], others: Sequence[str],
 
     Raises ``UserError`` where scikit-learn is not installed.
     """
-    need_libraries()
-    import numpy as np
-
     counts, number = _counted([*texts, *others]), len(texts)
     labelled = _learnt(counts[:number], np.array(gold), counts[number:], balanced)
     return [str(name) for name in labelled]
 
 
-def need_libraries() -> None:
-    """Raise ``UserError`` where scikit-learn is not installed."""
+def _counted(texts: Sequence[str]) -> Any:
+    """The n-grams of each text; raises ``UserError`` where scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise UserError("the probes of the verifier set need scikit-learn, which is not installed; pip install -e .")
-
-
-def _counted(texts: Sequence[str]) -> Any:
-    """The n-grams of each text."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=float).fit_transform(texts)
@@ -159,7 +147,6 @@ def _counted(texts: Sequence[str]) -> Any:
 
 def _learnt(counts: Any, truth: Any, held: Any, balanced: bool) -> Any:
     """The labels of what is held out, by a model of the rest."""
-    import numpy as np
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import SGDClassifier
 
