@@ -37,14 +37,15 @@ from builders.synthetic.creation import make_world
 from builders.synthetic.noise import shares, spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
-from builders.synthetic.rows import parse as parse
-from builders.synthetic.rows import to_row as to_row
 from builders.synthetic.small import LEAST, MOST, allowed, make_row
 from builders.synthetic.world import NAME as NAME
 from builders.synthetic.world import Namer, one, weighted
 from builders.synthetic.writers import names, writer
-from safe_stepwise.errors import UserError
-from safe_stepwise.records import NoiseType, Passage, Question
+from builders.work import fields
+from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.records import NoiseType, Passage, Question, canonical_json
+from safe_stepwise.store import boundary
+from safe_stepwise.store.codec import question_row
 
 LICENSE = "cc0-1.0"
 HOMEPAGE = ""
@@ -152,3 +153,47 @@ def generate(
             while not spoil(draft := plan(world, rng, truth, style)):  # drawn again until one can carry the noise
                 pass
         yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, others), truth
+
+
+_COLUMNS = tuple(question_row(Question("", "", "", "", "")))
+
+
+def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
+    """The plain JSON object of a row, truth included; ``parse`` reads it back."""
+    return {**question_row(question), "truth": truth}
+
+
+def parse(row: Mapping[str, Any], split: str) -> Question:
+    """The Question of a ``to_row`` object, its truth unread. RowError when a field is unusable.
+
+    >>> question, truth = next(generate(Spec(rows=1, seed=3)))
+    >>> parse(to_row(question, truth), "validation") == question
+    True
+    """
+    columns = {name: fields.require(row, name) for name in _COLUMNS}
+    for name in ("id", "question"):
+        fields.filled_text(columns[name], name)
+    columns["answer"] = fields.answer(row)
+    try:
+        question = boundary.read(Question, {**columns, "benchmark": NAME, "split": split}, "the row")
+        canonical_json(question).encode()  # no half of a character
+    except ValueError as error:
+        raise RowError(str(error)) from None
+    _check_numbers(question)
+    return question
+
+
+def _check_numbers(question: Question) -> None:
+    """Raise RowError for a passage without text, and for a number of a sentence or passage that is not there."""
+    if not question.passages:
+        raise RowError("no passages")
+    for number, page in enumerate(question.passages, 1):
+        if not page.text.strip():
+            raise RowError(f"passage {number} ({page.title!r}) is empty")
+    sentences = {page.title: len(page.sentences) for page in question.passages}
+    for fact in question.supporting_facts:
+        if not 0 <= fact.sentence < sentences.get(fact.title, 0):
+            raise RowError(f"supporting fact {fact.title!r} {fact.sentence}: no such sentence")
+    for hop in question.decomposition:
+        if hop.passage is None or not 1 <= hop.passage <= len(question.passages):
+            raise RowError(f"a hop points at passage {hop.passage}, which is not there")
