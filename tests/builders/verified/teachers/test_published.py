@@ -121,7 +121,7 @@ def test_rows_without_a_path_stay_verified_and_make_no_steps(tmp_path: Path) -> 
     plan = StepsBuild(tmp_path / "out", Composition(rows=40, refined=0), output=tmp_path / "steps")
     made = build_steps(plan, maker, verifier_steps, print)
     pathless = sum(label.noise_type != "none" for label in OURS.values())
-    assert made.refused[""][NO_PATH] == pathless
+    assert made["refused"][""][NO_PATH] == pathless
 
 
 def test_the_class_is_the_last_one(tmp_path: Path) -> None:
