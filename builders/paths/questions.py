@@ -82,8 +82,28 @@ class Questions:
     def gold(
         self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
     ) -> tuple[list[Gold], str]:
-        """`gold_paths` of what was read, of which the places ``put`` are to be answered."""
-        return gold_paths(asked, known, self.graphs(), self.hops, put)
+        """The gold paths of each question by topic, and where they come from, in words.
+
+        What the benchmark annotates goes first, then what is ``known`` of a template. Of the others they are derived
+        (`weak.Templates`), from all questions however few are ``put`` to be answered (places): what tells paths of one
+        template apart is how many questions of others have them. Where the number of hops isn't known either, the
+        paths of the best execution F1 stand for them, searched for what is put alone.
+        """
+        wanted = frozenset(put)
+        templates = [masked(question.question, question.topics) for question in asked]
+        gold: dict[int, Gold] = {}
+        origins: dict[int, str] = {}
+        for place, question in enumerate(asked):
+            of_set = known.get(templates[place], ())
+            if paths := _annotated(question) or (dict.fromkeys(question.topics, of_set) if of_set else {}):
+                gold[place] = paths
+                origins[place] = ANNOTATED if question.gold_paths else OF_SET
+        owed = [n for n, question in enumerate(asked) if n not in gold and (question.hops or n in wanted)]
+        if wanted.intersection(owed):
+            gold |= _derived(asked, templates, owed, self.graphs(), self.hops)
+            origins |= {place: DERIVED if asked[place].hops else BEST for place in owed}
+        times = Counter(origins[place] for place in sorted(wanted & origins.keys()))
+        return [gold.get(place, {}) for place in range(len(asked))], _origin(times)
 
     @cached_property
     def _shared(self) -> tuple[GraphFile, dict[str, Any]] | None:
@@ -92,37 +112,6 @@ class Questions:
     def _rows(self) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
         for source in self.sources:
             yield from raw_rows(self.benchmark, source, self.split)
-
-
-def gold_paths(
-    asked: Sequence[KGQuestion],
-    known: Mapping[str, tuple[RelationPath, ...]],
-    graphs: Iterator[GraphStore],
-    hops: int,
-    put: Collection[int] | None = None,
-) -> tuple[list[Gold], str]:
-    """The gold paths of each question by topic, and where they come from, in words.
-
-    What the benchmark annotates goes first, then what is ``known`` of a template. Of the others they are derived
-    (`weak.Templates`), from all questions however few are ``put`` (places; all, if not said): what tells paths of one
-    template apart is how many questions of others have them. Where the number of hops isn't known either, the paths of
-    the best execution F1 stand for them, searched for what is put alone.
-    """
-    wanted = frozenset(range(len(asked)) if put is None else put)
-    templates = [masked(question.question, question.topics) for question in asked]
-    gold: dict[int, Gold] = {}
-    origins: dict[int, str] = {}
-    for place, question in enumerate(asked):
-        of_set = known.get(templates[place], ())
-        if paths := _annotated(question) or (dict.fromkeys(question.topics, of_set) if of_set else {}):
-            gold[place] = paths
-            origins[place] = ANNOTATED if question.gold_paths else OF_SET
-    owed = [n for n, question in enumerate(asked) if n not in gold and (question.hops or n in wanted)]
-    if wanted.intersection(owed):
-        gold |= _derived(asked, templates, owed, graphs, hops)
-        origins |= {place: DERIVED if asked[place].hops else BEST for place in owed}
-    times = Counter(origins[place] for place in sorted(wanted & origins.keys()))
-    return [gold.get(place, {}) for place in range(len(asked))], _origin(times)
 
 
 def _annotated(question: KGQuestion) -> Gold:
