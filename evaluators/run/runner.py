@@ -80,7 +80,7 @@ async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Res
             for task in work.tasks:
                 keys = [identity([task.identity, question]) for question in work.questions]
                 trajectories = await _run_task(task, keys, work.at_once, journal, progress)
-                failure = trajectories[-1].failure or failure
+                failure = next((t.failure for t in reversed(trajectories) if t.failure), failure)
                 results.append(await task.finish(trajectories))
                 every_key += keys
             journal.end(every_key)
