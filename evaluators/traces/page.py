@@ -15,7 +15,7 @@ from evaluators.comparison.systems import System, condition_text, known_first, n
 from evaluators.pages.offline import page, write_page
 from evaluators.prompting.states import edge_text
 from evaluators.traces import deliberation
-from evaluators.traces.paths import Measured
+from evaluators.traces.paths import read_paths
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.loop import FINAL_ANSWER
@@ -77,7 +77,7 @@ def traces(folder: Path) -> dict[str, Any]:
     Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
     """
     _check(folder)
-    asked, measured = _questions(folder), Measured(folder)
+    asked, measured = _questions(folder), read_paths(folder)
     questions: dict[_Key, int] = {}
     systems: dict[System, int] = {}
     roles: dict[System, set[str]] = {}
@@ -98,7 +98,7 @@ def traces(folder: Path) -> dict[str, Any]:
             states[state] = max(states.get(state, ""), edge_text(system.method, state, ""))
         question = questions.setdefault(key, len(questions))
         place = systems.setdefault(system, len(systems))
-        paths = measured.of(outcome, system)
+        paths = measured.get((outcome.benchmark, outcome.question_id, system), [])
         runs.append({**run, "question": question, "system": place, "paths": paths})
     answering = dict.fromkeys(role for system in systems for role, _ in system.players[:1])
     if not runs:

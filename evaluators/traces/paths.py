@@ -11,53 +11,43 @@ from typing import Any
 from evaluators import outcomes
 from evaluators.comparison.systems import System
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import canonical_json
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
 from safe_stepwise.store.parsing import parse_json, read_json
 
+_AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
 """Of one run, a verdict a rule."""
 NO_CHAIN = "no chain"
 
 
-class Measured:
-    """The verdicts of a folder, by what they are of; of a vote those on its majority's chain."""
+def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
+    """The verdicts of a folder by benchmark, question and system; of a vote those on its majority's chain.
 
-    def __init__(self, folder: Path) -> None:
-        self._chains: dict[tuple[str, str, str], list[Paths]] = {}
-        if not (folder / FAITHFULNESS).exists():  # it is there once the others are
-            return
-        keys = dict(_systems(folder / FAITHFULNESS))
-        file = folder / CHAINS
-        try:
-            lines = file.read_bytes().splitlines()
-        except OSError as error:
-            raise UserError(f"{file}: cannot be read ({error.strerror}); {_AGAIN}") from None
-        for number, line in enumerate(lines, 1):
-            with outcomes.reading(file, number):
-                row = parse_json(line)
-                if (system := keys.get(row["system"])) is not None:
-                    key = str(row["benchmark"]), str(row["question_id"]), system
-                    self._chains.setdefault(key, []).append(_paths(row))
-
-    def of(self, outcome: outcomes.Outcome, system: System) -> Paths:
-        """What an outcome's chain comes to; nothing where two could be meant."""
-        key = outcome.benchmark, outcome.question_id, canonical_json(system.as_json())
-        chains = self._chains.get(key, [])
-        return chains[0] if len(chains) == 1 else []
+    Where two chains could be meant there is none.
+    """
+    if not (folder / FAITHFULNESS).exists():  # it is there once the others are
+        return {}
+    systems, chains = dict(_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
+    file = folder / CHAINS
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}); {_AGAIN}") from None
+    for number, line in enumerate(lines, 1):
+        with outcomes.reading(file, number):
+            row = parse_json(line)
+            if (system := systems.get(row["system"])) is not None:
+                key = str(row["benchmark"]), str(row["question_id"]), system
+                chains.setdefault(key, []).append(_paths(row))
+    return {key: paths[0] for key, paths in chains.items() if len(paths) == 1}
 
 
-_AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
-
-
-def _systems(file: Path) -> Iterator[tuple[int, str]]:
+def _systems(file: Path) -> Iterator[tuple[int, System]]:
     """The systems that a line can be of, by place; the best of several samples is none."""
     try:
         for place, one in enumerate(read_json(file)["systems"]):
             if one["taken"] != "best_of_n":
-                names = ("method", "players", "options", "conditions")
-                system = System.of(*(one[name] for name in names))
-                yield place, canonical_json(system.as_json())
+                yield place, System.of(*(one[name] for name in ("method", "players", "options", "conditions")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or "not a record of measured faithfulness"
         raise UserError(f"{file}: cannot be read ({reason}); {_AGAIN}") from None
