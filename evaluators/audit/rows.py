@@ -51,45 +51,62 @@ def strata(folder: Path, of: Audited) -> dict[Key, Stratum]:
     teacher has no label to audit. Raises ``UserError`` for a folder that holds no such set.
     """
     found: dict[Key, Stratum] = {}
-    for key, stratum in (_label_strata if of == LABELS else _step_strata)(folder):
+    if of == LABELS:
+        places = _read_labels(folder, _label_place, ("id", "noise_type"))
+    else:
+        places = _read_steps(folder, _step_place, _PLACE)
+    for key, stratum in places:
         found.setdefault(key, stratum)
     return {key: stratum for key, stratum in found.items() if stratum[1] != _UNJUDGED}
 
 
 def rows(folder: Path, of: Audited, keys: Collection[Key]) -> dict[Key, Row]:
     """The rows with these keys, as far as they are there; raises as `strata`."""
-    wanted = frozenset(keys)
+    keys = frozenset(keys)
+    ids = pa.array([id_ for _, id_ in keys], pa.string())
+    wanted = lambda batch: pc.is_in(batch.column("id"), value_set=ids)  # noqa: E731
+    if of == LABELS:
+        read = _read_labels(folder, _label_row, wanted=wanted)
+    else:
+        read = _read_steps(folder, _step_row, _STEP, wanted)
     found: dict[Key, Row] = {}
-    for row in (_label_rows if of == LABELS else _step_rows)(folder, [id_ for _, id_ in keys]):
-        if row.key in wanted:
+    for row in read:
+        if row.key in keys:
             found.setdefault(row.key, row)
     return found
 
 
-# ------------------------------------------------------------------------------------------ labels
-
-
-def _label_strata(folder: Path) -> Iterator[tuple[Key, Stratum]]:
-    for benchmark, files in _labeled(folder).items():
-
-        def read(row: Mapping[str, Any], name: str = benchmark) -> tuple[Key, Stratum]:
-            return (name, boundary.read(str, row["id"])), (name, _named(row["noise_type"], NOISE_TYPES))
-
-        for file in files:
-            yield from read_rows(file, read, ("id", "noise_type"))
-
-
-def _label_rows(folder: Path, ids: Sequence[str]) -> Iterator[Row]:
-    for benchmark, files in _labeled(folder).items():
-        for file in files:
-            yield from read_rows(file, partial(_label_row, benchmark), wanted=_with(ids))
-
-
-def _labeled(folder: Path) -> dict[str, list[Path]]:
+def _read_labels(
+    folder: Path,
+    read: Callable[[str, Mapping[str, Any]], T],
+    columns: Sequence[str] | None = None,
+    wanted: Callable[[Any], Any] | None = None,
+) -> Iterator[T]:
     dataset = dataset_folder(folder, VERIFIED)
-    if dataset is None or not (files := labeled_files(dataset)):
+    if dataset is None or not (by_benchmark := labeled_files(dataset)):
         raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate")
-    return files
+    for benchmark, files in by_benchmark.items():
+        for file in files:
+            yield from read_rows(file, partial(read, benchmark), columns, wanted)
+
+
+def _read_steps(
+    folder: Path,
+    read: Callable[[Mapping[str, Any]], T],
+    columns: Sequence[str],
+    wanted: Callable[[Any], Any] | None = None,
+) -> Iterator[T]:
+    dataset = dataset_folder(folder, VERIFIER_STEPS)
+    if dataset is None or not (files := parquet_files(dataset, STEPS)):
+        raise UserError(
+            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
+        )
+    for file in files:
+        yield from read_step_rows(file, columns, read, wanted)
+
+
+def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
+    return (benchmark, boundary.read(str, row["id"])), (benchmark, _named(row["noise_type"], NOISE_TYPES))
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
@@ -121,28 +138,6 @@ def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
     return Row((benchmark, asked.id), (benchmark, label.noise_type), shown)
 
 
-# ------------------------------------------------------------------------------------------- steps
-
-
-def _step_strata(folder: Path) -> Iterator[tuple[Key, Stratum]]:
-    for file in _step_files(folder):
-        yield from read_step_rows(file, _PLACE, _step_place)
-
-
-def _step_rows(folder: Path, ids: Sequence[str]) -> Iterator[Row]:
-    for file in _step_files(folder):
-        yield from read_step_rows(file, _STEP, _step_row, _with(ids))
-
-
-def _step_files(folder: Path) -> list[Path]:
-    dataset = dataset_folder(folder, VERIFIER_STEPS)
-    if dataset is None or not (files := parquet_files(dataset, STEPS)):
-        raise UserError(
-            f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
-        )
-    return files
-
-
 def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
     benchmark, id_ = (boundary.read(str, row[name], name) for name in ("benchmark", "id"))
     error, origin = _named(row["error_type"], labels()), _named(row["origin"], ORIGINS)
@@ -171,11 +166,6 @@ def _named(place: int | None, names: Sequence[str]) -> str:
     if place is None or place < 0:
         raise ValueError("its label or origin is missing")
     return names[place]
-
-
-def _with(ids: Sequence[str]) -> Callable[[Any], Any]:
-    known = pa.array(ids, pa.string())
-    return lambda batch: pc.is_in(batch.column("id"), value_set=known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ def compare(
     whole = {
         system: {name: [*found.values()] for name, found in by_system[system].items()} for system in ordered(by_system)
     }
-    simulated = {s: any(map(_simulated, found.values())) for s, found in whole.items()}
+    simulated = {s: any(o.simulated for own in found.values() for o in own) for s, found in whole.items()}
     plan = planned(simulated, paired)
     samples = _samples(by_system, plan, seed, resamples)
     benchmarks = tuple(name for name in samples if name is not None)
@@ -251,10 +251,6 @@ def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]
     return found
 
 
-def _simulated(outcomes: Iterable[Outcome]) -> bool:
-    return any(outcome.simulated for outcome in outcomes)
-
-
 def _row(system: System, found: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], at: int) -> Row:
     outcomes = [outcome for own in found.values() for outcome in own]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
@@ -262,7 +258,7 @@ def _row(system: System, found: Mapping[str, list[Outcome]], samples: Mapping[st
     loop = statistics_of(outcomes)
     return Row(
         system=system,
-        simulated=_simulated(outcomes),
+        simulated=any(outcome.simulated for outcome in outcomes),
         verified=any(verdict and verdict.error_type != MALFORMED for verdict in said),
         players=system.asked(loop.calls),
         cells={name: _cell(own, samples[name].estimates(at)) for name, own in sorted(found.items())},

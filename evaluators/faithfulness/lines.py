@@ -110,10 +110,8 @@ def row_of(line: Line, system: int) -> dict[str, Any]:
         "judge": line.outcome.verdict,
         "response": line.response,
         "steps": [{"number": number, "text": text} for number, text in line.steps],
-        "rules": {rule: _judged(line, rule) for rule in line.verdicts},
+        "rules": {
+            rule: verdict_row(verdict) | ({"sample": line.samples[rule]} if rule in line.samples else {})
+            for rule, verdict in line.verdicts.items()
+        },
     }
-
-
-def _judged(line: Line, rule: Rule) -> dict[str, Any]:
-    sample = {"sample": line.samples[rule]} if rule in line.samples else {}
-    return {**verdict_row(line.verdicts[rule]), **sample}
