@@ -1,5 +1,6 @@
 """How every command ends: its exit status, and errors of one line."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -30,6 +31,13 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     except KeyboardInterrupt:
         print("interrupted; the same command resumes", file=sys.stderr)
         leave(130)
+    except BrokenPipeError:
+        try:
+            print(flush=True)
+        except BrokenPipeError:  # whoever read the output has enough of it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            leave(1)
+        raise
     leave(0)
 
 
