@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import question_in, rows_of
 from safe_stepwise.commands.telling import ascii_json
@@ -15,7 +14,7 @@ from safe_stepwise.commands.values import Known
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import own_checker_of
-from safe_stepwise.records import Question, Step, as_object
+from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, parse_step
 from safe_stepwise.store.terminal import printable
@@ -23,6 +22,7 @@ from safe_stepwise.store.terminal import printable
 ABSTAINS = "undecided"
 """Where the checker proves neither an error nor that the step is sound."""
 NO_PLAN, NO_STEP = "no plan", "no step"
+Check = Callable[[tuple[Step, ...], Step], Feedback | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,21 +67,21 @@ def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[s
     judged: list[tuple[str, dict[str, Any]]] = []
     previous: list[Step] = []
     for text in texts:
-        step, label, feedback = verdict(checker, previous, partial(_read, text))
+        step, label, feedback = verdict(checker.check, previous, partial(_read, text))
         judged.append((label, feedback))
         previous += [step] if step else []
     return judged
 
 
 def verdict(
-    checker: Checker, previous: Sequence[Step], read: Callable[[], Step]
+    check: Check, previous: Sequence[Step], read: Callable[[], Step]
 ) -> tuple[Step | None, str, dict[str, Any]]:
     """A step as it is read, if it is one; its label; diagnosis and guidance where the checker gives them."""
     try:
         step = read()
     except StepError as error:
         return None, NO_STEP, {"diagnosis": str(error)}
-    feedback = checker.check(tuple(previous), step)
+    feedback = check(tuple(previous), step)
     values = {} if feedback is None else as_object(feedback)
     return step, values.pop("error_type", ABSTAINS), {name: value for name, value in values.items() if value}
 

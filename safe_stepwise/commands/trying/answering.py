@@ -94,7 +94,7 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
         return ()
     labels, previous = [], list[Step]()
     for attempt in attempts:
-        step, label, _ = verdict(checker, previous, partial(read_reply, attempt.text, attempt.number))
+        step, label, _ = verdict(checker.check, previous, partial(read_reply, attempt.text, attempt.number))
         labels.append(label)
         previous += [step] if step and attempt.accepted else []
     return tuple(labels)
