@@ -20,6 +20,7 @@ def without_drawn_gold(question: Question, seed: int = 0) -> Question:
 def without_passage(question: Question, number: int) -> Question:
     """A question without one of its passages (from 1); annotations count what is left.
 
+    >>> from safe_stepwise.records import Passage
     >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
     >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
     >>> [page.title for page in less.passages]
