@@ -127,14 +127,11 @@ def test_by_its_path_in_a_checkout(tmp_path: Path, request: pytest.FixtureReques
 
 
 BARE = """
-import contextlib, doctest, io, json, re, runpy, sys
+import contextlib, doctest, io, json, re, sys
 from pathlib import Path
+from safe_stepwise.register import main
 
-def command(*arguments):
-    sys.argv = ["register", *arguments]
-    runpy.run_module("safe_stepwise.register", run_name="__main__")
-
-command()
+main([])
 import evaluate
 failed = tried = 0
 metrics = [evaluate.load("safe_stepwise", config) for config in ("default", "loop", "faithfulness")]
@@ -146,7 +143,7 @@ for number, text in enumerate([*texts, "\\n".join(fences)]):
     result = doctest.DocTestRunner().run(test, out=said.write, clear_globs=False)
     failed, tried = failed + result.failed, tried + result.attempted
 print(said.getvalue(), file=sys.stderr)
-command("--remove")
+main(["--remove"])
 print(json.dumps([failed, tried, len(fences)]))
 sys.exit(failed)
 """
