@@ -86,6 +86,9 @@ def _role(play: _Play) -> Role:
 
 
 _PLAYS: tuple[_Play, ...] = (_constrain, _choose, _verify)
+OVER_PATHS: Mapping[str, Role] = {
+    prompts.load(name).role: _role(play) for name, play in zip(PROMPTS, _PLAYS, strict=True)
+}
 
 
 def _stated(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
@@ -155,5 +158,5 @@ ROLES: Mapping[str, Role] = {
     **dict.fromkeys(_TOLD, _teach),
     JUDGE: _judge,
     **dict.fromkeys(roles(), _judge_path),
-    **{prompts.load(name).role: _role(play) for name, play in zip(PROMPTS, _PLAYS, strict=True)},
+    **OVER_PATHS,
 }

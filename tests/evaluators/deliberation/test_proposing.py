@@ -24,7 +24,7 @@ from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph
 from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.path_proposing import completion_of, masked
-from safe_stepwise.players.judging import ROLES
+from safe_stepwise.players.judging import OVER_PATHS
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import Attempt, Candidate, KGQuestion, RelationPath, Trajectory, Usage
 
@@ -172,7 +172,7 @@ def test_what_a_path_leads_to_is_ranked_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(GraphKnowledge, "_times", counted)
     one = asked("films like [{}]", "Vel", OTHERS, BY, IN, hops=2)
-    engine = SymbolicEngine(ROLES, Rates(planted=1), 0)
+    engine = SymbolicEngine(OVER_PATHS, Rates(planted=1), 0)
     for clients in ({}, {"generator": Client(engine)}):
         knowledge = GraphKnowledge(MemoryGraph(FILMS))
         found = asyncio.run(answered(one, knowledge, oracle(), clients, Deliberating()))

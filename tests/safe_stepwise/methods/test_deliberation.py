@@ -33,7 +33,7 @@ from safe_stepwise.methods.path_deliberating import (
 )
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.open import opened
-from safe_stepwise.players.judging import ROLES
+from safe_stepwise.players.judging import OVER_PATHS
 from safe_stepwise.players.symbolic import Rates, SymbolicEngine
 from safe_stepwise.records import ANSWERED, CONSTRAINT_KINDS, FAILED, Candidate, KGQuestion, Trajectory, canonical_json
 from tests.servers.openai_server import MockServer
@@ -117,7 +117,7 @@ def states(found: Trajectory) -> str:
 def test_k_wrong_paths_cost_two_calls_each_while_a_path_is_left(k: int) -> None:
     """By a player of annotations, who follows as many wrong ones as it is told to."""
     pool = [*WRONG[:k], RIGHT, WRONG[k]]
-    found = run(SymbolicEngine(ROLES, Rates(planted=k)), pool)
+    found = run(SymbolicEngine(OVER_PATHS, Rates(planted=k)), pool)
     assert found.stop_reason == ANSWERED
     assert found.answer in ASKED.answers
     assert set(answers_of(found)) == ASKED.answers
@@ -462,7 +462,7 @@ def test_an_error_of_the_player_costs_what_it_costs() -> None:
     """Wrong at times, the same player ends all the same: no path is followed twice, each costs a
     choice and a verdict but for the last, and beside that there are only revisions."""
     pool = [*WRONG, RIGHT]
-    found = [run(SymbolicEngine(ROLES, Rates(error_rate=0.5, format=0.3), seed), pool) for seed in range(30)]
+    found = [run(SymbolicEngine(OVER_PATHS, Rates(error_rate=0.5, format=0.3), seed), pool) for seed in range(30)]
     assert {one.stop_reason for one in found} <= {ANSWERED, NO_ANSWER, UNREADABLE}
     right = [bool(set(answers_of(one)) & ASKED.answers) for one in found]
     assert 0 < sum(right) < 30
@@ -491,10 +491,10 @@ def test_a_cached_run_says_the_same_and_asks_nobody(tmp_path: Path) -> None:
     assert (second.total().answered, second.total().hits) == (0, 7)
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", OVER_PATHS)
 def test_without_a_pool_the_player_has_no_reply(role: str) -> None:
     request = Request((), role=role, scene=AnswerScene("Oru", ()))
-    (found,) = asyncio.run(SymbolicEngine(ROLES, Rates()).generate([request]))
+    (found,) = asyncio.run(SymbolicEngine(OVER_PATHS, Rates()).generate([request]))
     assert isinstance(found, EngineError)
     assert "no pool of paths to go by" in str(found)
 
@@ -541,7 +541,7 @@ def test_real_questions_cost_exactly_what_they_should(real_data: Path) -> None:
             continue
         k = number % 5
         asked = KGQuestion(row["id"], "metaqa", "test", row["question"], (topic,), answers, (right[0],))
-        clients = {"generator": Client(SymbolicEngine(ROLES, Rates(planted=k)))}
+        clients = {"generator": Client(SymbolicEngine(OVER_PATHS, Rates(planted=k)))}
         candidates = [*wrong[: k + 1], right[0]]
         found = asyncio.run(deliberate(asked, candidates, knowledge, clients, Deliberating()))
         assert calls(found) == 1 + 2 * (k + 1)
