@@ -85,7 +85,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
         assert isinstance(engine, ChanceEngine | SymbolicEngine)
         engine.simulated, engine.weights = False, weights  # type: ignore[misc, union-attr]
         engine.name = f"transformers:{weights}"
-        engine.identity = {"engine": "transformers", "model": weights.revision}
+        engine.identity = {"engine": "transformers", "model": weights.revision, "seed": 1}
         return engine
 
     kind = opening.Kind("transformers:MODEL", opened, read_models)
