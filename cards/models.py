@@ -152,11 +152,10 @@ def model_card(
     evaluations = read_loops(loops or {}, weights, first, kind)
     told = [loop for loop in evaluations if loop.is_told]
     given = {"training": training, "config": config, "version": version, "base": base, "license": license}
-    read = {"prompts": prompts, "data": data, "quality": measured, "loops": evaluations, "told": told}
+    read = {"kind": kind, "prompts": prompts, "data": data, "quality": measured, "loops": evaluations, "told": told}
     card = {
         **given,
         **read,
-        "kind": kind,
         "is_generator": role == "generator",
         "name": (names.generator_repo if role == "generator" else names.adapter_repo)(base.name),
         "sources": sources,
@@ -166,14 +165,20 @@ def model_card(
     }
     values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
     body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
-    results = loop_eval_results(told, version)
+    made = [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
+    return headed(_tuned_header(card, role, made), body)
+
+
+def _tuned_header(card: Record, role: str, made: Sequence[str]) -> Any:
+    """The header of the card of what plays a role; ``made`` are tags of what its rows were made of."""
+    config, data, measured = card["config"], card["data"], card["quality"]
+    results = loop_eval_results(card["told"], card["version"])
     if measured is not None:
-        results += measured.eval_results(*_measured_on(measured.steps, learnt["version"], data))
+        results += measured.eval_results(*_measured_on(measured.steps, card["training"]["dataset"]["version"], data))
     metrics = sorted({result.metric_type for result in results})
     tags = ["step-by-step" if config is None else "verification", role]
     tags = [*([] if config is None else [config["peft_type"].lower()]), "multi-hop-question-answering", *tags]
-    tags += [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
-    return headed(_metadata(card, data["published"], tags, results, metrics), body)
+    return _metadata(card, data["published"], [*tags, *made], results, metrics)
 
 
 def _check_run(training: Record, config: Record | None, base: Base, steps: Record | None) -> None:

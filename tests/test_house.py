@@ -7,9 +7,10 @@ above the highest that it imports.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -32,12 +33,16 @@ Graph = Mapping[str, frozenset[str]]
 @cache
 def files() -> Graph:
     """Every module with the modules of the house that it imports."""
-    paths = {}
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            paths[name.removesuffix(".__init__")] = path
-    return {name: imported(path, name, paths) for name, path in paths.items()}
+    known = {}
+    for path in paths():
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        known[name.removesuffix(".__init__")] = path
+    return {name: imported(path, name, known) for name, path in known.items()}
+
+
+def paths() -> Iterator[Path]:
+    """Every file of the house."""
+    return (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
 
 
 def imported(path: Path, name: str, known: Iterable[str]) -> frozenset[str]:
@@ -134,6 +139,25 @@ def test_a_middle_folder_imports_the_ground_and_itself(package: str) -> None:
         if name.split(".")[0] == package:
             strangers = {other for other in others if other.split(".")[0] not in allowed}
             assert not strangers, name
+
+
+def test_no_function_is_long() -> None:
+    sizes = {f"{path.relative_to(ROOT)}:{name}": lines for path in paths() for name, lines in sizes_of(path)}
+    assert not {name: lines for name, lines in sizes.items() if lines > 60}
+    assert median(sizes.values()) <= 9
+
+
+def sizes_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Every function of a file with its lines, docstring and all."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{node.lineno} {node.name}", (node.end_lineno or 0) - node.lineno + 1
+
+
+def test_the_test_would_see_a_long_function(tmp_path: Path) -> None:
+    file = tmp_path / "long.py"
+    file.write_text("async def f():\n" + "    x = 1\n" * 60)
+    assert [*sizes_of(file)] == [("1 f", 61)]
 
 
 def test_the_test_would_see_a_circle() -> None:
