@@ -9,6 +9,7 @@ from safe_stepwise.store import pages
 from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.pages import cell as cell
 from safe_stepwise.store.pages import line as line
+from safe_stepwise.taxonomy import ERROR_TYPES
 
 Record = Mapping[str, Any]
 """What a JSON file of a run says."""
@@ -22,7 +23,7 @@ _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 def fill(template: str, /, **values: Any) -> str:
     """The text of a card's template; raises ``KeyError`` for a figure that it lacks."""
     pages.environment((_TEMPLATES,)).filters |= _FILTERS
-    return pages.fill(_TEMPLATES, template, words=WORDS, **values)
+    return pages.fill(_TEMPLATES, template, words=WORDS, errors=len(ERROR_TYPES), **values)
 
 
 def headed(data: Any, body: str) -> str:
@@ -43,6 +44,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "shown": shown,
     "decimal": lambda value: "-" if value is None else f"{+value:.3f}",
     "percent": lambda value: "-" if value is None else f"{100 * value:.1f}%",
+    "spelled": lambda number: {10: "ten", 11: "eleven", 12: "twelve"}.get(number, str(number)),
 }
 
 

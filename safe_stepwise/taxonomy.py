@@ -35,6 +35,13 @@ class ErrorType:
     gives_value: bool = True
     mended_by: Mender | None = None
     """What a machine goes back to from a find with that label; None goes on."""
+    by_passages: bool = False
+    """Whether, of attribution steps, only the passages tell it from others of which that holds."""
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether a passage proves such a step wrong by another value."""
+        return self.category == "Attribution" and self.gives_value and self.value == "different"
 
 
 CORRECT = "Correct"
@@ -47,7 +54,7 @@ TAXONOMY = tuple(
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
 """The categories that a verifier may do without, in an ablation."""
-EVIDENCE = ("Correct", "Contradictory", "Unsupported", "Off-topic")
+EVIDENCE = tuple(e.name for e in TAXONOMY if e.by_passages)
 """Labels of attribution steps that only the passages tell apart."""
 ENTRIES = {entry.name: entry for entry in TAXONOMY}
 

@@ -102,7 +102,7 @@ class Injector:
         """A draft in words, or "" where the wordings of another author have none for it."""
         if self.words is None:
             return self._put(draft, error_type, position)
-        options = self.words[error_type].get(draft.way)
+        options = self.words.get(error_type, {}).get(draft.way)
         if not options or draft.context is not None:
             return ""
         said = options[self._choice(position, error_type + draft.way) % len(options)]

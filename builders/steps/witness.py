@@ -27,7 +27,7 @@ from safe_stepwise.methods.loop import UNREAD
 from safe_stepwise.records import Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer
-from safe_stepwise.taxonomy import CORRECT, category, check_order
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE, category, check_order
 
 MUCH_ALIKE = 0.6
 """Share of a step's words that an earlier step or a sentence has to hold, to be what it says."""
@@ -415,7 +415,7 @@ def _alike(one: str, other: str) -> float:
 
 
 _AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
-_OF_WHOM = {*(CORRECT, "Contradictory", "Unsupported"), *("Information Miss", "Premature Attribution", "Off-topic")}
+_OF_WHOM = frozenset((*EVIDENCE, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
 """Labels between which it decides what a step is about."""
 _PLAIN = word_list("stop_words") | word_list("function_words")
 _DOUBTED: dict[str, str] = WORDS["doubted"]

@@ -10,12 +10,10 @@ from typing import Any
 
 from safe_stepwise.methods.asking import ANSWERING, salvaged_answer, voted
 from safe_stepwise.methods.scene import Found
-from safe_stepwise.methods.sg_fsm import DECOMPOSE, REVISED_IN, SEARCH, TERMINATE
-from safe_stepwise.methods.sg_fsm_safe import FIND
+from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
+from safe_stepwise.methods.sg_fsm_safe import FIND, GUARDED
 from safe_stepwise.records import ANSWERED, Attempt, Question, Trajectory
 
-OVERTHINKING = "Overthinking"
-"""A find that is not needed is left out, if there are others."""
 FACTS, TRIPLES = "supporting_facts", "evidences"
 """Fields of a reply with evidence."""
 
@@ -120,9 +118,8 @@ def finds(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
 
 
 def _is_taken_back(attempt: Attempt, found: Sequence[Found]) -> bool:
-    label = attempt.feedback.error_type if attempt.feedback else ""
-    if label == OVERTHINKING:
-        return len(found) > 1
+    if attempt.feedback and GUARDED.get(attempt.feedback.error_type) == DONE:
+        return len(found) > 1  # one that is not needed is left out, if there are others
     return attempt.next_state in (SEARCH, DECOMPOSE) and bool(found)
 
 

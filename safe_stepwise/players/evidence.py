@@ -18,7 +18,7 @@ from safe_stepwise.graphs.stated import look_up
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
-from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, category
+from safe_stepwise.taxonomy import CORRECT, ENTRIES, MISSING_EVIDENCE
 
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 _PASSAGE = re.compile(r"\bPassage (\d+)")
@@ -117,8 +117,9 @@ def is_for_want(found: Feedback | None, step: Step) -> bool:
         return False
     if found is None:
         return True
-    proved = found.error_type in (CORRECT, "Contradictory")
-    return not proved and category(found.error_type) != "Procedural"
+    entry = ENTRIES[found.error_type]
+    is_proved = entry.name == CORRECT or entry.is_contradiction
+    return not is_proved and entry.category != "Procedural"
 
 
 def search(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
