@@ -20,10 +20,9 @@ from safe_stepwise.errors import UserError
 from scripts.cli import warn
 from trainers.checkpoints import read_json
 from trainers.config import Key, Recipe, keys, known_key, read_recipe
-from trainers.data import kind_of
 from trainers.models import MODEL
 from trainers.record import RECORD
-from trainers.rows.base import fingerprint
+from trainers.rows.base import fingerprint, kind_of
 from trainers.run import train
 
 RECIPES = Path(__file__).parents[1] / "trainers" / "recipes"

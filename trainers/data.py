@@ -15,14 +15,10 @@ from safe_stepwise.engines.base import EngineError, Message
 from safe_stepwise.engines.chat import Chat, spelled_out
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store.names import TEST, TRAIN
-from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
+from trainers.config import Recipe
 from trainers.models import context_of
-from trainers.rows.base import BadRow, Kind, Row, Source, fingerprint, refuse
-from trainers.rows.generator import GeneratorRows
-from trainers.rows.paths import PathRows
-from trainers.rows.verifier import VerifierRows, prompts_of
+from trainers.rows.base import BadRow, Kind, Row, Source, fingerprint, kind_of, refuse
 
 IGNORED = -100
 """The label of a token that is not learnt."""
@@ -70,22 +66,6 @@ class Data:
     def completion_tokens(self) -> int:
         """Tokens that are learnt in one epoch."""
         return sum(len(one.tokens) - one.prompt for one in self.train)
-
-
-def kind_of(recipe: Recipe) -> Kind:
-    """The kind of row that a recipe trains on."""
-    if isinstance(recipe, PathRecipe):
-        return PathRows(recipe.method, recipe.splits)
-    if isinstance(recipe, VerifierRecipe):
-        said = (recipe.prompts, recipe.verdict_order)
-        wanted = PromptSet.of(*said) if any(said) else None
-        own = prompts_of(recipe.dataset, wanted)
-        return VerifierRows(recipe.incomplete_evidence, recipe.filters.unasked, own)
-    if isinstance(recipe, GeneratorRecipe):
-        own = prompts_of(recipe.dataset)
-        name, order = recipe.prompts or own.name, recipe.verdict_order or own.verdict_order
-        return GeneratorRows(PromptSet(name, order))
-    raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 
 def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:

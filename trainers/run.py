@@ -20,12 +20,12 @@ from safe_stepwise.store import files
 from safe_stepwise.store.names import WORK
 from trainers import checkpoints, machine, models, record
 from trainers.config import Recipe
-from trainers.data import kind_of, read_data
+from trainers.data import read_data
 from trainers.interruption import Interruption
 from trainers.models import find_base, load_base
 from trainers.objectives import KTO, SFT, Objective
 from trainers.record import RECORD, Training
-from trainers.rows.base import Kind
+from trainers.rows.base import Kind, kind_of
 
 LOG = "log.jsonl"
 RUN = "run.json"

@@ -22,9 +22,9 @@ from scripts import build_verified, build_verifier_steps
 from tests.servers.openai_server import MockServer
 from tests.servers.steps import Asked, careless
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import Example, kind_of, train_rows
+from trainers.data import Example, train_rows
 from trainers.record import joined_of
-from trainers.rows.base import fingerprint
+from trainers.rows.base import fingerprint, kind_of
 
 SET = "safe-verifier-steps"
 

@@ -1,1 +1,5 @@
-"""What adapters are trained on: one file a kind of row, and what all kinds share."""
+"""The kinds of row, each registered by its file for the recipe that trains on it (`base.kind_of`)."""
+
+from trainers.rows import generator as generator
+from trainers.rows import paths as paths
+from trainers.rows import verifier as verifier

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.parquet import parquet_files
+from trainers.config import Recipe
 
 NAMED = 10
 ANEW = "make or pull it anew"
@@ -74,6 +76,12 @@ class Kind(ABC):
     def set_digest(self) -> str:
         """SHA-256 of the prompts that this version renders a set's rows by."""
         return self.prompt_digest()
+
+
+@singledispatch
+def kind_of(recipe: Recipe) -> Kind:
+    """The kind of row that a recipe trains on: the file of each kind registers it for its recipe."""
+    raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:

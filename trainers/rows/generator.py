@@ -24,8 +24,9 @@ from safe_stepwise.records import EVIDENCE_FIRST, Feedback, Passage, Step, ident
 from safe_stepwise.steps import StepError, parse_step, successions
 from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
-from trainers.config import GeneratorFilters
-from trainers.rows.base import BadRow, Kind, Row, Source, find, load
+from trainers.config import GeneratorFilters, GeneratorRecipe
+from trainers.rows.base import BadRow, Kind, Row, Source, find, kind_of, load
+from trainers.rows.verifier import prompts_of
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,12 @@ class GeneratorRows(Kind):
                     said = _feedback(row, one, prompt_set)
                     made = _row(one, previous, one.right[previous], prompt_set, row, said)
                     yield made, (row["benchmark"], row["question_id"])
+
+
+@kind_of.register
+def _(recipe: GeneratorRecipe) -> Kind:
+    own = prompts_of(recipe.dataset)
+    return GeneratorRows(PromptSet(recipe.prompts or own.name, recipe.verdict_order or own.verdict_order))
 
 
 def _steps(dataset: str, split: str) -> tuple[Source, list[Row]]:

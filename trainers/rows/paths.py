@@ -24,8 +24,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import prompt_digest, read_path
 from safe_stepwise.store.names import BY_TEMPLATE, PATHS_RECORD, PATHS_SETS, PROMPT_COMPLETION
 from safe_stepwise.store.names import KTO as KTO_ROWS
-from trainers.config import PathFilters
-from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
+from trainers.config import PathFilters, PathRecipe
+from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, load
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,11 @@ class PathRows(Kind):
             raise UserError(f"{dataset}: holds several sets ({names}); name one of them")
         source, place = find(dataset, inner[0].parent.name if inner else PATHS_SETS, PATHS_RECORD)
         return source, load(dataset, place, source.revision, self.config, split)
+
+
+@kind_of.register
+def _(recipe: PathRecipe) -> Kind:
+    return PathRows(recipe.method, recipe.splits)
 
 
 def _stays(row: Row, filters: PathFilters) -> bool:

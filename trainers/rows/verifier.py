@@ -22,8 +22,8 @@ from safe_stepwise.methods.verifier import instructions, prompt_digest
 from safe_stepwise.records import EVIDENCE_FIRST, LABEL_FIRST, Feedback, VerdictOrder
 from safe_stepwise.store import names
 from safe_stepwise.taxonomy import CORRECT, Category, category
-from trainers.config import Filters
-from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, load
+from trainers.config import Filters, VerifierRecipe
+from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, load
 
 PLAIN_GUIDANCE = "Write this step again, without the error."
 """Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
@@ -134,6 +134,13 @@ def prompts_of(dataset: str, said: PromptSet | None = None) -> PromptSet:
             f"{options.replace('--name', '--prompts')}"
         )
     return own
+
+
+@kind_of.register
+def _(recipe: VerifierRecipe) -> Kind:
+    said = (recipe.prompts, recipe.verdict_order)
+    own = prompts_of(recipe.dataset, PromptSet.of(*said) if any(said) else None)
+    return VerifierRows(recipe.incomplete_evidence, recipe.filters.unasked, own)
 
 
 def instructed(row: Row, told: str) -> Row:

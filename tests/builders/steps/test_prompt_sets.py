@@ -22,7 +22,8 @@ from safe_stepwise.store.names import CONTEXTS
 from safe_stepwise.taxonomy import labels
 from scripts import build_verified, build_verifier_steps
 from trainers.config import Filters, VerifierRecipe
-from trainers.data import kind_of, train_rows
+from trainers.data import train_rows
+from trainers.rows.base import kind_of
 
 EARLY = PromptSet("compact", "evidence_first")
 PLACE = re.compile(r" (.+?): (question|Step \d+|new)\.")

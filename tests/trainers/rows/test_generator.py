@@ -14,8 +14,8 @@ from safe_stepwise.records import Feedback, Passage
 from safe_stepwise.steps import parse_step
 from tests.evaluators.verifier.step_rows import row, step, write_set
 from trainers.config import GeneratorFilters, GeneratorRecipe, VerifierRecipe
-from trainers.data import kind_of, train_rows
-from trainers.rows.base import BadRow, fingerprint
+from trainers.data import train_rows
+from trainers.rows.base import BadRow, fingerprint, kind_of
 from trainers.rows.generator import GeneratorRows
 
 ONE = step(1, "According to Passage 1, Oru lies on the Vel.")

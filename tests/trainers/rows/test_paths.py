@@ -12,8 +12,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import completion_of
 from tests.trainers.paths_sets import NAME, write_set
 from trainers.config import PathFilters, PathRecipe
-from trainers.data import kind_of, train_rows
-from trainers.rows.base import BadRow, Kind, fingerprint
+from trainers.data import train_rows
+from trainers.rows.base import BadRow, Kind, fingerprint, kind_of
 from trainers.rows.paths import PathRows
 
 SFT, KTO = PathRows("sft", "question"), PathRows("kto", "question")
