@@ -27,7 +27,8 @@ from builders.steps.contexts import Source
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
 from builders.steps.rows import Refused, StepRow, check_row, question_key
-from builders.steps.witness import bears_out, family_of
+from builders.steps.weaknesses import family_of
+from builders.steps.witness import bears_out
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError

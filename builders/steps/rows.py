@@ -38,7 +38,7 @@ class StepRow:
     twin: bool = False
     """Whether it is the twin of a row whose evidence is missing."""
     family: str = ""
-    """The weakness of a verifier that a row of refinement shows (`witness.family_of`), if that is said."""
+    """The weakness of a verifier that a row of refinement shows (`weaknesses.family_of`), if that is said."""
 
     @property
     def incomplete(self) -> bool:

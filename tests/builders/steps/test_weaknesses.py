@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from builders.steps.witness import alike, family_of
+from builders.steps.weaknesses import alike, family_of
 from builders.steps.words import FAMILIES
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.methods.loop import UNREAD
