@@ -158,6 +158,14 @@ def generate(
 _COLUMNS = tuple(question_row(Question("", "", "", "", "")))
 
 
+_NESTED: Mapping[str, tuple[str, ...]] = {
+    "passages": ("title", "sentences", "is_gold"),
+    "supporting_facts": ("title", "sentence"),
+    "evidence": ("head", "relation", "tail"),
+    "decomposition": ("question", "answer", "passage"),
+}
+
+
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
     """The plain JSON object of a row, truth included; ``parse`` reads it back."""
     return {**question_row(question), "truth": truth}
@@ -171,6 +179,8 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
     True
     """
     columns = {name: fields.require(row, name) for name in _COLUMNS}
+    for name, keys in _NESTED.items():  # lists of objects travel through Parquet and the Hub in other shapes, too
+        columns[name] = [dict(zip(keys, record, strict=True)) for record in fields.records(columns[name], keys, name)]
     for name in ("id", "question"):
         fields.filled_text(columns[name], name)
     columns["answer"] = fields.answer(row)

@@ -22,7 +22,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import FAILED, Trajectory, canonical_json, identity
 from safe_stepwise.store.boundary import read
 from safe_stepwise.store.event_loop import for_each
-from safe_stepwise.store.files import write_atomically, write_lines
+from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import counts, telling
@@ -144,12 +144,15 @@ class Journal:
         self._file = path.open("ab", buffering=0)
 
     def _knows(self, line: bytes) -> bool:
-        """Whether a line holds a trajectory, which is then known."""
+        """Whether a line holds a trajectory as it was written, which is then known."""
         try:
             entry = parse_json(line)
-            self._known[entry["key"]] = read(Trajectory, entry["trajectory"], "the trajectory")
+            trajectory = read(Trajectory, entry["trajectory"], "the trajectory")
+            if self._line(entry["key"], trajectory) != line:
+                return False
         except (ValueError, TypeError, KeyError):
             return False
+        self._known[entry["key"]] = trajectory
         return True
 
     def get(self, key: str) -> Trajectory | None:
@@ -159,7 +162,7 @@ class Journal:
     def add(self, key: str, trajectory: Trajectory) -> None:
         """Keep a trajectory."""
         self._known[key] = trajectory
-        left = memoryview(f"{self._line(key)}\n".encode("utf-8", "backslashreplace"))
+        left = memoryview(self._line(key, trajectory) + b"\n")
         while left:
             left = left[self._file.write(left) :]
 
@@ -168,10 +171,11 @@ class Journal:
         last = dict.fromkeys(key for key in keys if key in self._known)
         order = [*(key for key in self._known if key not in last), *last]
         if order != [*self._known]:
-            write_lines(self._path, map(self._line, order))
+            lines = [self._line(key, self._known[key]) for key in order]
+            write_atomically(self._path, b"".join(line + b"\n" for line in lines))
 
-    def _line(self, key: str) -> str:
-        return canonical_json({"key": key, "trajectory": self._known[key]})
+    def _line(self, key: str, trajectory: Trajectory) -> bytes:
+        return canonical_json({"key": key, "trajectory": trajectory}).encode("utf-8", "backslashreplace")
 
     def close(self) -> None:
         """Close the file."""

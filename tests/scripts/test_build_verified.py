@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -248,7 +249,7 @@ def test_interrupted_it_ends_in_order(tmp_path: Path, stop: Callable[[subprocess
 
 
 def as_dict(plan: Build) -> dict[str, object]:
-    return {name: getattr(plan, name) for name in plan.__dataclass_fields__}
+    return {field.name: getattr(plan, field.name) for field in fields(plan)}
 
 
 def wait_for_the_session_to_end(session: int) -> None:
