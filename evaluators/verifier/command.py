@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import click
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run import verdicts
@@ -31,7 +33,7 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.agreement import Score, title_of
 from safe_stepwise.store.files import exclusive
 from safe_stepwise.store.names import ASKED_OF, TEST
-from safe_stepwise.taxonomy import CORRECT, Category
+from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category
 
 QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
 VERDICTS, PREFIXES = "verdicts", "prefixes"
@@ -53,7 +55,7 @@ class Options:
     verified: Path | None = None
     split: str = TEST
     incomplete_evidence: bool = False
-    drop_category: Category | None = None
+    drop_category: Annotated[Category, click.Choice(DROPPABLE)] | None = None
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
     limit: Count | None = None
