@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
-
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Reply, Verdicts
@@ -18,7 +16,7 @@ from evaluators.verifier.page import confusion_csv, confusion_png, page, summary
 from evaluators.verifier.quality import RESAMPLES, UNPARSED, Judged, Quality, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.commands.values import Count, Seconds
+from safe_stepwise.commands.values import Choice, Count, Seconds
 from safe_stepwise.engines import client as asking
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine, Request
 from safe_stepwise.engines.client import Client, ResponseCache, default_cache
@@ -55,7 +53,7 @@ class Options:
     verified: Path | None = None
     split: str = TEST
     incomplete_evidence: bool = False
-    drop_category: Annotated[Category, click.Choice(DROPPABLE)] | None = None
+    drop_category: Annotated[Category, Choice({name: name for name in DROPPABLE})] | None = None
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
     limit: Count | None = None
@@ -94,11 +92,11 @@ class Options:
 
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]
 """`builders.steps.first.find_steps`."""
-Annotated = Callable[[Sequence[Question], Path], list[Question]]
+AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
 """`builders.verified.lookup.annotated`."""
 
 
-def run_verifiers(options: Options, find_steps: FindSteps, annotated: Annotated) -> str:
+def run_verifiers(options: Options, find_steps: FindSteps, annotated: AddAnnotations) -> str:
     """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
     opener = Opener(options.timeout)
     setting = options.setting(opener)

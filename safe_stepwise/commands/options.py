@@ -238,7 +238,7 @@ def _plain(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) -> Any:
     """What click converts a text by: what the annotation says, or the type itself."""
-    if values is None and get_origin(kind) is Literal:
+    if values is None and not metadata and get_origin(kind) is Literal:
         values = {value: value for value in get_args(kind)}
     if values is not None:
         return Choice(values)
