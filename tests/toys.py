@@ -43,7 +43,7 @@ class Copy:
             text=True,
             check=False,
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths, "SAFE_STEPWISE_CACHE": str(self.folder / "replies.sqlite")},
         )
         assert told.returncode == 0, told.stdout + told.stderr
         return told.stdout
