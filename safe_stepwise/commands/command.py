@@ -30,6 +30,18 @@ class Called(click.Command):
         if carry_out(self, arguments, f"{NAME} {self.name}"):
             raise SystemExit(0)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = {arg.partition("=")[0] for arg in args}
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            needed = (p for p in self.get_params(ctx) if p.required and isinstance(p, click.Option))
+            missing = [f"'{param.opts[0]}'" for param in needed if given.isdisjoint(param.opts)]
+            if isinstance(error, click.MissingParameter) and len(missing) > 1:
+                raise click.UsageError(f"missing options {', '.join(missing)}", ctx) from None
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {EVERYDAY: []}
         for param in self.get_params(ctx):

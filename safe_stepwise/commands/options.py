@@ -186,7 +186,9 @@ def _params(words: Words, hint: Any, default: Any, places: Mapping[str, str]) ->
         text += f" (default {_shown(default)})"
     if not words.spelling.startswith("-"):
         many = -1 if is_list else 1
-        yield click.Argument([words.param], type=type_, nargs=many, required=needed, metavar=words.metavar)
+        place = (words.metavar or words.param.upper()) + ("..." if is_list else "")
+        place = place if needed else f"[{place}]"
+        yield click.Argument([words.param], type=type_, nargs=many, required=needed, metavar=place)
     elif type_ is bool:
         yield from _flags(words, is_list, text)
     else:

@@ -116,7 +116,7 @@ def test_no_advice_of_the_package_is_for_a_checkout_alone() -> None:
 def test_complaints_are_one_line() -> None:
     for wrong, says in (
         (["anser"], "did you mean answer"),
-        (["answer"], r"missing option '--passages'; see safe-stepwise answer --help"),
+        (["answer"], r"missing options '--passages', '--generator'; see safe-stepwise answer --help"),
         (["answer", "--nope"], "no such option"),
         (["stand-in", "--port", "x"], "'x' is not a valid integer"),
     ):
