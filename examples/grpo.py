@@ -132,7 +132,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--cpu", action="store_true", help="train on the CPU, in 32 bits")
     options: argparse.Namespace = parser.parse_args(arguments)
     if options.steps and not options.model:
-        parser.error("--model: name one to train, or --steps 0 to see what the reward gives")
+        raise UserError("--model: name one to train, or --steps 0 to see what the reward gives")
     return options
 
 

@@ -40,7 +40,7 @@ if INSTALLED != VERSION:
         f"this metric is of safe-stepwise {VERSION}, installed is {INSTALLED}: pip install "
         f"git+https://huggingface.co/spaces/{OWNER}/safe_stepwise (with @ and the revision, if you "
         "loaded one), or pip install -e . in a checkout, or load the metric of the version "
-        "installed (by its bare name: python -m safe_stepwise.register)"
+        "installed (by its bare name: safe-stepwise register)"
     )
 
 

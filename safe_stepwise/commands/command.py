@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import click
 
 from safe_stepwise.commands.options import EVERYDAY, Line, read_words
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, one_of
 
 NAME = "safe-stepwise"
 _ALL = f"{__name__}.all"
@@ -61,6 +61,12 @@ class Called(click.Command):
 
 class Group(Called, click.Group):
     """Several commands under one name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        one_of(args[0], self.commands, "command")
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
@@ -118,7 +124,7 @@ def group(name: str, *commands: Command) -> Group:
     """Several commands of one file under its name."""
     action = commands[0].action
     about = action.__globals__["__doc__"]
-    made = Group(name, [*commands], params=[help_all()], help=about, context_settings=SETTINGS)
+    made = Group(name, [*commands], params=[help_all()], help=about, no_args_is_help=False, context_settings=SETTINGS)
     made.notes = notes_of(Path(inspect.getfile(action)), name)
     return made
 

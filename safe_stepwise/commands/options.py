@@ -128,10 +128,12 @@ def check_one_of(options: Any, *names: str, needed: bool = False) -> None:
     """Raise ``UserError`` where several options are given of which one is enough, or the one needed is not."""
     spelled = {name: f"--{name.replace('_', '-')}" for name in names}
     given = [option for name, option in spelled.items() if is_given(getattr(options, name))]
+    called = click.get_current_context(silent=True)
+    more = f"see {called.command_path} --help" if called else "see --help"
     if len(given) > 1:
-        raise UserError(f"argument {given[1]}: not allowed with argument {given[0]}; see --help")
+        raise UserError(f"argument {given[1]}: not allowed with argument {given[0]}; {more}")
     if needed and not given:
-        raise UserError(f"one of the arguments {' '.join(spelled.values())} is required; see --help")
+        raise UserError(f"one of the arguments {' '.join(spelled.values())} is required; {more}")
 
 
 def _fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -90,9 +90,9 @@ def check() -> Path:
         raise UserError(f"{nearer.resolve()} comes first in this directory: work in another one")
     copies = registered()
     if not copies:
-        raise UserError(f"{NAME} is not registered: run python -m safe_stepwise.register")
+        raise UserError(f"{NAME} is not registered: run safe-stepwise register")
     if copies[0].read_text(encoding="utf-8") != source():
-        raise UserError(f"{copies[0]} is of another version than {__version__}: run python -m safe_stepwise.register")
+        raise UserError(f"{copies[0]} is of another version than {__version__}: run safe-stepwise register")
     return copies[0]
 
 

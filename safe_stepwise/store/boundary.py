@@ -174,8 +174,9 @@ def _fault_lines(faults: "Sequence[ErrorDetails]", kind: Any, what: str) -> Iter
             yield f"{_place(loc[:-1], what)} is not a list of {int(lengths[loc[:-1]]) + 1}"
         elif type_ == "too_long":
             yield f"{_place(loc, what)} is not a list of {fault['ctx']['max_length']}"
-        elif type_ == "unexpected_keyword_argument":
-            yield f"{_place(loc, what)}: no such key; {key_hint(str(loc[-1]), _names(kind, loc[:-1]))}"
+        elif type_ in ("unexpected_keyword_argument", "invalid_key"):
+            key = str(loc[-1])
+            yield f"{_place((*loc[:-1], key), what)}: no such key; {key_hint(key, _names(kind, loc[:-1]))}"
         elif type_ in ("value_error", "assertion_error"):
             yield f"{_place(loc, what)}: {fault['ctx']['error']}"
         else:

@@ -75,6 +75,18 @@ def read(command: str) -> None:
     if name == "python" and arguments[1].startswith("scripts."):
         name, arguments = NAME, [arguments[1].removeprefix("scripts."), *arguments[2:]]
     if name == NAME:
+        _parse(arguments)
+        return
+    main = module(name, arguments).main
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_known_args", _parsed)
+        with pytest.raises(_Read):
+            main(arguments[2:])
+
+
+def _parse(arguments: list[str]) -> None:
+    """Parse a command line of ours; raises ``ValueError`` with the option that is wrong."""
+    try:
         above = click.Context(group, **group.context_settings)
         known = group.get_command(above, arguments[0])
         assert known is not None
@@ -83,12 +95,8 @@ def read(command: str) -> None:
             _, inner, rest = known.resolve_command(line, [*line._protected_args, *line.args])
             assert inner is not None
             inner.make_context(inner.name, rest, parent=line)
-        return
-    main = module(name, arguments).main
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argparse.ArgumentParser, "parse_known_args", _parsed)
-        with pytest.raises(_Read):
-            main(arguments[2:])
+    except click.UsageError as error:
+        raise ValueError(error.format_message()) from None
 
 
 def module(name: str, arguments: list[str]) -> Any:

@@ -50,9 +50,9 @@ def test_what_needs_more_can_be_read(page: str, fence: Fence, tmp_path: Path, mo
 
 
 def test_a_command_that_is_wrong_is_seen() -> None:
-    with pytest.raises(BaseException, match="--colour"):
+    with pytest.raises(ValueError, match="--colour"):
         read("safe-stepwise view_traces build/results --colour red")
-    with pytest.raises(BaseException, match="rows"):
+    with pytest.raises(ValueError, match="--rows"):
         read("safe-stepwise audit_labels sample --of labels --input x --rows x --output y")
 
 

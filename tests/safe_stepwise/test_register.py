@@ -45,7 +45,7 @@ def test_the_built_module_is_that_of_the_space_folder(tmp_path: Path) -> None:
 
 
 def test_it_writes_one_copy_and_checks_it(modules: Path, capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(UserError, match=r"not registered: run python -m safe_stepwise\.register"):
+    with pytest.raises(UserError, match=r"not registered: run safe-stepwise register"):
         register.check()
     register.main([])
     (copy,) = modules.rglob("safe_stepwise.py")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.run import evaluation
+from evaluators.run import runner
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
@@ -129,9 +129,9 @@ def test_stopped_at_any_trajectory_it_ends_in_the_same_bytes(
     for file in (tmp_path / "replies.sqlite", tmp_path / "out" / ".trajectories.jsonl"):
         file.unlink()
     calls.clear()
-    kept, add = 0, evaluation.Journal.add
+    kept, add = 0, runner.Journal.add
 
-    def stops(self: evaluation.Journal, key: str, trajectory: Any) -> None:
+    def stops(self: runner.Journal, key: str, trajectory: Any) -> None:
         nonlocal kept
         if kept == after:
             raise Stopped
@@ -139,7 +139,7 @@ def test_stopped_at_any_trajectory_it_ends_in_the_same_bytes(
         add(self, key, trajectory)
 
     with monkeypatch.context() as patch:
-        patch.setattr(evaluation.Journal, "add", stops)
+        patch.setattr(runner.Journal, "add", stops)
         with pytest.raises(Stopped):
             evaluate(tmp_path, spec)
     evaluate(tmp_path, spec)
