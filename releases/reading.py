@@ -21,7 +21,7 @@ _TYPES = {
     "true or false": "bool",
     "a list": "list",
 }
-_WRONG_TYPE = re.compile(rf"(\S+) is not ({'|'.join(_TYPES)})")
+_WRONG_TYPE = re.compile(rf"(\S+?)(?:\[\d+\])? is not ({'|'.join(_TYPES)})")
 
 
 def read_strictly(kind: type[T], values: Any, beside: Path) -> T:
