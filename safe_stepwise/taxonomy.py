@@ -54,7 +54,10 @@ TAXONOMY = tuple(
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
 """The categories that a verifier may do without, in an ablation."""
-EVIDENCE = tuple(e.name for e in TAXONOMY if e.by_passages)
+_BY_PASSAGES = sorted(
+    (e for e in TAXONOMY if e.by_passages), key=lambda e: (e.category != "Correct", e.category != "Attribution")
+)
+EVIDENCE = tuple(e.name for e in _BY_PASSAGES)
 """Labels of attribution steps that only the passages tell apart."""
 ENTRIES = {entry.name: entry for entry in TAXONOMY}
 
