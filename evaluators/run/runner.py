@@ -147,12 +147,13 @@ class Journal:
         """Whether a line holds a trajectory as it was written, which is then known."""
         try:
             entry = parse_json(line)
+            key = read(str, entry["key"], "the key")
             trajectory = read(Trajectory, entry["trajectory"], "the trajectory")
-            if self._line(entry["key"], trajectory) != line:
+            if self._line(key, trajectory) != line:
                 return False
         except (ValueError, TypeError, KeyError):
             return False
-        self._known[entry["key"]] = trajectory
+        self._known[key] = trajectory
         return True
 
     def get(self, key: str) -> Trajectory | None:
