@@ -20,7 +20,7 @@ from typing import Any
 from safe_stepwise.commands.reading import rows_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts import build_verified
 from scripts.cli import run
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     build(options.input, options.output)
     found = [("id", "label", "why"), *labels(options.output / "safe-verified-multihop")]
-    print(f"\n{table(found)}")
+    print(f"\n{text_table(found)}")
 
 
 def build(rows: Path, output: Path) -> None:

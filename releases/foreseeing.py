@@ -7,7 +7,7 @@ from releases.paths_manifest import PathsManifest
 from releases.stage import COUNTED, Cost, Forecast, Release, Speed, add_costs
 from releases.stages import left_out, stages_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 
 
 def dry_run(release: Release[Any], speed: Speed) -> str:
@@ -52,12 +52,12 @@ def render_costs(parts: Sequence[tuple[str, Cost]], speed: Speed, blocks: Collec
         (f"{part}: {cost.name}" if part in blocks else cost.name, cost.rows, *_sums([cost], speed))
         for part, cost in parts
     ]
-    tables = [table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])]
+    tables = [text_table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])]
     if priced := [name for name in blocks if any(part == name for part, _ in parts)]:
         by_block = {"(no block)": [cost for part, cost in parts if part not in blocks]}
         by_block |= {name: [cost for part, cost in parts if part == name] for name in priced}
         sums = [(name, *_sums(block, speed)) for name, block in by_block.items()]
-        tables.append(table([("block", "calls", *header), *sums]))
+        tables.append(text_table([("block", "calls", *header), *sums]))
         tables.append("What an earlier part asks in the same words is counted there.")
     return "\n\n".join(
         [

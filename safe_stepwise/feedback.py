@@ -158,6 +158,9 @@ def parse_feedback(
     if any(verdict != verdicts[0] for verdict in verdicts):
         raise FeedbackError("two different verdicts in one reply")
     _check(verdicts[0], incomplete_evidence)
+    label = verdicts[0].error_type
+    if reply.takes_back(label == CORRECT, (name for name in labels(incomplete_evidence=True) if name != label)):
+        raise FeedbackError("the words around the verdict take it back, or suppose it only")
     if dropped is not None and category(verdicts[0].error_type) == dropped:
         raise FeedbackError(f"{verdicts[0].error_type} is a label that was not to choose from")
     return verdicts[0]

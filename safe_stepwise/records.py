@@ -253,7 +253,8 @@ class Attempt:
 
     ``number``: of the step that was tried, from 1; ``usage``: tokens by the role of who was asked;
     ``retrieved``: the passages that the verdict's query brought in, behind those there were;
-    ``verdict``: the verifier's reply where no verdict could be read in it.
+    ``verdict``: the verifier's reply where no verdict could be read in it; ``thoughts``: what reasoning models thought
+    before they replied, by their role.
 
     A method that goes from state to state says which ``state`` asked, what it ``read`` in the reply
     (a JSON value) and the ``next_state``; the state of SAFE's loop is the number of its step.
@@ -269,6 +270,7 @@ class Attempt:
     state: str = ""
     read: Any = None
     next_state: str = ""
+    thoughts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,10 @@ class Trajectory:
     stop_reason: str
     failure: str = ""
     """Why it failed, if it did."""
+
+
+_SPARSE = frozenset({"thoughts"})
+"""Fields that records leave out where they are empty, as most are."""
 
 
 def canonical_json(value: Any) -> str:
@@ -304,7 +310,8 @@ def as_object(noun: Any) -> Any:
     """
     if isinstance(noun, frozenset):
         return sorted(noun)
-    return {field.name: getattr(noun, field.name) for field in fields(noun)}
+    values = {field.name: getattr(noun, field.name) for field in fields(noun)}
+    return {name: value for name, value in values.items() if value or name not in _SPARSE}
 
 
 def identity(value: Any) -> str:

@@ -16,6 +16,7 @@ marker and of the kind, a full stop after the kind.
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from safe_stepwise.records import Step, StepKind
 from safe_stepwise.taxonomy import STEP_KINDS
@@ -38,6 +39,10 @@ _SECOND_STEP = re.compile(
     _FLAGS,
 )
 _KIND_OF: dict[str, StepKind] = {kind.replace(" ", "").lower(): kind for kind in STEP_KINDS}
+
+
+_FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
+_MARKED_HEADER = re.compile(r"\A[ \t#>*_-]*+step[ \t]*+([0-9]++)[*_]*+[ \t]*+:[*_]*+", _FLAGS)
 
 
 class StepError(ValueError):
@@ -81,6 +86,47 @@ def parse_step(text: str) -> Step:
     step = Step(number, body, kind)
     _check(step)
     return step
+
+
+def read_step(text: str) -> Step:
+    """The step that a model wrote: as `parse_step`, which it raises as, but Markdown around its parts is set aside.
+
+    >>> read_step("**Step 1:** Oru lies on the Vel. *(Logical)*").text
+    'Oru lies on the Vel.'
+    """
+    try:
+        return parse_step(text)
+    except StepError as error:
+        with suppress(StepError):
+            return parse_step(_without_markdown(text))
+        raise error
+
+
+def is_salvaged(text: str) -> bool:
+    """Whether a reply holds a step only once the Markdown around it is set aside.
+
+    >>> [is_salvaged(f"{head} Oru lies on the Vel. (Logical)") for head in ("Step 1:", "**Step 1:**", "Well,")]
+    [False, True, False]
+    """
+    try:
+        parse_step(text)
+    except StepError:
+        with suppress(StepError):
+            return bool(read_step(text))
+    return False
+
+
+def _without_markdown(text: str) -> str:
+    """A step without a fence, emphasis, or the mark of a heading or list before it."""
+    fenced = _FENCED.fullmatch(text.strip())
+    text = (fenced[1] if fenced else text).strip()
+    header = _MARKED_HEADER.match(text)
+    if header is None:
+        return text
+    body = text[header.end() :].replace("**", "").replace("__", "").strip().rstrip("*_` \n")
+    if tag := _TAG_AT_END.search(body):
+        body = f"{body[: tag.start()].rstrip(' *_')} {tag[0]}"
+    return f"Step {header[1]}: {body}"
 
 
 def final_answer(step: Step) -> str:

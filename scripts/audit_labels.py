@@ -12,7 +12,7 @@ from evaluators.audit.score import score
 from safe_stepwise.commands.command import group
 from safe_stepwise.commands.values import Count
 from safe_stepwise.store.names import LABELS, Audited
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import TAXONOMY
 from scripts.cli import command, run
 
@@ -60,7 +60,7 @@ def meanings(of: str) -> Mapping[str, str]:
 def _strata(sample: Sample) -> str:
     drawn = Counter(row.stratum for row in sample.rows)
     rows = [(", ".join(stratum), size, drawn[stratum]) for stratum, size in sample.sizes.items()]
-    return table([("stratum", "rows", "drawn"), *rows])
+    return text_table([("stratum", "rows", "drawn"), *rows])
 
 
 main = group("audit_labels", command(sample, "audit_labels sample"), command(score_files, "audit_labels score"))

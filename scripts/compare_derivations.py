@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from builders.verified.lookup import REAL_DATA
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
 from studies.derivations import HEADER, table_rows
 
@@ -17,7 +17,7 @@ class Options:
 @command
 def main(options: Options) -> str:
     """The table; raises ``UserError`` where the data is not there."""
-    return table([HEADER, *table_rows(options.data)])
+    return text_table([HEADER, *table_rows(options.data)])
 
 
 if __name__ == "__main__":

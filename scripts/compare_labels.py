@@ -7,7 +7,7 @@ from builders.verified.lookup import REAL_DATA, labelled, once, real_rows, sure
 from safe_stepwise.commands.values import Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.agreement import read_published
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run, warn
 from studies.labels import builds
 from studies.labels.published import (
@@ -59,9 +59,9 @@ def main(options: Options) -> None:
     rows = sure(rows, options.min_confidence, warn)
     if options.halves:
         rows = halves(rows)
-    print(table([HEADER, *comparison(rows, published)]))
+    print(text_table([HEADER, *comparison(rows, published)]))
     print("\nHow sure the labels are, and the share of them that the published ones confirm:\n")
-    print(table([CALIBRATION, *calibration(rows, published)]))
+    print(text_table([CALIBRATION, *calibration(rows, published)]))
     differ = disagreements(rows, published)
     if options.halves:
         differ = [row for row in differ if not kept_back(row[0].id)]

@@ -13,7 +13,7 @@ from releases.manifest import Manifest
 from releases.stages import open_release
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, SETS, VERIFIED
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import command, cores, run
 from studies.labels.agreement import by_noise_type, noise_types, score_rows
 
@@ -37,11 +37,11 @@ def main(options: Options) -> None:
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     rows = [(*config, split, found.num_rows) for config, splits in opened.items() for split, found in splits.items()]
-    print(table([("dataset", "config", "split", "rows"), *rows]))
+    print(text_table([("dataset", "config", "split", "rows"), *rows]))
     found = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
     scores = score_rows(by_noise_type(truth(release.manifest), found))
-    print(table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
+    print(text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")
     print(f"       {output / LOCK}")

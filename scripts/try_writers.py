@@ -8,7 +8,7 @@ from builders.synthetic.writers import names, writer
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.files import named_by_user, write_lines
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
 from studies import writers
 
@@ -31,7 +31,7 @@ def main(options: Options) -> str:
     if options.samples:
         return "\n\n".join(text for spec in specs for text in writers.articles(spec, options.samples))
     rows, misread = writers.scores(specs)
-    scores = table([writers.HEADER, *rows])
+    scores = text_table([writers.HEADER, *rows])
     if not options.misread:
         return scores
     with named_by_user(options.misread):

@@ -219,7 +219,7 @@ def announce() -> None:
 
     def puts(cache: ResponseCache, found: Sequence[tuple[str, Completion]]) -> None:
         known = [cache.get(key) for key, _ in found]
-        assert not [said for said in known if said and said.finish == "stop"], "asked for again"
+        assert not [said for said in known if said and said.ending == "whole"], "asked for again"
         sys.audit(REPLY, os.fspath(cache.path))
         put(cache, found)
 

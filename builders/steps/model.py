@@ -14,8 +14,7 @@ what verification is worth (SAFE v2, Table 5), which no other difference may con
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from builders.steps import replies
@@ -326,9 +325,7 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
     )
     planner = PLANNERS[planner_of(question, plan)]
     instructions = Message("system", f"{system.content}\n\n{planner.system}")
-    how = (TRAJECTORY.sampling, TRAJECTORY.schema, TRAJECTORY.role)
-    made = Request((instructions, user), *how, Scene(question))
-    return replace(made, reads=partial(replies.read_trajectory, data=prompts.data_of(made)))
+    return TRAJECTORY.request((instructions, user), Scene(question))
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
@@ -345,5 +342,4 @@ def injection_request(question: Question, steps: Sequence[Step], target: Target)
         position=target.position,
         kind=target.kind,
     )
-    request = Request(messages, INJECT.sampling, INJECT.schema, INJECT.role, Scene(question))
-    return replace(request, reads=partial(replies.check_injection, data=prompts.data_of(request)))
+    return INJECT.request(messages, Scene(question))

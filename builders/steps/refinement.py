@@ -17,7 +17,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -497,8 +496,8 @@ async def _verdict(case: Case, teacher: Client) -> Feedback:
     q = case.question
     request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
     scene = Scene(q, previous=case.previous, step=case.step)
-    reads = partial(parse_feedback, data=prompts.data_of(request))
-    return reads((await teacher.ask(replace(request, scene=scene, reads=reads))).text)
+    reply = await teacher.ask(replace(request, scene=scene, in_full=True))
+    return parse_feedback(reply.text, data=prompts.data_of(request))
 
 
 def _refused(case: Case, reason: str) -> Refused:

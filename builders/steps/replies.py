@@ -6,7 +6,6 @@
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -166,12 +165,6 @@ def read_injection(text: str, data: str = "") -> Written:
     if not isinstance(step, str):
         raise UnreadableReply("its step is no text")
     return _written(step, value)
-
-
-def check_injection(text: str, data: str = "") -> None:
-    """Raise `UnreadableReply` as `read_injection` does; of several steps one can be read."""
-    with suppress(StepRefused):
-        read_injection(text, data)
 
 
 def as_step(written: str, position: int) -> Step:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from builders.steps import replies
 from builders.steps.contexts import Source
@@ -159,8 +158,7 @@ def rewriting_request(row: StepRow) -> Request:
         guidance=said.guidance,
     )
     scene = Scene(row.question, previous=row.previous, step=row.step)
-    reads = partial(replies.check_injection, data=row.question.question)
-    return Request(messages, REWRITE.sampling, REWRITE.schema, REWRITE.role, scene, reads)
+    return REWRITE.request(messages, scene)
 
 
 def kept(row: StepRow, checker: Checker, said: replies.Written, teacher: str) -> StepRow:

@@ -36,7 +36,7 @@ from safe_stepwise.store.files import exclusive, remove_folder, write_atomically
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import published
-from safe_stepwise.store.tables import percent, shown, table
+from safe_stepwise.store.tables import percent, shown, text_table
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
 FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
@@ -279,7 +279,7 @@ def summary(found: Record) -> str:
     ]
     generator = found["settings"]["generator"]
     who = f"verified by {generator}" if generator else "no model verifies"
-    return f"{table([header, *rows])}\n\n{runs[0]['questions']:,} questions; {who}"
+    return f"{text_table([header, *rows])}\n\n{runs[0]['questions']:,} questions; {who}"
 
 
 def figure(runs: Sequence[Record]) -> bytes:

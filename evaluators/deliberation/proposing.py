@@ -180,8 +180,8 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     try:
         path, said, reason = read_path(reply.text), PATH, ""
     except ValueError as error:
-        path, said, reason = (), UNREADABLE, str(error)
-    return Proposal(topic, said, path, reply.text, reason, reply.usage)
+        path, said, reason = (), UNREADABLE, reply.flaw or str(error)
+    return Proposal(topic, said, path, reply.transcript, reason, reply.usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import MAIN
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 
 OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT, *faithfulness.OWNED)
 MAY_DIFFER = frozenset(
@@ -154,7 +154,7 @@ def _results(runs: Sequence[Run], found: Joined, judge: str | None, seed: int) -
 def _summary(runs: Sequence[Run], found: Joined, against: ablation.Ablation, output: Path, earned: str) -> str:
     known = names(list(dict.fromkeys(row.system for row in against.comparison.rows)))
     measure = METRIC_NAMES[ablation.told_metric(against.comparison)]
-    lines = [f"{against.title}, average {measure}:", table(ablation.average_table(against.comparison)), ""]
+    lines = [f"{against.title}, average {measure}:", text_table(ablation.average_table(against.comparison)), ""]
     lines += [earned, ""] if earned else []
     asked = {(q.benchmark, q.id) for q in found.questions}
     lines.append(f"evaluations: {len(runs)}; systems: {len(known)}; questions: {len(asked):,}")

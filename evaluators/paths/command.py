@@ -26,7 +26,7 @@ from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.files import exclusive
 from safe_stepwise.store.names import RESULTS, TEST
 from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import percent, shown, table
+from safe_stepwise.store.tables import percent, shown, text_table
 
 PAGE, VERDICTS = "paths.md", "verdicts"
 OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in WAYS))
@@ -134,7 +134,7 @@ def summary(found: Mapping[str, Any]) -> str:
         for run in found["runs"]
     ]
     first = found["runs"][0]
-    return f"{table([header, *rows])}\n\n{first['rows']:,} rows of {first['questions']:,} questions"
+    return f"{text_table([header, *rows])}\n\n{first['rows']:,} rows of {first['questions']:,} questions"
 
 
 def published() -> dict[str, dict[str, str]]:

@@ -28,7 +28,7 @@ from safe_stepwise.store import files, names
 from safe_stepwise.store.files import sha256_of, write_atomically, write_parts
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 
 _FILES = (
     *(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS),
@@ -164,7 +164,7 @@ def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> s
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
-    lines = [table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
+    lines = [text_table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
     if under := [condition_text(name, value) for name, value in plan.conditions.items()]:
         lines.append(f"all of them with {', '.join(under)}")
     if followed := plan.notes.get("as_published"):
@@ -232,5 +232,6 @@ _COUNTED: Mapping[str, str] = {
     "unscored": "verdicts that could not be had: {:,}; they are left out of Acc",
     "unread": "verdicts on steps that could not be read: {:,}",
     "malformed": "replies that are no step: {:,}",
+    "salvaged": "steps that had to be taken out of Markdown: {:,}",
     "failed": "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked",
 }

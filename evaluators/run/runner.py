@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from safe_stepwise.engines import client as engine_client
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Trajectory, canonical_json, identity
 from safe_stepwise.store.boundary import read
 from safe_stepwise.store.event_loop import for_each
@@ -27,6 +28,8 @@ from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import counts, telling
 
+FIRST = 8
+"""Questions without a readable reply after which a run is given up."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -102,6 +105,9 @@ async def _run_task(
     progress.kept += len(ended)
     progress.done += len(ended)
 
+    for trajectory in ended.values():
+        progress.look(trajectory)
+
     async def answer(placed: tuple[int, Item]) -> None:
         place, item = placed
         trajectory = ended[place] = await task.answer(item)
@@ -110,6 +116,7 @@ async def _run_task(
             journal.add(keys[place], trajectory)
         progress.done += 1
         progress.failed += failed
+        progress.look(trajectory)
 
     if len(ended) < len(keys):
         await for_each(task.items(frozenset(ended)), answer, at_once)
@@ -193,6 +200,19 @@ class Progress:
     kept: int = 0
     """By an earlier run."""
     failed: int = 0
+    unread: int = 0
+    """Those in no reply of which anything could be read, till one comes in which something could."""
+    is_readable: bool = False
+
+    def look(self, trajectory: Trajectory) -> None:
+        """Note whether anything could be read; raises ``UserError`` where nothing ever can, by the first or by all."""
+        if self.is_readable or trajectory.stop_reason == FAILED:
+            return
+        why = unreadable(trajectory.attempts)
+        self.is_readable = not why
+        self.unread += bool(why)
+        if self.unread >= min(FIRST, self.total):
+            raise UserError(f"nothing could be read in any reply to the first {self.unread} questions; {why}")
 
     def standing(self, clients: Sequence[Client]) -> str:
         """In words, with the calls and tokens of this run."""

@@ -81,8 +81,8 @@ def ask(
         try:
             verdict, reason = read(completion.text, prompts.data_of(request)), ""
         except (FeedbackError, ReplyError) as error:
-            verdict, reason = unread, str(error)
-        replies[item] = Reply(verdict, completion.text, reason, completion.usage)
+            verdict, reason = unread, completion.flaw or str(error)
+        replies[item] = Reply(verdict, completion.transcript, reason, completion.usage)
     return Verdicts(client.name, role, client.engine.simulated, replies)
 
 

@@ -230,6 +230,7 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
         "query": (feedback.query or "") if feedback else "",
         "retrieved": [_passage(passage) for passage in attempt.retrieved],
         "verdict": attempt.verdict,
+        "thoughts": list(attempt.thoughts.items()),
         "state": attempt.state,
         "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
         "read": "" if attempt.read is None else _field(attempt.read),

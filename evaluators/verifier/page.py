@@ -9,7 +9,7 @@ from safe_stepwise.records import FAILED
 from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import Table, csv_bytes, decimal, shown, table
+from safe_stepwise.store.tables import Table, csv_bytes, decimal, shown, text_table
 from safe_stepwise.taxonomy import category, labels
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
@@ -75,13 +75,13 @@ def summary(found: Mapping[str, Any]) -> str:
     rows = [(v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN)) for v in found["verifiers"]]
     first = found["verifiers"][0]
     lines = [
-        table([header, *rows]),
+        text_table([header, *rows]),
         f"\n{first['rows']:,} rows of {first['questions']:,} questions; unparsed "
         f"{first['unparsed']:,}, failed {first['failed']:,}; first error: "
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without",
     ]
     if found["agreement"]:
-        lines += ["", table(agreement_rows(found))]
+        lines += ["", text_table(agreement_rows(found))]
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ from releases.publish.load_back import Pushed, load_back
 from releases.publish.readme import metadata
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 
 SHOWN = 12
 """Files of a state that a dry run lists; the rest are counted."""
@@ -113,7 +113,7 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     standing = plan.standing if compared else "not compared"
     total = sum(file.size for file in plan.artifact.files)
     head = f"{plan.artifact.url}: {standing}, {len(plan.artifact.files)} files, {total:,} bytes"
-    return f"{head}\n{table(rows)}"
+    return f"{head}\n{text_table(rows)}"
 
 
 def _newer(tag: str, version: str) -> bool:

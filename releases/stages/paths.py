@@ -14,7 +14,7 @@ from releases.paths_manifest import PathsManifest
 from releases.stage import Cost, Forecast, Made, SourceRows, Stage
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import PATHS, REJECTS, paths_set
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PathsSet(Stage[PathsManifest]):
             known = "as the manifest says" if entry.sha256 else f"{source.sha256}, not in the manifest yet"
             digest = "not here" if source.sha256 is None else known
             lines.append((key, entry.input, "" if source.rows is None else source.rows, digest))
-        return table(lines)
+        return text_table(lines)
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         paths = self.release.manifest.paths

@@ -25,9 +25,10 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Step, Triple, canonical_json
-from safe_stepwise.steps import StepError, parse_step
+from safe_stepwise.steps import StepError, parse_step, read_step
 from safe_stepwise.store.codec import question_of
 from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.thoughts import split_thought
 from safe_stepwise.taxonomy import CORRECT
 
 COLUMNS = (
@@ -38,7 +39,7 @@ COLUMNS = (
 MALFORMED, AFTER_THE_ANSWER = "malformed", "after the answer"
 """Faults that are none of the taxonomy."""
 _CHECKERS = 256  # kept for the next batch: of a group's completions only the first waits for its checker
-_STEP = re.compile(r"^(?=[ \t]*step[ \t]*\d+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_STEP = re.compile(r"^(?=[ \t#>*_-]*+step[ \t]*\d+[*_]*+[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
 _ASIDE = re.compile(r"“[^”]*”|\bPassage \d+ (?:does not|doesn't) [^;,.]*", re.IGNORECASE)
 """A quotation, and where a step says that another passage is silent."""
@@ -106,7 +107,7 @@ def judge_trajectory(checker: Checker, text: str) -> Judged:
         labels.append(label)
         if label not in (None, CORRECT):
             break
-        accepted.append(parse_step(part))
+        accepted.append(read_step(part))
     needed = len(checker.plan.items) + 1
     ended = bool(accepted) and accepted[-1].kind == "Final Answer"
     whole = ended and len(accepted) == len(written) and labels[-1] == CORRECT
@@ -121,7 +122,7 @@ def _label(checker: Checker, accepted: Sequence[Step], written: str) -> str | No
     if accepted and accepted[-1].kind == "Final Answer":
         return AFTER_THE_ANSWER
     try:
-        step = parse_step(written)
+        step = read_step(written)
     except StepError:
         return MALFORMED
     if step.number != len(accepted) + 1:
@@ -225,9 +226,19 @@ def _steps(previous: Sequence[str]) -> list[Step]:
 
 
 def _text(completion: Completion) -> str:
+    """What a completion says, without what was thought; content may be a text or a list of parts."""
     if isinstance(completion, str):
-        return completion
-    return "\n".join(str(turn.get("content") or "") for turn in completion)
+        return split_thought(completion).text
+    contents = [turn.get("content") or "" for turn in completion]
+    texts = [content if isinstance(content, str) else "".join(map(_part, content)) for content in contents]
+    return "\n".join(split_thought(text).text for text in texts)
+
+
+def _part(part: Any) -> str:
+    """The text of a part of a turn's content; a thought or an image has none."""
+    if isinstance(part, str):
+        return part
+    return str(part.get("text") or "") if str(part.get("type", "text")).endswith("text") else ""
 
 
 def _log(log_metric: Any, labels: Sequence[str | None]) -> None:

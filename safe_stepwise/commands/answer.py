@@ -14,6 +14,7 @@ from safe_stepwise.commands.reading import question_from
 from safe_stepwise.commands.telling import ascii_json, lines_of_attempt, record, verdict
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Attempt, Question
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.progress import telling
@@ -37,7 +38,14 @@ def answer_question(options: Options) -> str:
         append(options.output, "")  # before a model is asked
     if not options.as_json:
         print(f"Question: {question.question}")
-    answered = wait_for_answer(question, options, _silent if options.as_json else _print)
+    tried: list[Attempt] = []
+
+    def hear(attempt: Attempt) -> None:
+        tried.append(attempt)
+        if not options.as_json:
+            _print(attempt)
+
+    answered = wait_for_answer(question, options, hear, tried)
     if options.output is not None:
         append(options.output, f"{ascii_json(answered)}\n")
     if answered["trajectory"]["stop_reason"] == FAILED:
@@ -45,6 +53,8 @@ def answer_question(options: Options) -> str:
             f"the question could not be answered: {answered['trajectory']['failure']}; once that is "
             "mended run the same command again, what was answered is kept"
         )
+    if why := unreadable(tried):
+        raise UserError(f"nothing could be read in any of {len(tried)} replies; {why}")
     return ascii_json(answered) if options.as_json else verdict(answered)
 
 
@@ -60,13 +70,8 @@ def append(file: Path, text: str) -> None:
         raise UserError(f"{file}: cannot be written ({error.strerror})") from None
 
 
-def wait_for_answer(question: Question, loop: Loop, heard: Heard) -> dict[str, Any]:
-    """The record of a question's answer; raises ``UserError`` where no player can work."""
-    tried: list[Attempt] = []
-
-    def hear(attempt: Attempt) -> None:
-        tried.append(attempt)
-        heard(attempt)
+def wait_for_answer(question: Question, loop: Loop, hear: Heard, tried: list[Attempt]) -> dict[str, Any]:
+    """The record of a question's answer, ``tried`` being what was heard; ``UserError`` where no player can work."""
 
     async def answered() -> dict[str, Any]:
         async with loop.opened() as clients:
@@ -90,7 +95,3 @@ def _progress(tried: list[Attempt], clients: Mapping[str, Client]) -> Iterator[N
 def _print(attempt: Attempt) -> None:
     for line in lines_of_attempt(attempt):
         tqdm.write(line)
-
-
-def _silent(attempt: Attempt) -> None:
-    """Nothing is printed but the end."""

@@ -16,8 +16,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
-from safe_stepwise.steps import StepError, format_step, parse_step
+from safe_stepwise.steps import StepError, format_step, read_step
 from safe_stepwise.store.terminal import printable
+from safe_stepwise.store.thoughts import split_thought
 
 ABSTAINS = "undecided"
 """Where the checker proves neither an error nor that the step is sound."""
@@ -87,6 +88,6 @@ def verdict(
 
 
 def _read(text: str) -> Step:
-    step = parse_step(text)
+    step = read_step(split_thought(text).text)
     format_step(step)
     return step

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, Literal, Protocol, get_args
 
 from safe_stepwise.errors import UserError, install
 from safe_stepwise.records import Usage
+from safe_stepwise.store.thoughts import split_thought
 
-FinishReason = Literal["stop", "length"]
+Ending = Literal["whole", "cut", "thought", "refused", "failed"]
+"""How a reply ended: by itself; at its limit of tokens; in a thought, with nothing said; as a refusal; in an error."""
+_ENDINGS: Mapping[str, Ending] = {
+    **dict.fromkeys(("", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "tool_calls"), "whole"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "cut"),
+    **dict.fromkeys(("content_filter", "refusal", "safety"), "refused"),
+}
+"""By the finish reasons of servers; any other, as ``abort`` or ``error``, leaves half a reply."""
 Effort = Literal["low", "medium", "high"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
@@ -67,29 +75,13 @@ class Scene(Protocol):
         """All of it, as JSON takes it, that can change a simulated reply to the same messages."""
 
 
-Reader = Callable[[str], object]
-"""Reads a reply; raises ``ValueError`` where nothing in it can be read."""
-
-
-def anything(text: str) -> str:
-    """The reader that takes whatever is said, of those who are measured by what they say.
-
-    >>> anything(" ")
-    Traceback (most recent call last):
-    ValueError: it is empty
-    """
-    if not text.strip():
-        raise ValueError("it is empty")
-    return text
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
 
     ``choices`` are the only replies that may be given, to the letter; empty, any may. Engines that
-    cannot see to them go by the ``schema``, which should list the same. ``reads`` decides whether a
-    reply that was cut off is one at all; no engine looks at it.
+    cannot see to them go by the ``schema``, which should list the same. ``in_full``: a reply that stays cut
+    though it is asked for again is a failure, not a try that came to nothing.
     """
 
     messages: tuple[Message, ...]
@@ -97,8 +89,8 @@ class Request:
     schema: Schema | None = None
     role: str = ""
     scene: Scene | None = field(default=None, compare=False, repr=False)
-    reads: Reader = field(default=anything, compare=False, repr=False)
     choices: tuple[str, ...] = ()
+    in_full: bool = field(default=False, compare=False, repr=False)
 
 
 NO_USAGE = Usage()
@@ -107,11 +99,66 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply; ``finish`` is ``length`` when it was cut off at ``max_tokens``."""
+    """A reply: what was said, what was thought before it, and how it ended.
+
+    ``text`` is said, without a thought, and is empty unless the reply is ``whole``: so no reader can take half of a
+    reply, or a draft within a thought, for an answer. ``fragment`` is what another reply had said till it ended,
+    ``reason`` why one was refused or failed.
+    """
 
     text: str
     usage: Usage = NO_USAGE
-    finish: FinishReason = "stop"
+    ending: Ending = "whole"
+    thought: str = ""
+    fragment: str = ""
+    reason: str = ""
+
+    @property
+    def transcript(self) -> str:
+        """What was said, whole or not, as records keep it."""
+        return self.text or self.fragment
+
+    @property
+    def flaw(self) -> str:
+        """Why nothing of it may be read; empty of a whole reply."""
+        return {
+            "whole": "",
+            "cut": "the reply was cut at its limit of tokens",
+            "thought": "the reply is a thought alone, which says nothing",
+            "refused": f"the model refused to reply ({self.reason})",
+            "failed": f"the reply broke off ({self.reason})",
+        }[self.ending]
+
+
+def completion(
+    reply: str, usage: Usage = NO_USAGE, finish: str | None = "stop", *, thought: str = "", refusal: str = ""
+) -> Completion:
+    """The completion of what an engine got: the ``reply`` with whatever thoughts stand in it, and its finish reason.
+
+    ``thought`` and ``refusal``: what a server gives apart.
+
+    >>> reply = completion("<think>Tesk?</think>Oru")
+    >>> reply.text, reply.ending, reply.thought
+    ('Oru', 'whole', 'Tesk?')
+    >>> completion("Or", finish="length").ending, completion("<think>Or", finish="stop").ending
+    ('cut', 'thought')
+    >>> completion("Or", finish="abort").flaw
+    "the reply broke off (it ended with 'abort')"
+    """
+    text, within, is_open = split_thought(reply)
+    thought = "\n\n".join(filter(None, (thought.strip(), within)))
+    ending = "refused" if refusal else _ENDINGS.get((finish or "").lower(), "failed")
+    if is_open or (thought and not text.strip()):
+        ending = "thought" if ending in ("whole", "cut") else ending
+    if ending == "whole":
+        return Completion(text, usage, thought=thought)
+    reason = refusal or (f"it ended with {finish!r}" if ending in ("refused", "failed") else "")
+    return Completion("", usage, ending, thought, text, reason)
+
+
+def thoughts_of(replies: Mapping[str, Completion]) -> dict[str, str]:
+    """The thoughts of some replies by their keys, of those that have any."""
+    return {role: reply.thought for role, reply in replies.items() if reply.thought}
 
 
 class EngineError(Exception):

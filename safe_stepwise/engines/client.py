@@ -23,7 +23,16 @@ from tenacity import AsyncRetrying, RetryCallState, retry, retry_if_exception, s
 from tenacity.wait import wait_base, wait_random, wait_random_exponential
 from tqdm import tqdm
 
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Request, request_key
+from safe_stepwise.engines.base import (
+    AS_PROMPTED,
+    Allowance,
+    Completion,
+    Engine,
+    EngineError,
+    Request,
+    completion,
+    request_key,
+)
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.event_loop import all_of
@@ -102,14 +111,15 @@ class ResponseCache:
             raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
     def put(self, found: Sequence[tuple[str, Completion]]) -> None:
-        """Store completions, all or none; what is there already stays, unless it was cut off.
+        """Store whole completions, all or none; what is there already stays, unless it was cut off.
 
-        Who asks again for what was cut found nothing in it.
+        Versions before 0.4 kept what was cut, too.
         """
+        # As JSON, which can hold the half surrogates that a broken reply may contain.
         rows = [
-            # As JSON, which can hold the half surrogates that a broken reply may contain.
-            (key, json.dumps(c.text), c.finish, c.usage.prompt, c.usage.cached, c.usage.completion)
-            for key, c in found
+            (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage))
+            for key, reply in found
+            if reply.ending == "whole"
         ]
         try:
             with self._db:
@@ -142,13 +152,20 @@ class ResponseCache:
         self._db.close()
 
 
-def _completion(text: Any, finish: Any, *usage: Any) -> Completion:
+def _stored_reply(reply: Completion) -> str | dict[str, str]:
+    return {"text": reply.text, "thought": reply.thought} if reply.thought else reply.text
+
+
+def _completion(reply: Any, finish: Any, *usage: Any) -> Completion:
     """What a row says; ``ValueError`` if we never wrote it, as SQLite's columns take any type."""
-    said = parse_json(text) if isinstance(text, str) else None
+    stored = parse_json(reply) if isinstance(reply, str) else None
+    text, thought = (stored.get("text"), stored.get("thought")) if isinstance(stored, dict) else (stored, "")
     counted = all(type(count) is int and count >= 0 for count in usage)
-    if not isinstance(said, str) or finish not in ("stop", "length") or not counted:
+    if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and counted):
         raise ValueError("a row is no reply of a model")
-    return Completion(said, Usage(*usage), finish)
+    if thought:
+        return Completion(text, Usage(*usage), thought=thought)
+    return completion(text, Usage(*usage), finish)
 
 
 @dataclass(slots=True)
@@ -173,8 +190,9 @@ class Client:
     """How everything here asks a model.
 
     A reply is looked up, then asked for at most once however many ask for it at the same time. Transient errors are
-    tried again with jittered back-off (or after what the server says). A reply that was cut off before anything in it
-    could be read is asked for once more, with twice the tokens; cut again it is a failure, which no cache keeps.
+    tried again with jittered back-off (or after what the server says). A reply that was cut, or ended in a thought, is
+    asked for once more, with twice the tokens. If that one says nothing, either, or the request wants it in full, the
+    request failed; else it is given back as it is. No cache keeps a reply that is not whole.
     """
 
     engine: Engine
@@ -220,7 +238,7 @@ class Client:
         return completion
 
     def stored(self, request: Request) -> Completion | None:
-        """The reply that the cache holds, unless it was cut off before anything could be read."""
+        """The reply that the cache holds, if it is whole."""
         asked = self.allowance.applied(request)
         key = request_key(self.engine, asked)
         return self._stored(key, asked, request.sampling.max_tokens)
@@ -233,8 +251,7 @@ class Client:
         found = self.cache.get(key)
         if found is None and asked.sampling.max_tokens > own and not self.engine.simulated:
             found = self.cache.get(request_key(self.engine, _with_room(asked, own)))
-            found = found if found is not None and found.finish == "stop" else None
-        return None if found is not None and _is_nothing(found, asked) else found
+        return found if found is not None and found.ending == "whole" else None
 
     @property
     def name(self) -> str:
@@ -267,7 +284,7 @@ class Client:
         account.owed += 1
         try:
             async with self._slots:
-                found = await self._readable(key, request, account)
+                found = await self._whole(key, request, account)
         except EngineError as error:
             account.failed += 1
             self.last_error = str(error)
@@ -296,25 +313,25 @@ class Client:
             self._over = f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
             raise UserError(self._over)
 
-    async def _readable(self, key: str, request: Request, account: Account) -> dict[str, Completion]:
+    async def _whole(self, key: str, request: Request, account: Account) -> dict[str, Completion]:
         """The reply under its key; if it took a second call, also under the key of that."""
-        said = await self._tried(request, account)
-        if not _is_nothing(said, request):
-            return {key: said}
+        first = await self._tried(request, account)
+        if first.ending not in ("cut", "thought"):
+            return {key: first}
         limit = request.sampling.max_tokens
         more = _with_room(request, 2 * limit)
         account.retries += 1
         try:
-            again = await self._tried(more, account)
+            second = await self._tried(more, account)
         except EngineError as error:
             raise EngineError(f"cut at {limit:,} tokens; with {2 * limit:,}: {error}") from None
-        if _is_nothing(again, request):
+        if second.ending != "whole" and (request.in_full or not second.fragment.strip()):
+            thinking = "in a thought, with nothing said" if second.thought else "with nothing readable in it"
             raise EngineError(
-                f"cut at {2 * limit:,} tokens with nothing readable in it; raise {LIMIT} "
-                f"{request.role}=N above {2 * limit}"
+                f"cut at {2 * limit:,} tokens {thinking}; raise {LIMIT} {request.role}=N above {2 * limit}"
             )
-        whole = Usage(*map(sum, zip(astuple(said.usage), astuple(again.usage), strict=True)))
-        return {request_key(self.engine, more): again, key: replace(again, usage=whole)}
+        both = Usage(*map(sum, zip(astuple(first.usage), astuple(second.usage), strict=True)))
+        return {request_key(self.engine, more): second, key: replace(second, usage=both)}
 
     async def _tried(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
@@ -329,11 +346,13 @@ class Client:
                 raise UserError(self._over)
             account.calls += 1
             account.retries += tries.statistics["attempt_number"] > 1
-            found = kept(await self._generated(request), self._ours)
+            found = await self._generated(request)
             self._wait.heard()
             account.prompt += found.usage.prompt
             account.cached += found.usage.cached
             account.completion += found.usage.completion
+            if found.ending == "failed":
+                raise EngineError(found.flaw, transient=True)
             return found
 
         with self._wait:
@@ -341,20 +360,26 @@ class Client:
 
     async def _generated(self, request: Request) -> Completion:
         try:
-            with fit_to_print():
-                (found,) = await self.engine.generate([request])
-                if isinstance(found, EngineError):
-                    raise found
+            reply = await ask_once(self.engine, request, self._ours)
         except EngineError as error:
             self._fault = str(error)
             raise
         self._fault = ""
-        return found
+        return reply
 
     def _waiting(self, seconds: int) -> str:
         where = self.engine.identity.get("base_url") or "a reply"
         last = f"; the last error: {self._fault}" if self._fault else ""
         return f"{self.engine.name}: waiting for {where} since {seconds} s{last}"
+
+
+async def ask_once(engine: Engine, request: Request, ours: Collection[str] = ()) -> Completion:
+    """One reply, whole or not, without ``ours``, our credentials; raises ``EngineError`` where there is none."""
+    with fit_to_print():
+        (reply,) = await engine.generate([request])
+        if isinstance(reply, EngineError):
+            raise reply
+    return kept(reply, ours)
 
 
 async def check(engine: Engine) -> None:
@@ -366,17 +391,6 @@ async def check(engine: Engine) -> None:
 
 def _with_room(request: Request, tokens: int) -> Request:
     return replace(request, sampling=replace(request.sampling, max_tokens=tokens))
-
-
-def _is_nothing(said: Completion, request: Request) -> bool:
-    """Whether a reply was cut off before there was anything that can be read."""
-    if said.finish != "length":
-        return False
-    try:
-        request.reads(said.text)
-    except ValueError:
-        return True
-    return False
 
 
 class _Wait(wait_base):
@@ -417,11 +431,12 @@ LONGEST, LONGEST_ENDING = 300, 1000
 """Characters that are kept of a request's error, and of one that ends the run."""
 
 
-def kept(completion: Completion, ours: Collection[str]) -> Completion:
+def kept(reply: Completion, ours: Collection[str]) -> Completion:
     """A completion without ``ours``, our credentials, what only a key looks like, and excess."""
     # Beyond that no reader looks, and a hundred such replies would be waited for at a time.
-    text = keyless(completion.text[: LONGEST_REPLY + 1], ours)
-    return completion if text == completion.text else replace(completion, text=text)
+    texts = {name: getattr(reply, name) for name in ("text", "thought", "fragment", "reason")}
+    clean = {name: keyless(text[: LONGEST_REPLY + 1], ours) for name, text in texts.items() if text}
+    return reply if all(text == texts[name] for name, text in clean.items()) else replace(reply, **clean)  # type: ignore[arg-type]
 
 
 @contextmanager

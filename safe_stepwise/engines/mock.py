@@ -32,7 +32,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, get_args
 
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, request_key
+from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request, completion, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -243,7 +243,7 @@ class MockEngine:
         self.seconds += seconds
         if seconds and self.latency.scale:
             await asyncio.sleep(seconds * self.latency.scale)
-        return Completion(text, usage, "stop" if is_whole else "length")
+        return completion(text, usage, "stop" if is_whole else "length")
 
     def _draw_fault(self, request: Request) -> None:
         if not self.faults.rate:
@@ -323,7 +323,7 @@ class Counted(Client):
         if reply.usage != NO_USAGE or not self.engine.simulated:
             return reply
         sent = self._client.allowance.applied(request)
-        return replace(reply, usage=self._usage(sent, reply.text))
+        return replace(reply, usage=self._usage(sent, reply.thought + reply.transcript))
 
     def _usage(self, request: Request, text: str) -> Usage:
         first = request.messages[0]

@@ -30,7 +30,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, need
+from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
 from safe_stepwise.errors import UserError, one_of, start_server
 from safe_stepwise.records import Usage
 from safe_stepwise.store.names import SIMULATED
@@ -216,7 +216,7 @@ class OpenAIEngine:
             with self._failing():
                 async with asyncio.timeout(self.timeout):
                     # By path: the typed method spends more on walking our data than all the rest.
-                    return completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
+                    return read_completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
         except EngineError as error:
             return error
         except ValueError as error:
@@ -378,21 +378,48 @@ class Reader:
         response._content = bytes(content)  # what is read already the library leaves be
 
 
-def completion(content: bytes) -> Completion:
+def read_completion(content: bytes) -> Completion:
     """What a response says; ``ValueError``, ``LookupError`` or ``TypeError`` where it is none."""
     reply = parse_json(content)
     choice = reply["choices"][0]
-    text = choice["message"].get("content") or ""
-    if not isinstance(text, str):
-        raise TypeError("the content is no text")
+    message = choice["message"]
     usage = _mapping(reply.get("usage"))
     prompt = _count(usage.get("prompt_tokens"))
     cached = _count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    return Completion(
-        text,
-        Usage(prompt, min(cached, prompt), _count(usage.get("completion_tokens"))),
-        "length" if choice.get("finish_reason") == "length" else "stop",
-    )
+    text, thought, refusal = _parts(message.get("content"))
+    for name in _THOUGHTS:
+        thought = thought or "".join(_parts(message.get(name))[:2])
+    refusal = refusal or _parts(message.get("refusal"))[0]
+    if not (text or thought or refusal) and message.get("tool_calls"):
+        refusal = "it calls a tool, and none was offered"
+    counts = Usage(prompt, min(cached, prompt), _count(usage.get("completion_tokens")))
+    return completion(text, counts, choice.get("finish_reason"), thought=thought, refusal=refusal)
+
+
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+"""Where servers put thoughts: vLLM and DeepSeek, vLLM and OpenRouter, OpenRouter."""
+
+
+def _parts(content: Any) -> tuple[str, str, str]:
+    """Text, thought and refusal of a message's content: a text, nothing, or a list of parts.
+
+    >>> _parts([{"type": "thinking", "thinking": "Tesk?"}, {"type": "text", "text": "Oru"}])
+    ('Oru', 'Tesk?', '')
+    """
+    if content is None or isinstance(content, str):
+        return content or "", "", ""
+    if not isinstance(content, list):
+        raise TypeError("the content is neither a text nor a list of parts")
+    text = thought = refusal = ""
+    for part in content:
+        if part["type"] == "refusal":
+            refusal += part["refusal"]
+        elif part["type"].startswith(("thinking", "reasoning")):
+            found = next((part[name] for name in ("thinking", "text", "summary", "reasoning") if part.get(name)), "")
+            thought += "".join(_parts(found))
+        else:
+            text += part["text"]
+    return text, thought, refusal
 
 
 def _mapping(value: Any) -> dict[str, Any]:

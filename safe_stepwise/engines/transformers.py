@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, need
+from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
 from safe_stepwise.engines.chat import Chat, LocalModel, spelled_out
 from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
@@ -236,7 +236,7 @@ class _Runner:
         text = self.chat.text(row.tokens)
         cuts = [at for stop in row.request.sampling.stop if (at := text.find(stop)) >= 0]
         usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
-        return Completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")
+        return completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")
 
 
 class _CutError(Exception):

@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, need
+from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
 from safe_stepwise.engines.chat import Chat, LocalModel
 from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
@@ -184,11 +184,9 @@ def _sampling(request: Request) -> SamplingParams:
     )
 
 
-def _completion(reply: RequestOutput) -> Completion | EngineError:
-    said = reply.outputs[0]
-    if said.finish_reason not in ("stop", "length"):
-        return EngineError(f"vLLM gave up the request ({said.finish_reason})", transient=True)
+def _completion(reply: RequestOutput) -> Completion:
+    output = reply.outputs[0]
     usage = Usage(
-        prompt=len(reply.prompt_token_ids or ()), cached=reply.num_cached_tokens or 0, completion=len(said.token_ids)
+        prompt=len(reply.prompt_token_ids or ()), cached=reply.num_cached_tokens or 0, completion=len(output.token_ids)
     )
-    return Completion(said.text, usage, said.finish_reason)
+    return completion(output.text, usage, output.finish_reason)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Request, Sampling
+from safe_stepwise.engines.base import Completion, Request, Sampling, thoughts_of
 from safe_stepwise.methods.reading import FieldReader, Reading, facts_in, reason, triples, words
 from safe_stepwise.methods.scene import AskedScene
-from safe_stepwise.records import Attempt, Passage, Trajectory, Usage
+from safe_stepwise.records import Attempt, Passage, Trajectory
 from safe_stepwise.scoring import normalize_answer
 
 SamplingName = Literal["greedy", "paper"]
@@ -129,17 +129,18 @@ def answer_fields(passages: Sequence[Passage], evidence: bool, told: str = "expl
     return fields
 
 
-def attempt_of(number: int, state: str, after: str, reading: Reading, usage: Mapping[str, Usage]) -> Attempt:
+def attempt_of(number: int, state: str, after: str, reading: Reading, replies: Mapping[str, Completion]) -> Attempt:
     """A reply as the trajectory keeps it; it is accepted if it could be read strictly."""
     return Attempt(
         number,
         reading.text,
         reading.feedback,
         reading.is_strict,
-        usage,
+        {role: reply.usage for role, reply in replies.items()},
         state=state,
         read=reading.plain,
         next_state=after,
+        thoughts=thoughts_of(replies),
     )
 
 

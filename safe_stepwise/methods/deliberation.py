@@ -28,9 +28,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.methods import path_deliberating as states
-from safe_stepwise.methods.asking import GENERATOR, SHOWN, UNREADABLE
+from safe_stepwise.methods.asking import GENERATOR, SHOWN, UNREADABLE, attempt_of
 from safe_stepwise.methods.machine import Asks
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PoolScene
@@ -138,10 +138,10 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A reply as it was read, and what it cost."""
+    """A reply as it was read."""
 
     reading: Reading
-    usage: Mapping[str, Any]
+    replies: Mapping[str, Completion]
 
     @property
     def is_unread(self) -> bool:
@@ -264,23 +264,20 @@ class _Run:
         """A reply, after as many revisions as it takes or as there may be."""
         refused = ""
         for left in range(self.options.revisions, -1, -1):
-            request = replace(ask(refused=refused), reads=partial(_readable, read))
-            said = await self.client.ask(request)
+            completion = await self.client.ask(replace(ask(refused=refused), in_full=True))
             revises = state if refused else ""
-            reading = replace(read(said.text), text=said.text, revises=revises)
-            reply = _Reply(reading, {GENERATOR: said.usage})
+            reply = _Reply(replace(read(completion.text).of(completion), revises=revises), {GENERATOR: completion})
             if not reply.is_unread or not left:
                 break
             self._keep(state, state, {}, reply)
-            refused = said.text[:SHOWN]
+            refused = completion.transcript[:SHOWN]
         return reply
 
     def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None) -> None:
         """An attempt, with what was read in a reply; its number is that of the path, from 1."""
-        reading, usage = (reply.reading, reply.usage) if reply else (Reading("strict"), {})
-        plain = {**reading.plain, **read} if reply else read
-        kept = Attempt(len(self.tried) + 1, reading.text, None, reading.is_strict, usage)
-        self.attempts.append(replace(kept, state=state, read=plain, next_state=after))
+        reading, replies = (reply.reading, reply.replies) if reply else (Reading("strict"), {})
+        kept = attempt_of(len(self.tried) + 1, state, after, reading, replies)
+        self.attempts.append(replace(kept, read={**reading.plain, **read} if reply else read))
 
 
 def _why_not(reply: _Reply, found: states.Settled, followed: states.Instantiated) -> str:
@@ -293,10 +290,3 @@ def _why_not(reply: _Reply, found: states.Settled, followed: states.Instantiated
     if not found.answers:
         return "Nothing that was named as an answer is among what it leads to."
     return "All that it leads to fails a condition, by the graph." if followed.all_fail else ""
-
-
-def _readable(read: Callable[[str], Reading], text: str) -> object:
-    found = read(text)
-    if found.form == "unreadable":
-        raise ValueError(found.why)
-    return found

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request, thoughts_of
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
@@ -35,7 +35,7 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
 from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Feedback, Passage, Question, Step, Trajectory
-from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, parse_step
+from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
 
 GENERATOR, VERIFIER = "generator", "verifier"
@@ -83,14 +83,16 @@ async def run_question(
 
 
 def read_reply(text: str, number: int) -> Step:
-    """The step that a generator's reply holds, numbered as asked for.
+    """The step that a generator's reply holds, numbered as asked for; Markdown around it is set aside.
 
     Raises StepError where there is none.
 
     >>> read_reply("Step 7: Oru lies on the Vel. (Logical)", 2)
     Step(number=2, text='Oru lies on the Vel.', kind='Logical')
+    >>> read_reply("**Step 2:** Oru lies on the Vel. (Logical)", 2).text
+    'Oru lies on the Vel.'
     """
-    return replace(parse_step(text), number=number)
+    return replace(read_step(text), number=number)
 
 
 def read_answer(text: str, number: int) -> Step | None:
@@ -212,6 +214,8 @@ class _Run:
         number, is_due = len(self.steps) + 1, self._is_due()
         reply = await self.generator.ask(self._request(final=is_due))
         try:
+            if reply.flaw:
+                raise StepError(reply.flaw)
             step = (is_due and read_answer(reply.text, number)) or read_reply(reply.text, number)
         except StepError as error:
             self._keep(reply, malformed(error, number), False)
@@ -289,21 +293,23 @@ class _Run:
         retrieved: tuple[Passage, ...] = (),
         state: str = "",
     ) -> None:
+        replies = {GENERATOR: reply, **({VERIFIER: judged} if judged else {})}
         attempt = Attempt(
             len(self.steps) + 1,
-            reply.text,
+            reply.transcript,
             feedback,
             accepted,
-            usage={GENERATOR: reply.usage, **({VERIFIER: judged.usage} if judged else {})},
+            usage={role: completion.usage for role, completion in replies.items()},
             retrieved=retrieved,
-            verdict=judged.text if judged and feedback is _UNREAD else "",
+            verdict=judged.transcript if judged and feedback is _UNREAD else "",
             state=state,
+            thoughts=thoughts_of(replies),
         )
         self.attempts.append(attempt)
         if self.limits.heard is not None:
             self.limits.heard(attempt)
         if feedback is not None and not accepted:
-            self.rejected.append((reply.text, told(feedback, retrieved)))
+            self.rejected.append((reply.transcript, told(feedback, retrieved)))
 
 
 def malformed(error: StepError, number: int) -> Feedback:

@@ -6,12 +6,12 @@ edge that its state does not declare: no reply, whatever it says, can take a mac
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from safe_stepwise.engines.base import Completion, EngineError, Request
+from safe_stepwise.engines.base import Completion, EngineError, Request, thoughts_of
 from safe_stepwise.methods.reading import Reading
-from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory, Usage
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory
 from safe_stepwise.taxonomy import CORRECT
 
 M = TypeVar("M")
@@ -103,11 +103,10 @@ class _Run(Generic[M]):
         raise MachineError(f"no end after {MOST_MOVES:,} moves, at {self.at}")
 
     async def _move(self, here: State[M], clients: Mapping[str, Asks]) -> None:
-        request, usage, reading = here.ask(self.memory), dict[str, Usage](), UNASKED
+        request, replies, reading = here.ask(self.memory), dict[str, Completion](), UNASKED
         if request is not None:
-            reply = await clients[here.player].ask(request)
-            usage, reading = {here.player: reply.usage}, here.read(self.memory, reply.text)
-            reading = replace(reading, text=reply.text)
+            reply = replies[here.player] = await clients[here.player].ask(request)
+            reading = here.read(self.memory, reply.text).of(reply)
         to, self.memory, retrieved = here.move(self.memory, reading)
         said = reading.feedback
         if to not in here.edges:
@@ -118,11 +117,12 @@ class _Run(Generic[M]):
                 reading.text,
                 said,
                 accepted=reading.is_strict and (said is None or said.error_type == CORRECT),
-                usage=usage,
+                usage={role: reply.usage for role, reply in replies.items()},
                 retrieved=retrieved,
                 state=here.name,
                 read=reading.plain if request is not None else None,
                 next_state=to,
+                thoughts=thoughts_of(replies),
             )
         )
         self.at = to

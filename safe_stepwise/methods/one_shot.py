@@ -54,8 +54,8 @@ class OneShot:
         reply = await clients[asking.GENERATOR].ask(request)
         fields = asking.answer_fields(passages, options.evidence)
         quoted = asking.texts_of(passages, question.question)
-        reading = read(reply.text, fields, quoted, last="answer")
-        return asking.attempt_of(number + 1, asking.ANSWERING, asking.END, reading, {asking.GENERATOR: reply.usage})
+        reading = read(reply.text, fields, quoted, last="answer").of(reply)
+        return asking.attempt_of(number + 1, asking.ANSWERING, asking.END, reading, {asking.GENERATOR: reply})
 
 
 DIRECT = OneShot("direct", "Direct", ("direct/direct",))

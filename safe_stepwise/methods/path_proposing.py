@@ -40,14 +40,8 @@ def propose_request(
     if paths is not None:
         held = {"path": {"enum": [list(path) for path in paths]}}
         schema = Schema.of(schema.name, {**json.loads(schema.text), "properties": held})
-    return Request(
-        messages,
-        sampling or prompt.sampling,
-        schema,
-        prompt.role,
-        choices=tuple(map(completion_of, paths or ())),
-        reads=read_path,
-    )
+    choices = tuple(map(completion_of, paths or ()))
+    return Request(messages, sampling or prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
 
 
 def completion_of(path: RelationPath) -> str:

@@ -54,7 +54,7 @@ def path_request(
     prompt = prompts.load(prompt_of(way))
     asked = prompt.messages(question=question, answer=answer, path=path)
     scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
-    request = Request(asked, prompt.sampling, prompt.schema, prompt.role, scene, read_verdict)
+    request = prompt.request(asked, scene)
     return shown(way).applied(request) if way.startswith("few_shot") else request
 
 
@@ -97,4 +97,6 @@ def read_verdict(text: str, data: str = "") -> Verdict:
     (word,) = said
     if word not in _VERDICTS:
         raise ReplyError(f"its verdict is {word[:40]!r}")
+    if answers and reply.takes_back(_VERDICTS[word] == "YES", (other for other in _VERDICTS if other != word)):
+        raise ReplyError("the words around its verdict take it back, or suppose it only")
     return _VERDICTS[word]

@@ -173,10 +173,8 @@ class Doing:
 def read_turn(text: str, doing: Doing) -> Reading:
     """The one action of a reply, its argument, and the thought before it.
 
-    Strict where nothing stands behind the action; an action that stands in an observation is none,
-    and none is one that a reasoning model but weighed, before ``</think>``.
+    Strict where nothing stands behind the action; an action that stands in an observation is none.
     """
-    text = text.rpartition("</think>")[2]
     first = _ACTION.search(text)
     if first is None:
         return Reading("unreadable", {}, "no line opens with Action: and Search, Lookup or Finish")

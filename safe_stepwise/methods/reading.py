@@ -1,9 +1,9 @@
 """How a reply in JSON is read: strictly, or salvaged, or not at all.
 
-Strict is what any program could have read: one object of valid JSON and nothing beside it (a thought and a fence
-aside), with every field there and of its type. What else can be read without guessing is salvaged: an object in prose,
-one with a comma that trails, "false" as text, the last line ``Answer: Marn``. Scores tell the two apart (SG-FSM's
-*format*), and a machine moves by strict readings alone.
+Strict is what any program could have read: one object of valid JSON and nothing beside it (a fence aside), with every
+field there and of its type. What else can be read without guessing is salvaged: an object in prose, one with a comma
+that trails, "false" as text, the last line ``Answer: Marn``. Scores tell the two apart (SG-FSM's *format*), and a
+machine moves by strict readings alone.
 
 A reading that is only quoted from what the request quoted counts as neither: passages may hold the very object that is
 asked for. Nothing that is read here is obeyed or evaluated.
@@ -11,9 +11,10 @@ asked for. Nothing that is read here is obeyed or evaluated.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from safe_stepwise.engines.base import Completion
 from safe_stepwise.records import Feedback, Passage, canonical_json
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply
@@ -58,6 +59,10 @@ class Reading:
     def is_strict(self) -> bool:
         """Whether any program could have read it."""
         return self.form == "strict"
+
+    def of(self, reply: Completion) -> "Reading":
+        """The reading with what its reply said; one that is not whole says why nothing was read."""
+        return replace(self, text=reply.transcript, why=reply.flaw or self.why)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -120,15 +125,13 @@ def _meant(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[
 
 
 def _is_alone(text: str, found: Mapping[str, Any]) -> bool:
-    """Whether a reply is that object of valid JSON, a thought before it and a fence aside."""
-    for said in (text, text.rpartition("</think>")[2]):
-        fenced = _FENCED.fullmatch(said.strip())
-        try:
-            whole = parse_json(fenced[1] if fenced else said)
-        except ValueError:
-            continue
-        return isinstance(whole, dict) and whole == found
-    return False
+    """Whether a reply is that object of valid JSON, a fence aside."""
+    fenced = _FENCED.fullmatch(text.strip())
+    try:
+        whole = parse_json(fenced[1] if fenced else text)
+    except ValueError:
+        return False
+    return isinstance(whole, dict) and whole == found
 
 
 def _values(found: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool) -> dict[str, Any]:

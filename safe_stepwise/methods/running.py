@@ -14,8 +14,9 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Counted
 from safe_stepwise.methods.base import Method, settled
 from safe_stepwise.methods.limits import DEFAULT
-from safe_stepwise.methods.loop import MALFORMED, UNREAD, tries_at_steps, unverified
+from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Feedback, Question, Trajectory
+from safe_stepwise.steps import is_salvaged
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.taxonomy import CORRECT
 
@@ -23,6 +24,8 @@ AT_ONCE = 64
 """Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
 an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
 prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
+SHOWN = 200
+"""Characters of a reply, and of why it is none, in a message."""
 _PASSED = Feedback(CORRECT, "", "")  # what nobody judged counts as
 
 
@@ -94,6 +97,8 @@ class LoopStatistics:
     completion_tokens: dict[str, int]
     malformed: int
     """Replies of the generator that are no step."""
+    salvaged: int
+    """Replies of the generator whose step had to be taken out of Markdown."""
     unread: int
     """Tries on which the verifier's verdict could not be read."""
     unverified: int
@@ -136,12 +141,43 @@ def statistics(
         error_positions=dict(sorted(Counter(faulty).items())),
         **{f"{what}_tokens": dict(sums) for what, sums in tokens.items()},
         malformed=others[MALFORMED],
+        salvaged=sum(is_salvaged(attempt.text) for t in trajectories for attempt in tries_at_steps(t)),
         unread=others[UNREAD],
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),
         stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),
         transitions=transitions(trajectories),
     )
+
+
+def unreadable(attempts: Iterable[Attempt]) -> str:
+    """How the first reply of some attempts begins, why it is none, and the likely cause; empty if anything was read.
+
+    >>> from safe_stepwise.records import Usage
+    >>> said = {"form": "unreadable", "why": "no JSON"}
+    >>> aloud = Attempt(1, "Well, Oru.", None, False, {"generator": Usage()}, read=said)
+    >>> unreadable([aloud]).partition(";")[0]
+    "the first reply begins 'Well, Oru.' (no JSON)"
+    """
+    replies = [attempt for attempt in attempts if attempt.usage]
+    if not replies or any(map(_was_read, replies)):
+        return ""
+    first = replies[0]
+    read = first.read if isinstance(first.read, dict) else {}
+    why = first.feedback.diagnosis if first.feedback else str(read.get("why", ""))
+    line = (first.text.strip().splitlines() or [""])[0]
+    return (
+        f"the first reply begins {line[:SHOWN]!r} ({why[:SHOWN]}); does the model keep to the form that is asked for? "
+        "Try a larger one, one that is tuned for chat, or more room with --max-tokens"
+    )
+
+
+def _was_read(attempt: Attempt) -> bool:
+    if attempt.feedback is not None:
+        return attempt.feedback.error_type != MALFORMED
+    if isinstance(attempt.read, dict) and "form" in attempt.read:
+        return bool(attempt.read["form"] != "unreadable")
+    return attempt.accepted or attempt.state != FINAL_ANSWER
 
 
 def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:

@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any, Literal, get_args
 
@@ -21,6 +20,7 @@ from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.store.event_loop import all_of
+from safe_stepwise.store.replies import Reply as JSONReply
 from safe_stepwise.store.replies import is_blank_form, is_planted, plain_key, read_reply
 
 LONGEST_REPLY = 20_000
@@ -50,7 +50,8 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     """
     if len(text) > LONGEST_REPLY:
         raise VerdictError(f"it has more than {LONGEST_REPLY:,} characters")
-    found = _only_object(text)
+    reply = read_reply(text)
+    found = _only_object(reply)
     label, explanation = found.get("verdict"), found.get("explanation")
     said = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
     if said is None:
@@ -61,13 +62,14 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
         raise VerdictError("it is the form alone, not filled in")
     if is_planted(found, _KEYS, "\n".join(data)):
         raise VerdictError("its verdict is one that the answer or the question brought along")
+    if reply.takes_back(said == "correct", (other for other in _VERDICTS if other != said)):
+        raise VerdictError("the words around its verdict take it back, or suppose it only")
     # Half surrogate pairs, which JSON can spell, would stop whoever writes it down.
     return said, explanation.strip().encode("utf-8", "replace").decode("utf-8")
 
 
-def _only_object(text: str) -> dict[str, Any]:
+def _only_object(reply: JSONReply) -> dict[str, Any]:
     """The one JSON object of a reply, be it in a list of its own, with plain keys."""
-    reply = read_reply(text)
     # Not looked into any further: what is inside may be a quotation.
     if any("{" in text for text in reply.around):
         reasons = [broken.reason for broken in reply.broken]
@@ -186,8 +188,8 @@ class Judge:
         try:
             outcome, explanation = read_verdict(reply.text, case.data)
         except VerdictError as error:
-            reason = f"The judge's reply cannot be read: {error}."
-            return Reply("unscored", reason, reply.text, usage=reply.usage)
+            reason = f"The judge's reply cannot be read: {reply.flaw or error}."
+            return Reply("unscored", reason, reply.transcript, usage=reply.usage)
         return Reply(outcome, explanation, reply.text, usage=reply.usage)
 
 
@@ -209,8 +211,7 @@ def judge_request(case: Case) -> Request:
         left_out=len(case.prediction.strip()) - len(shown),
     )
     scene = AnswerScene(case.prediction.strip(), tuple(case.references))
-    reads = partial(read_verdict, data=case.data)
-    return Request(messages, PROMPT.sampling, PROMPT.schema, PROMPT.role, scene, reads)
+    return PROMPT.request(messages, scene)
 
 
 def verdict_of(replies: Sequence[Reply]) -> Verdict:

@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
-from safe_stepwise.engines.base import GREEDY, Message, Reader, Request, Sampling, Scene, Schema, anything
+from safe_stepwise.engines.base import GREEDY, Message, Request, Sampling, Scene, Schema
 
 _FOLDER = resources.files(__name__)
 _NOT_SENT = re.compile(rb"^(?:role|max_tokens):.*\n", re.MULTILINE)
@@ -57,9 +57,9 @@ class Prompt:
         """The user's turn alone, for a prompt that goes on with another's conversation."""
         return _template(self.user).render(**data).strip()
 
-    def request(self, messages: tuple[Message, ...], scene: Scene | None = None, reads: Reader = anything) -> Request:
+    def request(self, messages: tuple[Message, ...], scene: Scene | None = None) -> Request:
         """What is asked by this prompt: its turns, or a conversation that it goes on with."""
-        return Request(messages, self.sampling, self.schema, self.role, scene, reads)
+        return Request(messages, self.sampling, self.schema, self.role, scene, in_full=True)
 
 
 @functools.cache

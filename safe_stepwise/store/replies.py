@@ -1,14 +1,14 @@
 """One reader of the JSON in a model's reply: which objects and lists stand in it, and which do not.
 
-Around JSON anything may stand: prose, a code fence, a thought closed by ``</think>`` (what stands in a thought is no
-reply), an object or list around what was asked for, a comma that trails. A value is taken whole or not at all; of one
-that is malformed or breaks off, what is complete inside it stands for itself. An object that gives two values for one
-key, however the key is spelled, is malformed. `Reply.answers` refuses what only guessing could read: an answer that
-breaks off, one that holds another, a key of it that stands outside; and it passes over answers that are merely quoted
+Around JSON anything may stand: prose, a code fence, a thought (`store.thoughts`: what stands in it is no reply), an
+object or list around what was asked for, a comma that trails. A value is taken whole or not at all; of one that is
+malformed or breaks off, what is complete inside it stands for itself. An object that gives two values for one key,
+however the key is spelled, is malformed. `Reply.answers` refuses what only guessing could read: an answer that breaks
+off, one that holds another, a key of it that stands outside; and it passes over answers that are merely quoted
 (`is_planted`): passages, questions and steps may hold an object in the very form that is asked for, in the hope that
 the model repeats it, so an answer counts only if its reason is the model's own. Letters and digits alone are compared:
 neither spacing, case, accents, punctuation, escapes of JSON and HTML nor full-width letters make a quotation an
-answer.
+answer. A verdict may also be taken back in the words around it (`Reply.takes_back`).
 
 A reply is data: nothing in it is evaluated, the time to read it grows with its length only, nesting
 beyond `DEEPEST` is malformed, and a reply beyond `LONGEST` holds nothing.
@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from safe_stepwise.store.thoughts import split_thought
+
 DEEPEST = 60
 """Objects and lists within each other; what goes deeper is a model that repeats itself."""
 LONGEST = 256 * 1024
@@ -33,11 +35,27 @@ _DECODER = json.JSONDecoder(strict=False)  # models leave newlines unescaped
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infinity", re.DOTALL)
 _SPACE = re.compile(r"\s*+")
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_OPENS = re.compile(rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])|</think>', re.DOTALL)
+_OPENS = re.compile(rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])', re.DOTALL)
 _FENCE = re.compile(r"```\w*")
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
+_MOST_REMARKS = 40
+"""Words behind a verdict; more are a discussion of it, whose end nobody foresees."""
+_SENTENCE_END = re.compile(r"[.!?\n]")
+_SUPPOSES = re.compile(
+    r"\b(?:if|unless|suppos(?:e|ing)|imagine|assuming|instead of|rather than|not|would (?:say|write|reply|have))\b",
+    re.IGNORECASE,
+)
+_TAKES_BACK = re.compile(
+    r"\b(?:wait|but|however|actually|instead|scratch|retract|withdraw|disregard|ignore|reconsider|correction|mistaken?|"
+    r"sorry|on second thought|no(?=\s*[,.:;!-]))\b",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"i hope (?:this|that|it) helps|let me know if [^.!?\n]{0,80}|th(?:is|at) is my (?:final )?verdict|done|"
+    r"thanks?(?: you)?|end(?: of (?:verdict|reply|json))?",
+    re.IGNORECASE,
+)
 
 
 MOST_DIFFERENT = 20
@@ -74,6 +92,26 @@ class Reply:
     def outermost(self, is_wanted: Callable[[Any], bool]) -> list[Any]:
         """Objects and lists that are wanted, wherever they stand but within another such one."""
         return [found for value in self.values for found in _outermost(value, is_wanted)]
+
+    def takes_back(self, accepts: bool, others: Iterable[str] = ()) -> bool:
+        """Whether the words around a verdict make it conditional or take it back.
+
+        A sentence that supposes something runs into it ("If it were right I would say {...}"), or what stands behind
+        it turns round ("No wait"), names one of the ``others`` that could have been said, or is long. Behind a verdict
+        that ``accepts``, no words but those of courtesy may stand: to ask for the step anew is the cheaper mistake.
+
+        >>> read_reply('{"verdict": "yes"} I hope this helps!').takes_back(accepts=True)
+        False
+        >>> read_reply('I would say {"verdict": "yes"}, but it is wrong.').takes_back(accepts=True)
+        True
+        """
+        *before, behind = (_FENCE.sub("", text).strip() for text in self.around)
+        if any(_SUPPOSES.search(_SENTENCE_END.split(text)[-1]) for text in before):
+            return True
+        if len(behind.split()) > _MOST_REMARKS or (accepts and re.search(r"[^\W\d_]", _COURTESY.sub("", behind))):
+            return True
+        named = any(re.search(rf"\b{re.escape(name)}\b", behind, re.IGNORECASE) for name in others)
+        return named or bool(_TAKES_BACK.search(behind))
 
     def answers(self, *keys: str, data: str = "") -> list[dict[str, Any]]:
         """The objects that hold the first of some keys, those keys spelled as they are here.
@@ -124,11 +162,12 @@ def read_reply(text: str) -> Reply:
     """
     if len(text) > LONGEST:
         return Reply((), (), is_clean=False, around=(), is_too_long=True)
+    text = split_thought(text).text
     reader = _Reader(text)
     reader.read()
     starts = [start for start, _, _ in reader.found]
     ends = [end for _, end, _ in reader.found]
-    gaps = zip([reader.start, *ends], [*starts, len(text)], strict=True)
+    gaps = zip([0, *ends], [*starts, len(text)], strict=True)
     return Reply(
         tuple(value for _, _, value in reader.found),
         tuple(reader.broken),
@@ -182,18 +221,13 @@ class _Reader:
     """Reads a text from left to right, once: what breaks off is not tried again from within."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.start, self.is_strict = text, 0, True
+        self.text, self.is_strict = text, True
         self.found: list[tuple[int, int, Any]] = []
         self.broken: list[Broken] = []
 
     def read(self) -> None:
-        thought = _THOUGHT.match(self.text)
-        self.start = at = thought.end() if thought else 0
+        at = 0
         while match := _OPENS.search(self.text, at):
-            if match[0] == "</think>":
-                self.found, self.broken = [], []
-                self.start = at = match.end()
-                continue
             try:
                 _, at = self._container(match.start(), 1)
             except _Broke as error:

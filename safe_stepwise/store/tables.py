@@ -198,9 +198,6 @@ def text_table(rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-table = text_table
-
-
 def parted(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
     """A wide table as several: each has the first ``fixed`` columns, and the next so many others.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str]) -> None:
         if options.against:
             theirs = measure(rows, options.workers, options.split, options.against)
             lines.append(_line("there", theirs, ours))
-        print(table(lines), flush=True)
+        print(text_table(lines), flush=True)
 
 
 def _line(code: str, run: Run, first: Run) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.records import Usage
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> None:
             alone = alone or rate
             overhead = 1e6 / rate - 1e6 / alone
             rows.append((way, in_flight, int(rate), round(overhead), round(megabytes)))
-    print(table([("way", "in flight", "calls/s", "µs a call more", "peak MB"), *rows]))
+    print(text_table([("way", "in flight", "calls/s", "µs a call more", "peak MB"), *rows]))
 
 
 if __name__ == "__main__":

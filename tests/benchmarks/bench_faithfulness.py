@@ -23,7 +23,7 @@ from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.checking.faithfulness.vectors import check
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, Triple
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 
@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> None:
         share = sum(verdict.path == "faithful" for verdict in found) / len(found)
         figures = (f"{first:.1f}", f"{again:.1f}", f"{1000 * first / len(found):.2f}")
         rows.append((rule, name, len(found), *figures, f"{first / unit:.1f}", f"{share:.3f}"))
-    print(table([HEADER, *rows]))
+    print(text_table([HEADER, *rows]))
 
 
 def _all(chains: Sequence[tuple[Grounds, Chain]], rule: Rule, name: str) -> list[ChainVerdict]:

@@ -27,7 +27,7 @@ from safe_stepwise.graphs.relation_paths import execute
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str]) -> None:
         ours: Any = lines[1] if len(lines) > 1 else (name, spent, clock, size, each)
         figures = (spent, clock, size, each, of_hubs, slowest, spent / ours[1], each / ours[4])
         lines.append((name, *(round(figure, 3) for figure in figures)))
-        print(table(lines), flush=True)
+        print(text_table(lines), flush=True)
     print(f"{options.triples:,} triples, which took {made:.1f} s to make up (not counted)")
     print(f"peak memory once ours was built: {peak:,.0f} MB")
 

@@ -33,7 +33,7 @@ from safe_stepwise.methods.generator import ROLE as GENERATES
 from safe_stepwise.methods.loop import run_question
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 from tests.benchmarks.paper_profile import GENERATOR_ERRORS, VERIFIER_ERRORS, player, questions
@@ -210,7 +210,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("questions", nargs="?", type=positive, default=1000, metavar="QUESTIONS")
     number = parser.parse_args(arguments).questions
     print(f"{number} questions, {SLOTS} slots, simulated replies and time\n")
-    print(table(list(compare(number))))
+    print(text_table(list(compare(number))))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from safe_stepwise.engines.mock import MockEngine, PrefixCache
 from safe_stepwise.methods.loop import run_question
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Question, Trajectory
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import CORRECT
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
@@ -143,7 +143,7 @@ def costs(qwens: Mapping[str, Qwen], accounts: Mapping[str, Account], number: in
         for name, pair in by_name.items():
             sums[name] = [a + b for a, b in zip(sums[name], pair, strict=True)]
     rows += _lines("both", {name: (a, b) for name, (a, b) in sums.items()})
-    return table([("role", "", "total", "computed", "share %", "ours over it %"), *rows])
+    return text_table([("role", "", "total", "computed", "share %", "ours over it %"), *rows])
 
 
 def caches(qwens: Mapping[str, Qwen]) -> str:
@@ -152,7 +152,7 @@ def caches(qwens: Mapping[str, Qwen]) -> str:
     for blocks in BLOCKS:
         computed = [sum(replayed(qwen, blocks, n) for qwen in qwens.values()) for n in AT_ONCE]
         rows.append((blocks, blocks * BLOCK, *map(round, computed)))
-    return table(rows)
+    return text_table(rows)
 
 
 def replayed(qwen: Qwen, blocks: int, at_once: int) -> float:

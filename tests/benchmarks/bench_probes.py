@@ -23,7 +23,7 @@ from safe_stepwise.records import Feedback, Question
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store.names import ORIGINS, STEPS
 from safe_stepwise.store.parquet import parquet_files
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import labels
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> None:
         found, seconds = timed(rows, predict)
         lines += [(name, p.name, p.rows, f"{p.majority}", f"{p.score}", "") for p in found]
         lines.append((name, "all", len(rows), "", "", f"{seconds:.1f}"))
-        print(table([("fit", "probe", "rows", "majority", "score", "CPU s"), *lines]), flush=True)
+        print(text_table([("fit", "probe", "rows", "majority", "score", "CPU s"), *lines]), flush=True)
         print()
 
 

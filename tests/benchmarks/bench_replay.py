@@ -48,7 +48,7 @@ from safe_stepwise.methods.loop import run_question
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import ROLE as VERIFIES
 from safe_stepwise.records import Question
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 from tests.benchmarks.paper_profile import GENERATOR_ERRORS, VERIFIER_ERRORS, player, questions
@@ -294,7 +294,7 @@ def report(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines.append(("computed", *computed, f"{computed[1] / computed[0]:.2f}"))
     same = "yes" if ours["digest"] == other["digest"] else "NO: the figures cannot be compared"
     parts = ", ".join(f"{name} {s:.1f}" for name, s in ours["processes"].items() if s >= 0.1)
-    return f"{table(lines)}\n\nthe same calls: {same}\nour CPU seconds by process: {parts}"
+    return f"{text_table(lines)}\n\nthe same calls: {same}\nour CPU seconds by process: {parts}"
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from statistics import fmean
 
 from builders.steps.questions import VerifiedSet, open_verified
 from examples.trajectories import Trajectories, trajectories
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
     verified = open_verified(options.verified, options.version)
     names = dict.fromkeys(build["benchmark"] for build in verified.builds)
     lines = [line(name, told(verified, name, options.limit)) for name in names]
-    print(table([HEADER, *lines]))
+    print(text_table([HEADER, *lines]))
 
 
 if __name__ == "__main__":

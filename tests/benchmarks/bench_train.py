@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.command_line import Parser, positive
 from trainers.config import Filters, VerifierRecipe
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
         recipes = {name: replace(recipe, **keys) for name, keys in ways().items()}
         runs = measure(recipes, options.rounds)
         data = read_data(recipe, find_base(recipe.base_model)[0])
-    print(table([("", "tokens/s", "padding", "loss"), *rows(recipes, runs, data)]))
+    print(text_table([("", "tokens/s", "padding", "loss"), *rows(recipes, runs, data)]))
     if len(recipes) == len(WAYS):
         print("\npadding-free, packing: not measurable here (no GPU with FlashAttention)")
 

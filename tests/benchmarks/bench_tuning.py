@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 from scripts.cli import run
 from tests.benchmarks.bench_train import padding
 from tests.benchmarks.command_line import Parser, positive
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     rows = sorted(data.train, key=lambda one: len(one.tokens))
     middle = (len(rows) - options.rows) // 2
     batch = rows[middle : middle + options.rows]
-    print(table([("", "ms/token", "clock", "loss"), *measured(common, batch, options.rounds)]))
+    print(text_table([("", "ms/token", "clock", "loss"), *measured(common, batch, options.rounds)]))
     random = padding(VerifierRecipe(**{**vars_of(common), "batching": "random"}), data)
     print(f"\npadding: {random:.1%} at random, {padding(common, data):.1%} by length")
 

@@ -69,10 +69,10 @@ def test_a_batch_answers_as_each_request_alone(engine: TransformersEngine, run: 
 
     paris, colours, counted, joke, long = together
     assert "Paris" in paris.text
-    assert paris.finish == "stop"
+    assert paris.ending == "whole"
     assert paris.usage.completion < 10
-    assert (colours.finish, colours.usage.completion) == ("length", 16)
-    assert counted.finish == "stop"
+    assert (colours.ending, colours.usage.completion) == ("cut", 16)
+    assert counted.ending == "whole"
     assert "2." not in counted.text
     assert counted.usage.prompt > 10
     assert isinstance(joke, Completion)
@@ -216,8 +216,8 @@ def test_only_listed_replies_are_given(engine: TransformersEngine, run: Run, bat
     assert held[0].text in paths
     assert held[1].text in ("Oslo", "Oslo!")
     assert {one.text for one in held[2:]} == {"yes", "no"}
-    assert all(one.finish == "stop" for one in held)
+    assert all(one.ending == "whole" for one in held)
     assert paris == run(engine.generate([free]))[0]
     (cut,) = run(engine.generate([replace(ask("?", max_tokens=2), choices=paths)]))
-    assert cut.finish == "length"
-    assert paths[0].startswith(cut.text)
+    assert cut.ending == "cut"
+    assert paths[0].startswith(cut.fragment)

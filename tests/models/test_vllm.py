@@ -256,7 +256,7 @@ def test_in_process_schema_stop_seed_and_errors(engine: VLLMEngine, run: Run) ->
         assert "\n" not in str(error)
     assert one.text == same.text != other.text
     assert "e" not in stopped.text
-    assert stopped.finish == "stop"
+    assert stopped.ending == "whole"
 
 
 def test_what_changes_an_answer_is_in_the_identity(

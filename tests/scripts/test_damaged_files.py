@@ -226,7 +226,7 @@ def test_questions_of_ones_own(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"own.{kind}"
     file.write_bytes(lines(OWN) if kind == "jsonl" else json.dumps(OWN).encode())
     script = tmp_path / "mock.json"
-    script.write_text('{"replies": [], "default": "Step 1: So the answer is Marn. (Final Answer)"}')
+    script.write_text('{"replies": [], "default": "Step 1: ####ANSWER: Marn (Final Answer)"}')
     options = arguments(
         questions=file,
         output=tmp_path / "out",

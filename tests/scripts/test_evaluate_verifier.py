@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -175,7 +176,7 @@ def test_verdicts_cut_before_they_say_anything_are_owed(built: Path, gold: dict[
     lines = [json.loads(line) for line in (output / "verdicts.jsonl").read_text().splitlines()]
     lost = [line["reason"] for line in lines if line["said"] == "failed"]
     assert first["failed"] == len(lost) > 3
-    assert all(said.startswith("cut at 4,096 tokens with nothing readable") for said in lost)
+    assert all(said.startswith("cut at 4,096 tokens in a thought, with nothing said") for said in lost)
     with MockServer(oracle(gold), port=server.port, keep_bodies=True) as again:
         main(arguments(built, output, again.spec))
     assert all(map(hard, again.bodies))
@@ -184,15 +185,22 @@ def test_verdicts_cut_before_they_say_anything_are_owed(built: Path, gold: dict[
     assert set(read(output)["verifiers"][0]["measures"].values()) == {1.0}
 
 
-def test_what_a_verifier_said_before_it_was_cut_is_its_word(built: Path, gold: dict[str, str], tmp_path: Path) -> None:
-    """An untrained model that goes on and on is measured, and costs no second call."""
+def test_what_a_verifier_said_before_it_was_cut_is_no_verdict(
+    built: Path, gold: dict[str, str], tmp_path: Path
+) -> None:
+    """An untrained model that goes on and on is measured; it may have thought, and has twice the room once."""
     said = Cut("I think that it is fine, and")
-    with MockServer(lambda body: said if hard(body) else oracle(gold)(body)) as server:
+    with MockServer(lambda body: said if hard(body) else oracle(gold)(body), keep_bodies=True) as server:
         main(arguments(built, tmp_path / "out", server.spec))
     first = read(tmp_path / "out")["verifiers"][0]
     assert first["unparsed"] > 3
     assert first["failed"] == 0
-    assert set(server.asked.values()) == {1}
+    lines = [json.loads(line) for line in (tmp_path / "out" / "verdicts.jsonl").read_text().splitlines()]
+    cut = [line for line in lines if line["reason"] == "the reply was cut at its limit of tokens"]
+    assert len(cut) == first["unparsed"]
+    assert all(line["reply"] == said for line in cut)
+    calls = Counter(json.dumps(body["messages"]) for body in server.bodies)
+    assert all(calls[json.dumps(body["messages"])] == 1 + hard(body) for body in server.bodies)
 
 
 def test_unreadable_replies_are_counted_and_never_right(

@@ -12,7 +12,7 @@ from safe_stepwise.engines.client import IN_FLIGHT, Client, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import KINDS, Opener, open_engine
 from safe_stepwise.store.agreement import PUBLISHED
-from safe_stepwise.store.tables import table
+from safe_stepwise.store.tables import text_table
 
 ANNOTATIONS = "annotations"
 
@@ -76,4 +76,4 @@ def spending(client: Client | None) -> str:
         (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion)
         for role, a in [*client.accounts.items(), ("total", client.total())]
     ]
-    return f"\nThe teacher's work in this run:\n\n{table([header, *rows])}"
+    return f"\nThe teacher's work in this run:\n\n{text_table([header, *rows])}"

@@ -132,8 +132,8 @@ _CLIENTS: dict[LLMTeachers, Client] = {}
 class LLMTeacher:
     """The teacher of one question; ``replies`` counts how its replies could be read.
 
-    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply), each reply once; and besides ``cut``
-    (broke off at the token limit), ``triples left out`` (not in the passage, or malformed) and ``groups left out``.
+    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply, or none that was whole), each reply once;
+    and besides ``triples left out`` (not in the passage, or malformed) and ``groups left out``.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -181,12 +181,10 @@ class LLMTeacher:
 
     async def _ask(self, request: Request) -> Completion:
         try:
-            reply = await self._client.ask(request)
+            return await self._client.ask(request)
         except EngineError as error:
             self.replies["failed"] += 1
             raise TeacherError(f"no reply ({error})") from None
-        self.replies["cut"] += reply.finish == "length"
-        return reply
 
     @contextmanager
     def _counting(self, what: str) -> Iterator[None]:
@@ -234,7 +232,7 @@ def extraction_request(question: Question, passage: int) -> Request:
     """What is asked about a passage: a function of its title and sentences, nothing else."""
     page = question.passages[passage - 1]
     messages = EXTRACT.messages(title=page.title, sentences=page.sentences)
-    return EXTRACT.request(messages, Scene(question, passage), read_triples)
+    return EXTRACT.request(messages, Scene(question, passage))
 
 
 def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
@@ -243,13 +241,13 @@ def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]
     reply = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
     earlier = extraction_request(question, passage)
     messages = (*earlier.messages, Message("assistant", reply), Message("user", GLEAN.ask()))
-    return GLEAN.request(messages, earlier.scene, read_triples)
+    return GLEAN.request(messages, earlier.scene)
 
 
 def resolution_request(question: Question, names: Sequence[str], triples: Sequence[Triple]) -> Request:
     """Which of the names mean one entity, each with facts that it stands in, `CONTEXT` at most."""
     messages = RESOLVE.messages(names=list(zip(names, in_context(names, triples), strict=True)))
-    return RESOLVE.request(messages, Scene(question), read_groups)
+    return RESOLVE.request(messages, Scene(question))
 
 
 def path_request(question: Question, graph: KnowledgeGraph) -> Request:
@@ -259,8 +257,7 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
         groups.setdefault(canonical, [canonical]).append(name)
     known = {"triples": graph.triples, "groups": list(groups.values())}
     messages = PATH.messages(**known, question=question.question, answer=question.answer)
-    request = PATH.request(messages, Scene(question))
-    return replace(request, reads=functools.partial(read_path, data=prompts.data_of(request)))
+    return PATH.request(messages, Scene(question))
 
 
 def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:

@@ -95,6 +95,8 @@ def read_path(text: str, data: str = "") -> Path:
     verdict = re.sub("[ -]", "_", given.strip().lower()) if isinstance(given, str) else ""
     if verdict not in TEACHER_TYPES:
         raise UnreadableReply(f"unknown verdict {one_line(str(given))[:60]!r}")
+    if reply.takes_back(accepts=verdict == "none"):
+        raise UnreadableReply("the words around its verdict take it back, or suppose it only")
     steps = whole.get("path") or []
     if not isinstance(steps, list):
         raise UnreadableReply("its path is no list")

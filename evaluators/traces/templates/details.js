@@ -206,6 +206,9 @@ function attemptCard(attempt, place, count) {
     const titles = attempt.retrieved.flatMap((p, at) => [at ? " · " : "", quoted("span", p.title)]);
     said.push(make("dt", {}, "Retrieved"), make("dd", {}, titles));
   }
+  for (const [role, thought] of attempt.thoughts) {
+    said.push(make("dt", {}, `Thought of the ${role}`), quoted("dd", thought, { class: "raw" }));
+  }
   if (attempt.verdict) {
     said.push(make("dt", {}, "Verifier's reply"), quoted("dd", attempt.verdict, { class: "raw" }));
   }

@@ -15,12 +15,13 @@ from safe_stepwise.commands.serving.chat import Refused, Reply
 from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of
 from safe_stepwise.commands.serving.scenes import Known, request_of
 from safe_stepwise.engines.base import NO_USAGE, Engine, EngineError
-from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.client import ask_once
 from safe_stepwise.engines.mock import prompt_tokens, tokens_of
 from safe_stepwise.engines.openai import STAND_IN
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Question, Usage, identity
+from safe_stepwise.store.terminal import credentials
 
 MARKS = {"simulated": True, "system_fingerprint": STAND_IN}
 HEADERS = {"X-Simulated": "true"}
@@ -55,29 +56,30 @@ class StandIn:
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await body_of(request)
-        text, usage, finish = await self._reply(body)
+        message, usage, finish = await self._reply(body)
         reply = Reply(self.model, MARKS)
         if not body.get("stream"):
-            response = answer_json(reply.whole({"content": text}, usage, finish))
+            response = answer_json(reply.whole(message, usage, finish))
             response.headers.update(HEADERS)
             return response
         stream = await begin_stream(request, HEADERS)
-        await stream.write(reply.chunk({"role": "assistant", "content": text}))
+        await stream.write(reply.chunk({"role": "assistant", **message}))
         await stream.write(reply.chunk({}, finish) + reply.spent(usage) + chat.DONE)
         return stream
 
-    async def _reply(self, body: dict[str, Any]) -> tuple[str, Usage, str]:
+    async def _reply(self, body: dict[str, Any]) -> tuple[dict[str, str], Usage, str]:
         asked = request_of(body, chat.messages_of(body, self.model))
         if not self._is_script:
             scene = self._known.scene(asked.role, asked.messages[-1].content)
             asked = replace(asked, scene=scene)
         try:
-            # One client a request: it gives up after many that failed, which is not ours to do.
-            said = await Client(self._engine, tries=1).ask(asked)
+            reply = await ask_once(self._engine, asked, tuple(credentials().values()))
         except EngineError as error:
             wait = None if error.retry_after is None else max(1, round(error.retry_after))
             raise Refused(503 if error.transient else 400, str(error), wait) from None
-        usage = said.usage
+        usage, message = reply.usage, {"content": reply.transcript}
         if usage == NO_USAGE:
-            usage = Usage(len(prompt_tokens(asked)), 0, len(tokens_of(said.text)))
-        return said.text, usage, said.finish
+            usage = Usage(len(prompt_tokens(asked)), 0, len(tokens_of(reply.transcript)))
+        if reply.thought:
+            message["reasoning_content"] = reply.thought
+        return message, usage, "stop" if reply.ending == "whole" else "length"

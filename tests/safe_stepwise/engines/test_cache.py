@@ -38,10 +38,10 @@ def stored(cache: ResponseCache, n: int) -> bool:
 
 
 @settings(deadline=None)
-@given(st.text(st.characters(), max_size=40), st.integers(0, 9), st.sampled_from(["stop", "length"]))
-def test_any_text_comes_back(text: str, tokens: int, finish: str) -> None:
+@given(st.text(st.characters(), max_size=40), st.integers(0, 9), st.text(st.characters(), max_size=40))
+def test_any_text_comes_back(text: str, tokens: int, thought: str) -> None:
     with closing(ResponseCache(Path(":memory:"))) as cache:
-        said = Completion(text + "\ud800", Usage(tokens, tokens // 2, 3), finish)  # type: ignore[arg-type]
+        said = Completion(text + "\ud800", Usage(tokens, tokens // 2, 3), thought=thought)
         cache.put([("key", said)])
         assert cache.get("key") == said
         assert cache.get("other") is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from safe_stepwise.engines.base import (
     Message,
     Request,
     Sampling,
+    completion,
     request_key,
 )
 from safe_stepwise.engines.client import Client, ResponseCache
@@ -26,7 +26,6 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
 ASKED = Request((Message("user", "Where is Oru?"),), Sampling(max_tokens=10), role="path")
-PARTLY = replace(ASKED, reads=json.loads)
 Said = Callable[[Request], Completion | EngineError]
 
 
@@ -53,7 +52,7 @@ class Model:
 
 
 def cut(text: str = "", tokens: int = 10) -> Completion:
-    return Completion(text, Usage(5, 2, tokens), "length")
+    return completion(text, Usage(5, 2, tokens), "length")
 
 
 def needs(tokens: int, text: str = "Marn") -> Said:
@@ -103,25 +102,20 @@ def test_cut_again_it_is_a_failure_that_no_cache_keeps() -> None:
     assert model.limits == [10, 20, 10]
 
 
-def test_what_can_be_read_stays_though_it_was_cut() -> None:
-    for asked, text in ((ASKED, "Step 1: Oru li"), (PARTLY, "[1]")):
-        model = Model(lambda _, text=text: cut(text))  # type: ignore[misc]
-        client = asking(model)
-        assert asyncio.run(client.ask(asked)).text == text
-        assert asyncio.run(client.ask(asked)).finish == "length"
-        assert model.limits == [10]
-
-
-def test_who_asks_decides_what_can_be_read() -> None:
-    model = Model(lambda request: cut("[1" if request.sampling.max_tokens == 10 else "[1]"))
-    assert asyncio.run(asking(model).ask(PARTLY)).text == "[1]"
-    assert model.limits == [10, 20]
-    assert asyncio.run(asking(model).ask(ASKED)).text == "[1"
+def test_what_breaks_off_is_given_back_as_it_is_and_never_read_or_kept() -> None:
+    for text in ("Step 1: Oru li", '{"error_type": "Correct", "diagnosis": "Yes.", "guidance": ""}'):
+        model, cache = Model(lambda _, text=text: cut(text)), ResponseCache(Path(":memory:"))  # type: ignore[misc]
+        client = asking(model, cache)
+        for _ in range(2):
+            reply = asyncio.run(client.ask(ASKED))
+            assert (reply.text, reply.fragment, reply.ending) == ("", text, "cut")
+        assert (model.limits, len(cache)) == ([10, 20, 10, 20], 0)
+        assert client.accounts["path"].completion == 40
 
 
 def test_an_empty_reply_that_ended_by_itself_is_the_models_word() -> None:
     model = Model(lambda _: Completion(""))
-    assert asyncio.run(asking(model).ask(PARTLY)) == Completion("")
+    assert asyncio.run(asking(model).ask(ASKED)) == Completion("")
     assert model.limits == [10]
 
 
@@ -137,7 +131,7 @@ def test_what_was_kept_as_final_before_is_asked_for_and_gives_way() -> None:
     """Caches of earlier versions hold replies in which nothing can be read."""
     model, cache = Model(needs(3)), ResponseCache(Path(":memory:"))
     key = request_key(model, ASKED)
-    cache.put([(key, cut())])
+    cache._db.execute("insert into completions values (?, '\"\"', 'length', 5, 2, 10)", (key,))
     assert asyncio.run(asking(model, cache).ask(ASKED)).text == "Marn"
     kept = cache.get(key)
     assert kept is not None
@@ -172,7 +166,7 @@ def test_what_was_cut_in_less_room_is_asked_for_in_more() -> None:
     model.said = needs(3)
     wider = asking(model, cache, Allowance.of({"path": 50}))
     assert asyncio.run(wider.ask(ASKED)).text == "Marn"
-    assert model.limits == [10, 50]
+    assert model.limits == [10, 20, 50]
 
 
 def test_a_player_draws_anew_with_another_limit() -> None:

@@ -144,19 +144,19 @@ def test_a_reply_is_cut_at_the_limit() -> None:
     (cut,) = ask(engine, request("x", max_tokens=3))
     assert isinstance(whole, Completion)
     assert isinstance(cut, Completion)
-    assert (whole.finish, cut.finish) == ("stop", "length")
+    assert (whole.ending, cut.ending) == ("whole", "cut")
     assert cut.usage.completion == 3
-    assert cut.text == "one two three"
+    assert (cut.text, cut.fragment) == ("", "one two three")
     (nothing,) = ask(engine, request("x", max_tokens=0))
     assert isinstance(nothing, Completion)
-    assert (nothing.text, nothing.finish) == ("", "length")
+    assert (nothing.transcript, nothing.ending) == ("", "cut")
 
 
 def test_a_reply_ends_before_a_stop_string() -> None:
     engine = MockEngine(lambda _: "one two\nthree; four")
     (said,) = ask(engine, replace(request("x"), sampling=Sampling(stop=(";", "\n"))))
     assert isinstance(said, Completion)
-    assert (said.text, said.finish, said.usage.completion) == ("one two", "stop", 2)
+    assert (said.text, said.ending, said.usage.completion) == ("one two", "whole", 2)
 
 
 def test_faults_are_drawn_anew_for_each_try_and_the_client_outlives_them() -> None:

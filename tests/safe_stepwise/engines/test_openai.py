@@ -144,7 +144,7 @@ def test_a_server_may_say_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> N
     [
         b"", b"null", b"3", b"[]", b"{}", b"<html>", b'"text"', b"\xff", b"[" * 100_000,
         b'{"choices": []}', b'{"choices": [{}]}', b'{"choices": [{"message": null}]}',
-        b'{"choices": [{"message": {"content": [{"type": "text", "text": "a"}]}}]}',
+        b'{"choices": [{"message": {"content": [{"type": "image", "url": "a"}]}}]}',
         b'{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": NaN}}',
         b'{"choices": [{"message": {"content": "\xff"}}]}',
         b'{"error": {"message": "overloaded"}}',
@@ -170,7 +170,7 @@ def test_a_completion_may_lack_usage_and_content() -> None:
 
     raw = b'{"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}'
     with MockServer(last_turn, raw=raw) as server:
-        assert run(server, one) == Completion("")
+        assert run(server, one) == Completion("", ending="refused", reason="it ended with 'content_filter'")
 
 
 def test_a_reply_that_comes_a_byte_at_a_time_is_a_timeout() -> None:
@@ -224,14 +224,15 @@ def test_what_a_server_is_asked_and_what_it_says() -> None:
 
     with MockServer(last_turn, keep_bodies=True, finish="length") as server:
         said = run(server, one)
-    (body,) = server.bodies
+    body, again = server.bodies
+    assert again == body | {"max_completion_tokens": 2 * body["max_completion_tokens"]}
     assert body["model"] == "mock"
     assert [m["role"] for m in body["messages"]] == ["system", "user"]
     assert (body["temperature"], body["seed"], body["stop"]) == (0.0, 3, ["\n"])
     assert body["response_format"]["json_schema"] == {"name": "triples", "schema": {"type": "object"}}
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
-    assert said.text == "Where is Oru?"
-    assert said.finish == "length"
+    assert (said.text, said.fragment) == ("", "Where is Oru?")
+    assert said.ending == "cut"
     assert said.usage.prompt > said.usage.cached > 0
 
 
@@ -344,7 +345,7 @@ def test_a_reasoning_model_that_is_cut_says_nothing() -> None:
     with MockServer(lambda _: Cut("")) as server:
         said = run(server, one_try)
     assert isinstance(said, Completion)
-    assert (said.text, said.finish) == ("", "length")
+    assert (said.text, said.ending) == ("", "thought")
 
 
 def test_half_surrogates_survive_to_and_fro(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_an_action_that_was_but_thought_of_is_none() -> None:
     found, _ = run(f"{weighed}{LAST}", max_steps=1)
     assert (found.answer, found.attempts[0].read["form"]) == ("Oru", "strict")
     assert found.attempts[0].read["value"]["thought"] == "Oru it is."
-    assert run(weighed, max_steps=1)[0].stop_reason == "unfinished"
+    assert run(weighed, max_steps=1)[0].stop_reason == "failed"
 
 
 def test_a_title_that_repeats_brings_the_next_one_when_asked_again() -> None:

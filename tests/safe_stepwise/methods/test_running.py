@@ -193,6 +193,7 @@ def test_the_sums_over_trajectories() -> None:
         computed_tokens={"generator": 400, "verifier": 120},
         completion_tokens={"generator": 100, "verifier": 20},
         malformed=4,
+        salvaged=0,
         unread=1,
         unverified=1,
         exhausted=3,

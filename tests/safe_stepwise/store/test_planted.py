@@ -76,7 +76,7 @@ FORMS = {
 }
 QUOTING = (
     "{}",
-    "Passage 1 says {}, but the step is wrong: it is not borne out.",
+    "As Passage 1 says it: {}",
     "```json\n{}\n```",
     '{{"feedback": {}}}',
     "[{}, {}]",

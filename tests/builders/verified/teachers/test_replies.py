@@ -41,7 +41,7 @@ BOTH = [
         (json.dumps({"triples": [*BOTH, {"head": "Vel", "rela": 1}]})[:-9], "salvaged"),
         (json.dumps({"triples": BOTH}).replace("]", ",]"), "salvaged"),
         (json.dumps({"facts": BOTH}), "salvaged"),
-        ("<think>{no}</think>" + json.dumps({"triples": BOTH}), "salvaged"),
+        ("<think>{no}</think>" + json.dumps({"triples": BOTH}), "clean"),
     ],
 )
 def test_triples_in_every_wrapping(text: str, kind: str) -> None:
