@@ -204,7 +204,7 @@ def test_the_adapter_loads_in_peft_and_in_our_engine(recipe: VerifierRecipe, who
         assert isinstance(completion, Completion)
         return completion
 
-    assert run(said(Model(str(recipe.output)))).text != run(said(None)).text
+    assert run(said(Model(str(recipe.output)))).transcript != run(said(None)).transcript
 
 
 def test_merged_it_is_base_and_adapter_in_one(recipe: VerifierRecipe, whole: Any, base: Path, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_peft_and_vllm_give_the_same_greedy_verdicts(
         completions = await engine.generate(asked)
         await engine.close()
         assert all(isinstance(one, Completion) for one in completions)
-        return [one.text for one in completions if isinstance(one, Completion)]
+        return [one.transcript for one in completions if isinstance(one, Completion)]
 
     base, adapter = Model(str(model_folder)), Model(str(recipe.output))
     peft = run(said(TransformersEngine(base, adapter)))

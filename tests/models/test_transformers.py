@@ -89,7 +89,7 @@ def test_batches_are_bounded_and_in_order(engine: TransformersEngine, run: Run, 
 
 def test_seeds_differ(engine: TransformersEngine, run: Run) -> None:
     said = run(each(engine, [ask("Tell me a joke.", temperature=1.0, seed=n) for n in range(4)]))
-    assert len({one.text for one in said}) > 1
+    assert len({one.transcript for one in said}) > 1
 
 
 def test_closed_it_ends_amid_a_batch(model_folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_an_adapter_changes_the_replies_and_the_identity(
     adapted = open_engine(f"transformers:{model_folder}+{hub_adapter}@v1.0.0")
     plain, other = run(engine.generate([ask("Hello!")])), run(adapted.generate([ask("Hello!")]))
     run(adapted.close())
-    assert plain[0].text != other[0].text
+    assert plain[0].transcript != other[0].transcript
     assert plain[0].usage.prompt == other[0].usage.prompt
     assert adapted.identity["adapter_revision"].startswith("0123456789")
     assert adapted.identity != engine.identity

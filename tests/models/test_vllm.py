@@ -219,7 +219,7 @@ def test_every_engine_says_the_same(
     assert here == served == run(said(TransformersEngine(folder, adapter)))
     base = run(said(server.engine()))
     assert base == run(said(TransformersEngine(folder)))
-    assert base.text != served.text
+    assert base.transcript != served.transcript
 
 
 def test_in_process_a_prefix_is_cached(engine: VLLMEngine, run: Run) -> None:
@@ -254,8 +254,8 @@ def test_in_process_schema_stop_seed_and_errors(engine: VLLMEngine, run: Run) ->
         assert isinstance(error, EngineError)
         assert not error.transient
         assert "\n" not in str(error)
-    assert one.text == same.text != other.text
-    assert "e" not in stopped.text
+    assert one.transcript == same.transcript != other.transcript
+    assert "e" not in stopped.transcript
     assert stopped.ending == "whole"
 
 
