@@ -75,16 +75,22 @@ def manifest(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "small.yaml"
 
 
+STEP = "Step 1: Nothing is known of it. (Logical)"
+
+
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model of random numbers talks on, and says nothing."""
+    """A model of random numbers talks on, and says nothing; a step is put in its mouth, as a run without any ends."""
     generate = TransformersEngine.generate
 
     async def in_short(engine: TransformersEngine, requests: Sequence[Request]) -> Any:
         asked = [replace(r, sampling=replace(r.sampling, max_tokens=3)) for r in requests]
         said = await generate(engine, asked)
         # As a reply that was cut off is asked for again, and then no verdict at all.
-        return [Completion(one.transcript, one.usage) for one in said if isinstance(one, Completion)]
+        texts = [
+            STEP if request.role == "generate" else one.transcript for request, one in zip(asked, said, strict=True)
+        ]
+        return [Completion(text, one.usage) for text, one in zip(texts, said, strict=True)]
 
     monkeypatch.setattr(TransformersEngine, "generate", in_short)
 
@@ -118,8 +124,8 @@ def test_in_parts_or_at_once_it_learns_the_same_and_says_so(manifest: Path, tmp_
     players = [run["players"] for run in results["runs"]]
     assert {one["generator"].partition("@")[0] for one in players} == {"transformers:generator"}
     assert players[2]["verifier"].startswith("transformers:adapter@")
-    # A model of random numbers writes no step, so that there is nothing to judge.
-    assert players[-1]["verifier"] == "chance:reject=0.0,seed=0 (simulated)"
+    # Of random numbers no verdict can be read, and so none passes a step.
+    assert players[-1]["verifier"] == "chance:reject=1.0,seed=0 (simulated)"
     _cards(parts)
     report_experiment.main([str(parts), "--output", str(tmp_path / "docs")])
     page = (tmp_path / "docs" / "results.md").read_text("utf-8")
