@@ -13,7 +13,6 @@ the same seed, as steps cite passages by their numbers.
 """
 
 import asyncio
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +43,7 @@ from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import MALFORMED, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.taught import as_learnt, dropped_category
-from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
+from safe_stepwise.records import FAILED, Feedback, Step, StepKind, Trajectory
 from safe_stepwise.store import boundary, files, names, pages, progress
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.codec import passages_digest
@@ -57,6 +56,7 @@ from safe_stepwise.taxonomy import CORRECT
 IDEAL_STEP = "the step is an ideal one"
 NO_WITNESS = "no second rule finds"
 FOUND_CORRECT = "checker calls them Correct"
+ANNOTATIONS = "annotations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +90,12 @@ class Pattern(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A step on which verifier and checker differ; ``verdict`` is the checker's."""
+    """A step on which verifier and checker differ, as a row with the checker's verdict."""
 
-    question: Question
-    previous: tuple[Step, ...]
-    step: Step
-    verdict: Feedback
+    row: StepRow
     pattern: Pattern
-    family: str
     doubt: str = ""
     """Why its label is not to be trusted (see `doubted`), "" if it is."""
-
-    @property
-    def id(self) -> str:
-        """Of the row that the checker's verdict would make of it."""
-        return self.row(self.verdict, "").id
-
-    def row(self, feedback: Feedback, teacher: str) -> StepRow:
-        """The row with somebody's verdict."""
-        return StepRow(self.question, self.previous, self.step, feedback, names.REFINED, teacher, family=self.family)
 
 
 @dataclass(slots=True)
@@ -129,20 +116,19 @@ class Mined:
         """The mining rate: disagreements a step that the checker could judge."""
         return len(self.cases) / self.checked.total() if self.checked else 0.0
 
-    def add(self, checker: Checker, previous: tuple[Step, ...], step: Step, label: str) -> Feedback | None:
-        """Count a step to which a verifier gave a label; returns the checker's verdict."""
+    def add(self, checker: Checker, previous: tuple[Step, ...], step: Step, label: str) -> None:
+        """Count a step to which a verifier gave a label, and what the checker says of it."""
         verdict = checker.check(previous, step)
         self.tries["checker abstains" if verdict is None else "checked"] += 1
         if verdict is None:
-            return None
+            return
         pattern = Pattern(label, verdict.error_type, step.kind, checker.plan.kind)
         self.checked[pattern[1:]] += 1
         if verdict.error_type != label:
             question = checker.question
             family = family_of(label, verdict.error_type, step, checker.plan, question)
-            doubt = doubted(checker, previous, step, verdict.error_type, self.seed)
-            self.cases.append(Case(question, previous, step, verdict, pattern, family, doubt))
-        return verdict
+            row = StepRow(question, previous, step, verdict, names.REFINED, ANNOTATIONS, family=family)
+            self.cases.append(Case(row, pattern, doubted(checker, previous, step, verdict.error_type, self.seed)))
 
     def add_trajectory(self, checker: Checker, trajectory: Trajectory) -> None:
         """Count what the checker says of each try of one trajectory."""
@@ -179,7 +165,7 @@ def in_turn(cases: Iterable[Case]) -> list[Case]:
 
     Within a family, likewise one of each pattern.
     """
-    return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.family)
+    return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.row.family)
 
 
 def _turns(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
@@ -213,7 +199,7 @@ async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verif
 
         await for_each(_checkers(plan, verified, mined), run, plan.at_once)
         bar.update(mined.questions.total() - bar.n)
-    mined.cases.sort(key=lambda case: case.id)
+    mined.cases.sort(key=lambda case: case.row.id)
     return mined
 
 
@@ -267,39 +253,15 @@ class AcceptedStep:
         return Step(self.number, self.text, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedSteps:
-    """A file of them."""
-
-    name: str
-    sha256: str
-    steps: tuple[AcceptedStep, ...]
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What it is, for the record."""
-        return {"file": self.name, "sha256": self.sha256, "steps": len(self.steps)}
-
-    @property
-    def simulated(self) -> bool:
-        """Whether no model made a step, or accepted it."""
-        return any(step.simulated for step in self.steps)
-
-    def player(self, role: str) -> str:
-        """Who had a role: the generator wrote them, the verifier accepted them."""
-        named = (step.players.get(role, "") for step in self.steps)
-        return ", ".join(dict.fromkeys(filter(None, named)))
-
-
-def read_accepted(file: Path) -> AcceptedSteps:
+def read_accepted(file: Path) -> list[AcceptedStep]:
     """The steps of a file; raises ``UserError`` for one that can't be read, with the line."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
     try:
-        content = file.read_bytes()
+        lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}); {mend}") from None
     steps = []
-    for number, line in enumerate(content.split(b"\n"), 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
@@ -308,89 +270,49 @@ def read_accepted(file: Path) -> AcceptedSteps:
             raise UserError(f"{file}, line {number}: is no accepted step ({error!s:.200}); {mend}") from None
     if not steps:
         raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
-    return AcceptedSteps(file.name, hashlib.sha256(content).hexdigest(), tuple(steps))
+    return steps
 
 
-def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: AcceptedSteps) -> Mined:
+def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[AcceptedStep]) -> Mined:
     """What the checker says of each step; cases in a fixed order.
 
     Raises ``UserError`` where no step is of a training question.
     """
     mined, by_question, among = Mined(plan.seed), dict[str, list[AcceptedStep]](), dict[str, list[str]]()
-    for step in accepted.steps:
+    for step in accepted:
         by_question.setdefault(question_key(step.benchmark, step.question_id), []).append(step)
         among.setdefault(step.benchmark, []).append(step.question_id)
     with progress.bar(total=len(by_question), unit="question", desc="refinement", delay=1) as bar:
         for checker in _checkers(replace(plan, limit=None), verified, mined, among):
             mined.questions["run"] += 1
-            _compare(checker, by_question[question_key(checker.question.benchmark, checker.question.id)], mined)
+            question = checker.question
+            steps = by_question[question_key(question.benchmark, question.id)]
+            digest = passages_digest(question.passages)
+            fitting = [step for step in steps if step.passages_sha256 == digest]
+            if strangers := len(steps) - len(fitting):
+                mined.tries["of other passages (another --seed)"] += strangers
+            for previous, taken in dict.fromkeys((step.previous, step.step) for step in fitting):
+                mined.add(checker, previous, taken, CORRECT)
             bar.update(mined.questions.total() - bar.n)
     if not mined.questions:
+        assert plan.accepted is not None
         raise UserError(
-            f"{accepted.name}: no step is of a training question of {plan.verified}; evaluate those "
+            f"{plan.accepted.name}: no step is of a training question of {plan.verified}; evaluate those "
             "with safe-stepwise evaluate_stepwise --split train"
         )
     if strangers := len(by_question) - mined.questions.total():
         mined.questions["not among the training questions"] = strangers
-    mined.cases.sort(key=lambda case: case.id)
+    if sound := sum(number for (label, *_), number in mined.checked.items() if label == CORRECT):
+        mined.tries[FOUND_CORRECT] = sound
+    mined.cases.sort(key=lambda case: case.row.id)
     return mined
 
 
-def _compare(checker: Checker, steps: Sequence[AcceptedStep], mined: Mined) -> None:
-    seen = set()
-    digest = passages_digest(checker.question.passages)
-    for accepted in steps:
-        if accepted.passages_sha256 != digest:
-            mined.tries["of other passages (another --seed)"] += 1
-        elif (accepted.previous, accepted.step) not in seen:
-            seen.add((accepted.previous, accepted.step))
-            verdict = mined.add(checker, accepted.previous, accepted.step, CORRECT)
-            if verdict is not None and verdict.error_type == CORRECT:
-                mined.tries[FOUND_CORRECT] += 1
-
-
-ANNOTATIONS = "annotations"
 SHOWN = 15
 """Patterns of errors in the summary; all of them are in the record."""
 
 Record = dict[str, Any]
 """What a run found, as ``refinement.json`` has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Players:
-    """Who makes the steps, judges and labels them: without generator and verifier, steps are ``accepted``."""
-
-    generator: Client | None
-    verifier: Client | None
-    teacher: Client | None
-    accepted: AcceptedSteps | None
-
-    @property
-    def clients(self) -> list[Client]:
-        return [client for client in (self.generator, self.verifier, self.teacher) if client is not None]
-
-    @property
-    def teacher_name(self) -> str:
-        """What lands in the ``teacher`` column."""
-        if self.teacher is None:
-            return ANNOTATIONS
-        return f"{self.teacher.name} prompts {verifying.prompt_digest()[:12]}"
-
-    @property
-    def record(self) -> Record:
-        accepted = self.accepted
-        simulated = any(client.engine.simulated for client in self.clients)
-        if accepted is None:
-            assert self.generator is not None
-            assert self.verifier is not None
-            names: Record = {"generator": self.generator.name, "verifier": self.verifier.name}
-        else:
-            generator = accepted.player("generator")
-            names = {"generator": generator, "verifier": accepted.player("verifier") or generator}
-            names["accepted"] = accepted.record
-            simulated = simulated or accepted.simulated
-        return {**names, "teacher": self.teacher_name, "simulated": simulated}
 
 
 def refine(plan: Refinement, generator: Client | None, verifier: Client | None, teacher: Client | None) -> Record:
@@ -403,23 +325,58 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
     """
     verified = open_verified(plan.verified, plan.version)
     verified.of(plan.benchmarks)
-    engines = (client.engine for client in (generator, verifier) if client is not None)
+    engines = [client.engine for client in (generator, verifier) if client is not None]
     plan = replace(plan, limits=as_learnt(plan.limits, engines))
     if verifier is not None:
         dropped = dropped_category([verifier.engine], plan.limits.drop_category)
         plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))
-    accepted = read_accepted(plan.accepted) if plan.accepted else None
-    players = _Players(generator, verifier, teacher, accepted)
+    accepted = read_accepted(plan.accepted) if plan.accepted else []
+    clients = [client for client in (generator, verifier, teacher) if client is not None]
+
+    async def work() -> tuple[Mined, list[StepRow | Refused]]:
+        try:
+            for client in clients:
+                await check(client.engine)
+            if generator is None or verifier is None:
+                mined = mine_accepted(plan, verified, accepted)
+            else:
+                mined = await mine(plan, verified, generator, verifier)
+            return mined, await _relabelled(mined.cases, teacher, plan.rows)
+        finally:
+            for client in clients:
+                await client.engine.close()
+
     with files.exclusive(plan.output, owned=(REFINED, STATISTICS)):
-        mined, made = asyncio.run(_work(plan, verified, players))
+        mined, made = asyncio.run(work())
         kept = [row for row in made if isinstance(row, StepRow)]
         refused = Counter(r.reason.partition(":")[0] for r in made if isinstance(r, Refused))
-        record = {**_record(plan, verified, players), **_counts(mined, kept), "refused": dict(sorted(refused.items()))}
+        players = {
+            **({"generator": generator.name, "verifier": verifier.name} if generator and verifier else {}),
+            **(_accepted_by(plan.accepted, accepted) if plan.accepted else {}),
+            "teacher": _name_of(teacher),
+            "simulated": any(c.engine.simulated for c in clients) or any(step.simulated for step in accepted),
+            "code_sha256": code_digest(__name__, *modules_of(client.engine for client in clients)),
+        }
+        counts = {**_counts(mined, kept), "refused": dict(sorted(refused.items()))}
+        record = {**_record(plan, verified), **players, **counts}
         if mined.questions[FAILED]:
-            errors = (client.last_error for client in players.clients if client.last_error)
+            errors = (client.last_error for client in clients if client.last_error)
             record["last_failure"] = next(errors, "no reason given")
         write_refined(plan.output, kept, record)
     return record
+
+
+def _name_of(teacher: Client | None) -> str:
+    """What lands in the ``teacher`` column."""
+    return ANNOTATIONS if teacher is None else f"{teacher.name} prompts {verifying.prompt_digest()[:12]}"
+
+
+def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
+    """Who wrote and who accepted the steps of a file, and which it is."""
+    listed = {role: dict.fromkeys(step.players.get(role, "") for step in steps) for role in ("generator", "verifier")}
+    generator, verifier = (", ".join(filter(None, by_name)) for by_name in listed.values())
+    about = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
+    return {"generator": generator, "verifier": verifier or generator, "accepted": about}
 
 
 def summary(plan: Refinement, record: Record) -> str:
@@ -444,68 +401,47 @@ def summary(plan: Refinement, record: Record) -> str:
     return text.rstrip()
 
 
-async def _work(plan: Refinement, verified: VerifiedSet, players: _Players) -> tuple[Mined, list[StepRow | Refused]]:
-    try:
-        for client in players.clients:
-            await check(client.engine)
-        if players.accepted is not None:
-            mined = mine_accepted(plan, verified, players.accepted)
-        else:
-            assert players.generator is not None
-            assert players.verifier is not None
-            mined = await mine(plan, verified, players.generator, players.verifier)
-        return mined, await _relabelled(mined.cases, players, plan.rows)
-    finally:
-        for client in players.clients:
-            await client.engine.close()
-
-
-async def _relabelled(cases: Sequence[Case], players: _Players, wanted: int) -> list[StepRow | Refused]:
+async def _relabelled(cases: Sequence[Case], teacher: Client | None, wanted: int) -> list[StepRow | Refused]:
     """Up to ``wanted`` rows, from the families in turn, and the cases that gave none."""
     # What is doubted takes no family's turn, and no teacher is asked: it could not help.
-    made: list[StepRow | Refused] = [_refused(case, case.doubt) for case in cases if case.doubt]
+    made: list[StepRow | Refused] = [Refused.of_row(case.row, case.doubt) for case in cases if case.doubt]
     left = iter(in_turn(case for case in cases if not case.doubt))
     missing = wanted
     while missing and (batch := list(islice(left, missing))):
         # A teacher's request fails, is cached and retried on its own, so a batch may be large.
-        made += await asyncio.gather(*(_relabel(case, players) for case in batch))
+        made += await asyncio.gather(*(_relabel(case.row, teacher) for case in batch))
         missing = wanted - sum(isinstance(row, StepRow) for row in made)
     return made
 
 
-async def _relabel(case: Case, players: _Players) -> StepRow | Refused:
+async def _relabel(row: StepRow, teacher: Client | None) -> StepRow | Refused:
     """The row of a case: with the checker's verdict, or a teacher's that agrees with it."""
     try:
-        feedback = case.verdict if players.teacher is None else await _verdict(case, players.teacher)
+        feedback = row.feedback if teacher is None else await _verdict(row, teacher)
     except EngineError as error:
-        return _refused(case, f"the teacher gave no reply: {error}")
+        return Refused.of_row(row, f"the teacher gave no reply: {error}")
     except FeedbackError as error:
-        return _refused(case, f"the teacher's reply cannot be read: {error}")
-    if feedback.error_type != case.verdict.error_type:
-        return _refused(case, f"teacher and checker differ: {feedback.error_type}")
-    row = case.row(feedback, players.teacher_name)
+        return Refused.of_row(row, f"the teacher's reply cannot be read: {error}")
+    if feedback.error_type != row.feedback.error_type:
+        return Refused.of_row(row, f"teacher and checker differ: {feedback.error_type}")
+    made = replace(row, feedback=feedback, teacher=_name_of(teacher))
     try:
-        check_row(row)
-        line_of(row).encode()
+        check_row(made)
+        line_of(made).encode()
     except ValueError as error:
-        return _refused(case, f"not a valid row: {error}")
-    return row
+        return Refused.of_row(row, f"not a valid row: {error}")
+    return made
 
 
-async def _verdict(case: Case, teacher: Client) -> Feedback:
-    q = case.question
-    request = verifying.verifier_request(q.question, q.passages, case.previous, case.step)
-    scene = Scene(q, previous=case.previous, step=case.step)
+async def _verdict(row: StepRow, teacher: Client) -> Feedback:
+    request = verifying.verifier_request(row.question.question, row.question.passages, row.previous, row.step)
+    scene = Scene(row.question, previous=row.previous, step=row.step)
     reply = await teacher.ask(replace(request, scene=scene, in_full=True))
     return parse_feedback(reply.text, data=prompts.data_of(request))
 
 
-def _refused(case: Case, reason: str) -> Refused:
-    return Refused.of(case.question, reason, case.step.text, case.verdict.error_type, case.step.number)
-
-
-def _record(plan: Refinement, verified: VerifiedSet, players: _Players) -> Record:
-    """What was asked of whom; ``simulated``: somebody is no model but a script or annotations at play."""
+def _record(plan: Refinement, verified: VerifiedSet) -> Record:
+    """What was asked for; ``simulated`` beside it: somebody is no model but a script or annotations at play."""
     prompt_set, dropped = plan.limits.prompt_set, plan.limits.drop_category
     return {
         "version": plan.version,
@@ -513,7 +449,6 @@ def _record(plan: Refinement, verified: VerifiedSet, players: _Players) -> Recor
         "limits": plan.limits,
         "limit": plan.limit,
         "wanted": plan.rows,
-        **players.record,
         "last_failure": "",
         "verified": [
             {name: build[name] for name in ("benchmark", "split", "digest")}
@@ -524,7 +459,6 @@ def _record(plan: Refinement, verified: VerifiedSet, players: _Players) -> Recor
             "generator": generating.prompt_digest(prompt_set),
             "verifier": verifying.prompt_digest(dropped=dropped, prompt_set=prompt_set),
         },
-        "code_sha256": code_digest(__name__, *modules_of(client.engine for client in players.clients)),
     }
 
 
@@ -535,7 +469,7 @@ def _counts(mined: Mined, kept: Sequence[StepRow]) -> Record:
     ``doubted`` are those whose label no second rule bears out, or whose step is an ideal one.
     """
     doubted = [case for case in mined.cases if case.doubt]
-    pattern_of = {case.id: case.pattern for case in mined.cases}
+    pattern_of = {case.row.id: case.pattern for case in mined.cases}
     sizes, doubts = Counter(case.pattern for case in mined.cases), Counter(case.pattern for case in doubted)
     rows = Counter(pattern_of[row.id] for row in kept)
     clusters = [
@@ -550,8 +484,8 @@ def _counts(mined: Mined, kept: Sequence[StepRow]) -> Record:
         for pattern, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     ]
     families = {
-        "disagreements": Counter(case.family for case in mined.cases),
-        "doubted": Counter(case.family for case in doubted),
+        "disagreements": Counter(case.row.family for case in mined.cases),
+        "doubted": Counter(case.row.family for case in doubted),
         "rows": Counter(row.family for row in kept),
     }
     return {

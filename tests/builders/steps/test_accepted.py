@@ -13,6 +13,7 @@ from builders.steps.refined import REFINED, STATISTICS, read_refined
 from builders.steps.refinement import FOUND_CORRECT, read_accepted
 from evaluators.faithfulness.command import ACCEPTED
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.files import sha256_of
 from safe_stepwise.taxonomy import CORRECT
 from scripts import build_verified, evaluate_stepwise, refine_verifier_steps
 
@@ -64,11 +65,7 @@ def test_rows_have_the_checkers_label(verified: Path, accepted: Path, tmp_path: 
         assert (row.origin, row.question.split) == ("refined", "train")
         assert (row.question.id, row.step.text) in listed
     assert found["simulated"]
-    assert found["accepted"] == {
-        "file": ACCEPTED,
-        "sha256": read_accepted(accepted).sha256,
-        "steps": len(lines_of(accepted)),
-    }
+    assert found["accepted"] == {"file": ACCEPTED, "sha256": sha256_of(accepted), "steps": len(lines_of(accepted))}
     assert found["verifier"].startswith("symbolic:error_rate=0.8")
 
 

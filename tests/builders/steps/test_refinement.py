@@ -26,6 +26,7 @@ from builders.steps.refinement import (
     refine,
     summary,
 )
+from builders.steps.rows import StepRow
 from builders.steps.witness import bears_out
 from builders.steps.words import FAMILIES
 from builders.verified import features
@@ -130,11 +131,12 @@ def test_families_take_turns_and_patterns_within_them() -> None:
     question = Question("q", "musique", "train", "Where?", "Oru")
     step, verdict = Step(1, "x", "Logical"), Feedback("Correct", "", "")
     patterns = [Pattern("a", "b", "Logical", kind) for kind in ("x", "x", "x", "y", "z")]
-    cases = [
-        Case(question, (), replace(step, text=f"{n}"), verdict, pattern, "other"[: pattern[3] > "y"])
+    rows = [
+        StepRow(question, (), replace(step, text=f"{n}"), verdict, "refined", "", family="other"[: pattern[3] > "y"])
         for n, pattern in enumerate(patterns)
     ]
-    assert [case.step.text for case in in_turn(cases)] == ["0", "4", "3", "1", "2"]
+    cases = [Case(*pair) for pair in zip(rows, patterns, strict=True)]
+    assert [case.row.step.text for case in in_turn(cases)] == ["0", "4", "3", "1", "2"]
 
 
 def test_the_record_says_what_was_simulated(mined: tuple[Path, Record]) -> None:
