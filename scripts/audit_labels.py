@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards.pages import WORDS
-from evaluators.audit import judgements, page, report
+from evaluators.audit import judgements, report
 from evaluators.audit.rows import Sample, draw
 from evaluators.audit.score import score
 from safe_stepwise.commands.command import group
@@ -38,7 +38,7 @@ class ScoreOptions:
 def sample(options: SampleOptions) -> str:
     """Draw rows and write the page to judge them on."""
     drawn = draw(options.input, options.of, options.rows, options.seed)
-    page.write(drawn, meanings(options.of), options.output)
+    report.write_sample(drawn, meanings(options.of), options.output)
     return f"{_strata(drawn)}\n\n{len(drawn.rows):,} rows; open the page in a browser:\n{options.output}"
 
 

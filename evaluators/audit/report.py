@@ -1,17 +1,17 @@
-"""Scores of an audit to read, and as the file that a release may name."""
+"""An audit's page to judge a sample on; its scores to read, and as the file that a release may name."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.asked import ASKED, LABEL, RIGHT
-from evaluators.audit.rows import rows
+from evaluators.audit.judgements import ASKED, INSTEAD, LABEL, RIGHT, asked_of
+from evaluators.audit.rows import Sample, rows
 from evaluators.audit.score import Group, Scores, Share
+from evaluators.pages.offline import page, write_file, write_page
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file
-from safe_stepwise.store.files import write_lines
+from safe_stepwise.store.files import json_bytes
 from safe_stepwise.store.names import LABELS
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.tables import Table, decimal, shown
@@ -57,12 +57,7 @@ def _right(head: str, groups: tuple[Group, ...]) -> Table:
 
 def write_scores(scores: Scores, output: Path) -> None:
     """Write the scores as JSON; raises ``UserError`` for a file that can't be written."""
-    text = json.dumps(asdict(scores), indent=2, sort_keys=True, ensure_ascii=False)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(output, [text])
-    except OSError as error:
-        raise UserError(f"{output}: cannot be written ({error.strerror}); choose another --output") from None
+    write_file(output, json_bytes(asdict(scores)))
 
 
 _MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"
@@ -94,3 +89,55 @@ def check_rows(scores: Mapping[str, Any], file: Path, folder: Path) -> None:
             f"like that, in {folder} (the first: {named}); have a sample of these rows judged, or "
             "take the file out of the manifest"
         )
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("judgements", "kept", "rows", "page")
+
+
+def write_sample(sample: Sample, meanings: Mapping[str, str], output: Path) -> None:
+    """Write a sample as one HTML page to judge it on, which loads nothing and sends nothing anywhere.
+
+    ``meanings`` says what each label means. Same sample, same bytes. Raises ``UserError`` for a file that can't be
+    written.
+    """
+    write_page(output, html(sample, meanings))
+
+
+def html(sample: Sample, meanings: Mapping[str, str]) -> str:
+    """The page on a sample."""
+    return page(_TEMPLATES, f"{sample.of} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
+
+
+def page_data(sample: Sample, meanings: Mapping[str, str]) -> dict[str, Any]:
+    """All that the page holds, for JSON."""
+    asked = ASKED[sample.of]
+    keys = iter("123456789")
+    return {
+        "of": sample.of,
+        "sample": sample.sha256,
+        "meanings": dict(meanings),
+        "asked": [
+            {
+                "name": one.name,
+                "text": one.text,
+                # Whatever has a key of its own; the other is a list to choose from.
+                "answers": [
+                    [answer, words, "" if one.name == INSTEAD else next(keys)] for answer, words in one.answers.items()
+                ],
+                "optional": one.name == INSTEAD,
+            }
+            for one in asked
+        ],
+        "rows": [
+            {
+                "benchmark": row.key[0],
+                "id": row.key[1],
+                "sha256": row.sha256,
+                "stratum": row.stratum,
+                "asks": [one.name for one in asked_of(sample.of, row.stratum)],
+                "shown": row.shown,
+            }
+            for row in sample.rows
+        ],
+    }

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from evaluators.audit.asked import ASKED, INSTEAD, LABEL, LACKS, PARTS, RIGHT, SOUND, WRONG, YES
-from evaluators.audit.judgements import Judgement
+from evaluators.audit.judgements import ASKED, INSTEAD, LABEL, LACKS, PARTS, RIGHT, SOUND, WRONG, YES, Judgement
 from evaluators.audit.rows import Key
 from evaluators.comparison.significance import cohens_kappa, wilson
 from safe_stepwise.store.names import LABELS, Audited

@@ -7,7 +7,6 @@
 | ``ablation.json`` | all numbers, shares 0-1 |
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from evaluators.comparison.scores import Comparison, Row, results
 from evaluators.comparison.systems import EVERY, System, apart, names, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
 from safe_stepwise.errors import one_of
-from safe_stepwise.store.files import write_files
+from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import PublishedScore
@@ -128,7 +127,7 @@ def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[Publi
         "ablation.md": text.encode(),
         "ablation.csv": csv_bytes(_joined(ablations, score_tables.score_csv)),
         "ablation_tests.csv": csv_bytes(_joined(ablations, score_tables.difference_csv)),
-        "ablation.json": (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode(),
+        "ablation.json": json_bytes(content, sort_keys=False),
     }
     write_files(folder, FILES, files)
 

@@ -13,8 +13,7 @@ from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
 from evaluators.comparison.scores import Comparison
-from evaluators.comparison.systems import System
-from evaluators.prompting.states import edge_text, machine_of, title_of
+from evaluators.comparison.systems import System, edge_text, machine_of, title_of
 from safe_stepwise.store.pages import environment
 from safe_stepwise.store.tables import Column, Sheet, percent
 

@@ -25,6 +25,7 @@ from typing import Any
 from evaluators.outcomes import Outcome
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.machine import Machine
 from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
@@ -307,3 +308,29 @@ def known_first(found: Iterable[str], known: Iterable[str]) -> list[str]:
 
 def _hashable(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else canonical_json(value)
+
+
+def machine_of(method: str) -> Machine[object] | None:
+    """A method's machine; None of one without, or that is unknown here."""
+    machine = getattr(METHODS.get(method), "machine", None)
+    return machine if isinstance(machine, Machine) else None
+
+
+def title_of(method: str, state: str) -> str:
+    """What happens in a state; nothing where its name says so, or that is unknown.
+
+    >>> title_of("sg_fsm1", "q2"), title_of("react", "act"), title_of("scouting", "q2")
+    ('Search', '', '')
+    """
+    machine = machine_of(method)
+    return machine.titles.get(state, "") if machine else ""
+
+
+def edge_text(method: str, state: str, to: str) -> str:
+    """An edge in words.
+
+    >>> edge_text("sg_fsm1", "q2", "q4"), edge_text("react", "act", "end"), edge_text("", "q2", "")
+    ('q2 Search → q4', 'act → end', 'q2')
+    """
+    named = f"{state} {title_of(method, state)}".strip()
+    return f"{named} → {to}" if to else named

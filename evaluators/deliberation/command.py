@@ -4,7 +4,6 @@ The trajectories and questions that are written have the form of `evaluators.out
 ``exact_match`` is whether the first answer is right, by the rule of the figures.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -32,7 +31,7 @@ from safe_stepwise.open import Opener, check_spec
 from safe_stepwise.records import Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import exclusive, remove_folder, write_atomically, write_lines
+from safe_stepwise.store.files import exclusive, json_bytes, remove_folder, write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import published
@@ -170,8 +169,7 @@ def _carry_out(plan: Plan) -> str:
     results = _results(plan, runs)
     write_atomically(output / FIGURE, figure(results["runs"]))
     write_atomically(output / PAGE, page(results).encode("utf-8", "backslashreplace"))
-    text = json.dumps(results, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(output / RESULTS, f"{text}\n".encode("utf-8", "backslashreplace"))
+    write_atomically(output / RESULTS, json_bytes(results))
     return _said(plan, results)
 
 

@@ -1,6 +1,5 @@
 """Measured faithfulness, written down: beside an evaluation as it ends, or of a kept one anew."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,18 +8,25 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.faithfulness import tables
-from evaluators.faithfulness.accepted import accepted_unfaithful
 from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, is_grounded, places, row_of
+from evaluators.faithfulness.lines import (
+    DEFAULT,
+    Asked,
+    Line,
+    Options,
+    accepted_unfaithful,
+    is_grounded,
+    places,
+    row_of,
+)
 from evaluators.faithfulness.measuring import Spread, measure, one_by_one
-from evaluators.faithfulness.paired import paired
-from evaluators.faithfulness.summary import systems
+from evaluators.faithfulness.summary import paired, systems
 from evaluators.outcomes import asked_under, conditions_of, read_outcomes, read_questions, read_results
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import files
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.files import write_atomically, write_files, write_lines
+from safe_stepwise.store.files import json_bytes, write_atomically, write_files, write_lines
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 
 KEY = "faithfulness"
@@ -88,7 +94,7 @@ def write_measures(
     write_lines(folder / ACCEPTED, map(canonical_json, accepted_unfaithful(lines)))
     write_files(report, tables.FILES, tables.files(found))
     before_last(found)
-    _write(folder / FAITHFULNESS, found)
+    write_atomically(folder / FAITHFULNESS, json_bytes(found))
     return found
 
 
@@ -113,11 +119,6 @@ def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: 
     }
 
 
-def _write(file: Path, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(file, f"{text}\n".encode("utf-8", "backslashreplace"))
-
-
 def measure_folder(folder: Path, plan: Plan, read_source: Callable[[Mapping[str, Any]], Source] | None = None) -> str:
     """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
 
@@ -133,7 +134,7 @@ def measure_folder(folder: Path, plan: Plan, read_source: Callable[[Mapping[str,
         _refuse_nothing(folder, asked, source)
 
         def record(found: dict[str, Any]) -> None:
-            _write(folder / RESULTS, {**results, KEY: found})
+            write_atomically(folder / RESULTS, json_bytes({**results, KEY: found}))
 
         found = write_measures(asked, folder, report, plan, source, record)
     assert found is not None

@@ -1,6 +1,5 @@
 """Evaluations joined: read, merged, compared, written down so that report and viewer open them."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
 from safe_stepwise.store import files
-from safe_stepwise.store.files import sha256_of, write_atomically, write_lines
+from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_lines
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import MAIN
@@ -70,9 +69,7 @@ def join(options: Options) -> str:
         content = _results(runs, found, judge, seed)
         asked = [*faithfulness.kept(output, content["settings"])]
         earned, said = faithfulness.as_it_ends(asked, output, output / REPORT)
-        content = {**content, "comparison": compared.results, **earned}
-        text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
-        write_atomically(output / RESULTS, f"{text}\n".encode())
+        write_atomically(output / RESULTS, json_bytes({**content, "comparison": compared.results, **earned}))
     return _summary(runs, found, against[0], output, said)
 
 

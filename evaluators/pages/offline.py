@@ -47,7 +47,11 @@ def page(templates: Path, name: str, scripts: Sequence[str], data: object) -> st
 def write_page(output: Path, html: str) -> None:
     """Write a page; raises ``UserError`` for a file that can't be written."""
     # What a model said may hold half of a surrogate pair, for which this writes JSON's own escape.
-    content = html.encode("utf-8", "backslashreplace")
+    write_file(output, html.encode("utf-8", "backslashreplace"))
+
+
+def write_file(output: Path, content: bytes) -> None:
+    """Write what somebody asked for by ``--output``; raises ``UserError`` for a file that can't be written."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, content)

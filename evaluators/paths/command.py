@@ -1,6 +1,5 @@
 """An engine's verdicts on relation paths, asked one way or several: measured, written down."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from safe_stepwise.methods.paths import WAYS, Way, prompt_of, read_verdict
 from safe_stepwise.open import Opener
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.agreement import title_of
-from safe_stepwise.store.files import exclusive
+from safe_stepwise.store.files import exclusive, json_bytes
 from safe_stepwise.store.names import RESULTS, TEST
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.tables import percent, shown, text_table
@@ -108,7 +107,7 @@ def results(
 
 def files(found: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
     """The files of an evaluation by name."""
-    made = {RESULTS: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(), PAGE: page(found).encode()}
+    made = {RESULTS: json_bytes(found, sort_keys=False), PAGE: page(found).encode()}
     for run in runs:
         lines = (run.line(place, **case.about) for place, case in enumerate(cases))
         made[f"{VERDICTS}.{run.role}.jsonl"] = verdicts.lines_bytes(lines)

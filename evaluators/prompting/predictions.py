@@ -18,7 +18,6 @@ Other wordings of their answers stand in ``gold/BENCHMARK_id_aliases.json``, a l
 2WikiMultihopQA's scorer (v1.1) has them; HotpotQA's knows none.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from typing import Any
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import Said
 from safe_stepwise.records import Question, canonical_json
-from safe_stepwise.store.files import remove_folder, whole_folder, write_atomically, write_lines
+from safe_stepwise.store.files import json_bytes, remove_folder, whole_folder, write_atomically, write_lines
 
 FOLDER, GOLD, INDEX = "predictions", "gold", "systems.json"
 _LONGEST = 80
@@ -47,7 +46,7 @@ def write(
     """
     remove_folder(folder)
     with whole_folder(folder) as half:
-        _write_json(half / INDEX, systems)
+        write_atomically(half / INDEX, json_bytes(systems, indent=1))
         for name, asked in runs.items():
             for benchmark, part in _by_benchmark(asked).items():
                 form = scoring.get(benchmark, benchmark)
@@ -139,10 +138,5 @@ def _write(folder: Path, benchmark: str, form: str, content: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if form == _LINES:
         write_lines(folder / f"{benchmark}.jsonl", map(canonical_json, content))
-        return
-    _write_json(folder / f"{benchmark}.json", content)
-
-
-def _write_json(file: Path, content: Any) -> None:
-    text = json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True)
-    write_atomically(file, f"{text}\n".encode("utf-8", "backslashreplace"))
+    else:
+        write_atomically(folder / f"{benchmark}.json", json_bytes(content, indent=1))

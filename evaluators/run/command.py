@@ -1,68 +1,56 @@
 """An evaluation from its options to what is said of it: run, written down, compared, summed up."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import published
+from evaluators.comparison import published, report
 from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
 from evaluators.derivations import read_derivations
-from evaluators.outcomes import METRICS, Outcome, QuestionRecord
+from evaluators.faithfulness import command as faithfulness
+from evaluators.faithfulness.tables import FILES as PAGES
+from evaluators.outcomes import METRICS, QuestionRecord
 from evaluators.prompting import predictions
 from evaluators.run.evaluation import Evaluation, evaluate
 from evaluators.run.options import Options
-from evaluators.run.questions import without_drawn_gold
 from evaluators.run.results import ALL, TRUTH, settings_of, write
+from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.engines.client import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
-from safe_stepwise.records import Question, QuestionSet
+from safe_stepwise.records import Question, QuestionSet, Triple
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import files, names
-from safe_stepwise.store.files import sha256_of, write_atomically, write_parts
+from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
 from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import text_table
 
 _FILES = (
     *(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS),
-    *(TRUTH, predictions.FOLDER),
+    *(TRUTH, predictions.FOLDER, *faithfulness.OWNED),
 )
 """What an evaluation writes, beside its report."""
+ReadQuestions = Callable[..., QuestionSet]
+"""`builders.verified.evaluation_questions.read`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What an evaluation takes from rooms that it may not import."""
+def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[str, Any]) -> str:
+    """Evaluate, and return what there is to say; raises ``UserError`` for what the user can mend.
 
-    read: Callable[..., QuestionSet]
-    """`builders.verified.evaluation_questions.read`."""
-    scoring: Mapping[str, str]
-    """Whose official scorer counts, by each benchmark."""
-    compare: Callable[[Sequence[Outcome], Path, int, Sequence[PublishedScore]], Mapping[str, Any]]
-    """Writes the report on outcomes into a folder, by a seed and beside published rows; returns its results."""
-    measure: Callable[[Sequence[tuple[Outcome, Question]], Path, Path], tuple[dict[str, Any], str]]
-    """Says whether answers were earned, beside the evaluation and in its report; returns what of that stands in
-    ``results.json``, and in words: `faithfulness.command.as_it_ends`."""
-    measured_files: Sequence[str] = ()
-    """Those that ``measure`` writes beside the evaluation."""
-    pages: Sequence[str] = ()
-    """Those that both write into the report."""
-
-
-def run_evaluation(options: Options, rooms: Rooms) -> str:
-    """Evaluate, and return what there is to say; raises ``UserError`` for what the user can mend."""
+    ``benchmarks`` are those that ``read`` knows; the ``SCORING`` of each says whose official scorer counts.
+    """
     options.check()
     for note in options.faultless:
         warn(note)
     printed = published.chosen(options.published)
-    questions = _questions_of(options, rooms)
+    questions = _questions_of(options, read, benchmarks)
     notes = {
         "source": questions.source,
         "source_sha256": questions.digest,
@@ -74,20 +62,19 @@ def run_evaluation(options: Options, rooms: Rooms) -> str:
         notes["derivations"] = sha256_of(options.derivations)
     file = options.cache or default_cache()
     corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
-    pages = rooms.pages if options.report else [names.REPORT]
-    owned = (*_FILES, *rooms.measured_files, *pages)
-    with files.exclusive(options.output, owned=owned), closing(ResponseCache(file)) as cache:
+    pages = (*report.FILES, *PAGES) if options.report else [names.REPORT]
+    with files.exclusive(options.output, owned=(*_FILES, *pages)), closing(ResponseCache(file)) as cache:
         _keep_rejects(options, questions)
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, cache, notes)
-        plan = replace(plan, scoring=rooms.scoring, derivations=derivations)
-        return _carry_out(plan, options.seed, printed, rooms)
+        scoring = {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
+        return _carry_out(replace(plan, scoring=scoring, derivations=derivations), options.seed, printed)
 
 
-def _questions_of(options: Options, rooms: Rooms) -> QuestionSet:
+def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[str]) -> QuestionSet:
     """The questions that options choose; raises ``UserError`` where there are none to ask."""
-    read_set = rooms.read(
+    read_set = read(
         options.questions,
-        [one_of(name, [*rooms.scoring, CUSTOM], "--benchmark") for name in options.benchmark],
+        [one_of(name, [*benchmarks, CUSTOM], "--benchmark") for name in options.benchmark],
         options.split,
         options.limit,
         options.seed,
@@ -117,20 +104,19 @@ def _keep_rejects(options: Options, questions: QuestionSet) -> None:
         (options.output / names.REJECTS).unlink(missing_ok=True)
 
 
-def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore], rooms: Rooms) -> str:
+def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore]) -> str:
     if earlier := _earlier(plan):
         warn(earlier)
     runs = evaluate(plan)
     results = write(plan, runs)
     folder = report_folder(plan)
-    compared = rooms.compare([outcome for run in runs for outcome in run.outcomes], folder, seed, printed)
+    compared = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, printed)
     # The questions as far as they are kept, so that faithfulness can be measured anew.
     kept = [QuestionRecord.of(question, plan.conditions).asked for question in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
-    earned, earned_text = rooms.measure(pairs, plan.output, folder)
-    whole = {**results, "comparison": compared, **earned}
-    text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(plan.output / names.RESULTS, f"{text}\n".encode())
+    earned, earned_text = faithfulness.as_it_ends(pairs, plan.output, folder)
+    whole = {**results, "comparison": compared.results, **earned}
+    write_atomically(plan.output / names.RESULTS, json_bytes(whole))
     return summary(plan, results, earned_text)
 
 
@@ -235,3 +221,38 @@ _COUNTED: Mapping[str, str] = {
     "salvaged": "steps that had to be taken out of Markdown: {:,}",
     "failed": "trajectories that failed: {:,}; they count as wrong. Run the same command again: only they are asked",
 }
+
+
+def without_drawn_gold(question: Question, seed: int = 0) -> Question:
+    """The question without one of its gold passages, if it has any (SAFE v2, finding 5).
+
+    Which one is drawn by its id and the seed: the last would be the end of most chains.
+    """
+    if not question.gold:
+        return question
+    drawn = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
+    return without_passage(question, question.gold[drawn][0])
+
+
+def without_passage(question: Question, number: int) -> Question:
+    """A question without one of its passages (from 1); annotations count what is left.
+
+    >>> from safe_stepwise.records import Passage
+    >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
+    >>> less = without_passage(Question("q", "b", "test", "Where?", "Oru", passages=pages), 1)
+    >>> [page.title for page in less.passages]
+    ['Vel']
+    """
+    left = [n for n in range(1, len(question.passages) + 1) if n != number]
+    new = {old: at for at, old in enumerate(left, 1)}
+
+    def moved(triple: Triple) -> Triple:
+        sentence = None if triple.passage == number else triple.sentence
+        return replace(triple, passage=new.get(triple.passage or 0), sentence=sentence)
+
+    return replace(
+        question,
+        passages=tuple(question.passages[n - 1] for n in left),
+        evidence=tuple(map(moved, question.evidence)),
+        decomposition=tuple(replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition),
+    )

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 import safe_stepwise
 from evaluators import outcomes
-from evaluators.comparison.systems import System, condition_text, known_first, names, notable
+from evaluators.comparison.systems import System, condition_text, edge_text, known_first, names, notable
 from evaluators.pages.offline import page, write_page
-from evaluators.prompting.states import edge_text
 from evaluators.traces import deliberation
 from evaluators.traces.paths import read_paths
 from safe_stepwise.errors import UserError

@@ -1,7 +1,6 @@
 """Verifiers measured on labelled steps, baselines beside them: asked, measured, written down."""
 
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -29,7 +28,7 @@ from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, VerdictOrder
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.agreement import Score, title_of
-from safe_stepwise.store.files import exclusive
+from safe_stepwise.store.files import exclusive, json_bytes
 from safe_stepwise.store.names import ASKED_OF, TEST
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category
 
@@ -204,7 +203,7 @@ def files(found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Ve
     """The files of an evaluation by name."""
     first, twelve = found["verifiers"][0], found["steps"].get("incomplete_evidence", False)
     made = {
-        QUALITY: (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode(),
+        QUALITY: json_bytes(found, sort_keys=False),
         PAGE: page(found).encode(),
         f"{CONFUSION}.csv": confusion_csv(first["confusion"], twelve),
         f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), twelve),

@@ -6,11 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from builders.benchmarks import BENCHMARKS
+from builders.verified.evaluation_questions import read
 from evaluators.outcomes import read_outcomes
+from evaluators.run.command import run_evaluation
 from evaluators.run.options import Options
 from evaluators.run.trial import Trial
 from evaluators.traces import page
-from releases.evaluating import evaluate_stepwise
 from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
 from releases.stage import COUNTED, Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
@@ -99,7 +101,7 @@ class Evaluation(Stage[Manifest]):
         if self.entry.matched:
             rate = measure_rate(options)
             options["verifier"] = tuple(spec.replace(MEASURED_RATE, rate) for spec in options["verifier"])
-        summary = evaluate_stepwise(Options(**options))
+        summary = run_evaluation(Options(**options), read, BENCHMARKS)
         page.show(self.home / REPORT)
         if self.adapter is not None:
             self.adapter.write_card()
@@ -154,7 +156,7 @@ def measure_rate(options: dict[str, Any]) -> str:
         "judge": None,
         "judge_without_question": None,
     }
-    evaluate_stepwise(Options(**{**options, **first_values, **alone}))
+    run_evaluation(Options(**{**options, **first_values, **alone}), read, BENCHMARKS)
     labels = {
         (outcome.benchmark, outcome.question_id, attempt.number, attempt.text): attempt.feedback.error_type
         for outcome in read_outcomes(folder)

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import gzip
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,12 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
 def write_atomically(path: Path, content: ReadableBuffer) -> None:
     """Write a file so that it never exists in part: temporary file, fsync, rename."""
     write_parts(path, [content])
+
+
+def json_bytes(content: object, *, sort_keys: bool = True, indent: int = 2) -> bytes:
+    """The content of a JSON file for people to read; half a surrogate pair becomes its escape."""
+    text = json.dumps(content, indent=indent, sort_keys=sort_keys, ensure_ascii=False)
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -6,7 +6,6 @@ A chain is a line of JSON: ``id``, ``benchmark``, ``question_id``, ``steps`` and
 is one too: ``id``, ``label`` ((un)faithful) and, if a step is bad, ``first_bad`` (from 1).
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
-from safe_stepwise.store.files import write_files
+from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.tables import NOTHING, Table, decimal, shown
@@ -209,8 +208,7 @@ def results(chains: Sequence[Written], readings: Readings, verdicts: Sequence[Ju
 def write(found: Mapping[str, Any], folder: Path) -> str:
     """Write ``results.json`` and ``results.md`` and return the page; same results, same bytes."""
     text = page(found)
-    content = json.dumps(found, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
-    write_files(folder, FILES, dict(zip(FILES, (content.encode(), text.encode()), strict=True)))
+    write_files(folder, FILES, dict(zip(FILES, (json_bytes(found), text.encode()), strict=True)))
     return text
 
 

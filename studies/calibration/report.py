@@ -1,6 +1,5 @@
 """The calibration as files: ``calibration.json``, ``calibration.md`` and ``curve.svg``."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import panels, svg
-from safe_stepwise.store.files import write_files
+from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, shown
 from studies.calibration.tables import SIGMAS, WRONG, Distance, Measured, Setting, Threshold
@@ -31,8 +30,7 @@ def write(measured: Sequence[Measured], distances: Sequence[Distance], seed: int
         "benchmarks": {benchmark.benchmark: benchmark.as_json() for benchmark in measured},
         "distances": [asdict(distance) for distance in distances],
     }
-    content = json.dumps(numbers, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
-    files = {JSON: content.encode(), PAGE: text.encode("utf-8", "backslashreplace")}
+    files = {JSON: json_bytes(numbers), PAGE: text.encode("utf-8", "backslashreplace")}
     if any(benchmark.thresholds for benchmark in measured):
         files[CURVE] = curve_figure(measured)
     write_files(folder, FILES, files)

@@ -1,6 +1,5 @@
 """The report of an experiment: a page whose every number stands in the run's files."""
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.store.files import cannot_write, write_atomically
+from safe_stepwise.store.files import cannot_write, json_bytes, write_atomically
 from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.tables import NOTHING, Column, Table, decimal, interval, p_value, percent, table_of
@@ -35,8 +34,7 @@ def write(experiment: Experiment, folder: Path, fresh: Experiment | None = None)
     figures = files(experiment)
     try:
         (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-        lock = json.dumps(experiment.lock, ensure_ascii=False, indent=2) + "\n"
-        for name, content in {**figures, LOCK: lock.encode()}.items():
+        for name, content in {**figures, LOCK: json_bytes(experiment.lock, sort_keys=False)}.items():
             write_atomically(folder / FIGURES / name, content)
         write_atomically(folder / PAGE, page(experiment, figures, fresh).encode())
     except OSError as error:

@@ -4,7 +4,6 @@ The first is scored, the second is what it is scored against. Rows are the same 
 id and the text of the question. What one of them did not judge has no label to agree on.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import SOUND, Score
-from safe_stepwise.store.files import named_by_user, write_lines
+from safe_stepwise.store.files import json_bytes, named_by_user, write_atomically
 from safe_stepwise.store.names import NOISE_LABELS
 from safe_stepwise.store.pages import fill
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
@@ -223,7 +222,7 @@ def write(first: Built, second: Built, parts: Sequence[Part], path: Path) -> Non
         name: {"folder": str(build.folder), "teachers": build.teachers}
         for name, build in (("first", first), ("second", second))
     }
-    text = json.dumps({**builds, "parts": those, "all": every}, indent=2, ensure_ascii=False)
+    content = json_bytes({**builds, "parts": those, "all": every}, sort_keys=False)
     with named_by_user(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(path, [text])
+        write_atomically(path, content)

@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from builders.benchmarks import BENCHMARKS
-from evaluators.run.questions import without_passage
+from evaluators.run.command import without_passage
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.open import open_engine

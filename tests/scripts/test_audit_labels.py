@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.asked import asked_of
+from evaluators.audit.judgements import asked_of
 from evaluators.audit.rows import draw
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK

@@ -13,7 +13,7 @@ import pytest
 
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
-from evaluators.run.questions import without_drawn_gold
+from evaluators.run.command import without_drawn_gold
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
 from safe_stepwise.store import codec

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.asked import ASKED
+from evaluators.audit.judgements import ASKED
 from evaluators.audit.rows import Row, Sample
 
 NOISE, SOUND = ("musique", "wrong_answer"), ("musique", "none")

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.audit.asked import ASKED, PARTS, SOUND, asked_of
-from evaluators.audit.judgements import Judgement, parse, read
+from evaluators.audit.judgements import ASKED, PARTS, SOUND, Judgement, asked_of, parse, read
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND as SOUND_ROW
 from tests.evaluators.audit.made import exported, said

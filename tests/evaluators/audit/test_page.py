@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluators.audit.judgements import read
-from evaluators.audit.page import html, shown, write
+from evaluators.audit.report import html, page_data, write_sample
 from evaluators.audit.rows import Sample
 from safe_stepwise.errors import UserError
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
@@ -36,7 +36,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
 
 
 def written(folder: Path, made: Sample) -> Path:
-    write(made, MEANINGS, folder / "audit.html")
+    write_sample(made, MEANINGS, folder / "audit.html")
     return folder / "audit.html"
 
 
@@ -211,7 +211,7 @@ def test_no_text_leaves_the_element_that_carries_it(made: Callable[..., Any], te
     assert page.count("<script") == page.count("</script>") == 2
     data = page.partition('id="data">')[2].partition("</script>")[0]
     assert not set(data) & set("<>&\u2028\u2029")
-    assert json.loads(data) == json.loads(json.dumps(shown(drawn, {text: text})))
+    assert json.loads(data) == json.loads(json.dumps(page_data(drawn, {text: text})))
 
 
 def test_the_page_loads_nothing_and_is_the_same_again(tmp_path: Path) -> None:
@@ -231,4 +231,4 @@ def test_a_sample_is_known_by_what_is_shown() -> None:
 
 def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be written .*choose another --output"):
-        write(THREE, MEANINGS, tmp_path)
+        write_sample(THREE, MEANINGS, tmp_path)

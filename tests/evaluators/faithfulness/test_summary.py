@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from evaluators.comparison.significance import mcnemar
 from evaluators.faithfulness.lines import COLUMNS, RULES, Line, Options, places, row_of
-from evaluators.faithfulness.paired import paired
-from evaluators.faithfulness.summary import gap, spurious, systems
+from evaluators.faithfulness.summary import gap, paired, spurious, systems
 from safe_stepwise.records import canonical_json
 from tests.makers.chains import BESIDE, FIRST, SECOND, Asked, measure, six, told
 from tests.makers.prompting import question

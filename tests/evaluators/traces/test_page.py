@@ -16,7 +16,7 @@ from builders.synthetic import generate, parse_spec
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
 from evaluators.pages.offline import embedded
-from evaluators.run.questions import without_drawn_gold
+from evaluators.run.command import without_drawn_gold
 from evaluators.traces.page import html, traces, worth, write
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.benchmarks import BENCHMARKS
-from evaluators.run.questions import without_passage
+from evaluators.run.command import without_passage
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
