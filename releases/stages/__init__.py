@@ -1,4 +1,4 @@
-"""The stages of a release, one file each.
+"""The stages of a release.
 
 They are loaded by their names, as the way down from them is long.
 """
@@ -11,10 +11,10 @@ from releases.stage import Options, Release, Stage, read_release
 from safe_stepwise.errors import UserError, one_of
 
 STAGES = (
-    *("datasets.Datasets", "verifier_steps.Refinement", "verifier_steps.VerifierSet", "audits.Audits"),
-    *("path_probe.PathProbe", "space.Space", "generator.Generator", "adapter.Adapter"),
+    *("datasets.Datasets", "verifier_steps.Refinement", "verifier_steps.VerifierSet", "datasets.Audits"),
+    *("paths.PathProbe", "space.Space", "training.Generator", "training.Adapter"),
     *("evaluation.Evaluation", "space.Traces"),
-    *("paths.PathsSet", "proposer.Proposer", "deliberation.Deliberation", "deliberation.ProposerCard"),
+    *("paths.PathsSet", "training.Proposer", "deliberation.Deliberation", "deliberation.ProposerCard"),
 )
 """In the order of their making; what a block has of them comes behind."""
 SKIPPED, NOT_ASKED = "--skip-training", "--only"

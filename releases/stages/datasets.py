@@ -1,4 +1,4 @@
-"""The verified benchmarks and their noise labels."""
+"""The verified benchmarks and their noise labels, and audits of what people judged in a release."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from builders.verified.summary import counts, overview
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.llm import PROMPTS, LLMTeachers
 from builders.work.publishing import read_statistics
-from cards.datasets import CARDS
-from releases.asking import open_teachers
-from releases.manifest import BuildEntry, Manifest
+from cards.datasets import CARDS, Audit
+from evaluators.audit.report import check_rows, read_scores
+from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
 from releases.stage import Cost, Forecast, Made, Stage, price_rows
-from releases.stages.audits import read_audits
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.agreement import read_published
-from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, VERIFIED, VERIFIER_STEPS
+from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Datasets(Stage[Manifest]):
             source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
             split=entry.split,
             output=release.datasets,
-            teacher=open_teachers(release, entry.teacher, allowance, beside),
+            teacher=release.open_teachers(entry.teacher, allowance, beside),
             version=manifest.version,
             seed=manifest.seed,
             limit=entry.limit,
@@ -136,3 +136,37 @@ class Datasets(Stage[Manifest]):
                 raise UserError(
                     f"{datasets}: holds {stranger}, which {self.release.file} does not name; choose another --output"
                 )
+
+
+@dataclass(frozen=True)
+class Audits(Stage[Manifest]):
+    """The audits of a manifest, which have to be of the release's own rows: a look alone, as cards tell of them."""
+
+    part = key = "audits"
+
+    @property
+    def needs(self) -> list[str]:
+        of_steps = any(audit.of == STEPS for audit in self.release.manifest.audits)
+        return [DATASETS, *([OWN_SET] if of_steps else [])]
+
+    follows = REFINEMENT
+
+    def make(self) -> Made:
+        manifest = self.release.manifest
+        audits = read_audits(manifest)
+        for entry in manifest.audits:
+            check_rows(audits[entry.of].scores, entry.file, self.release.datasets)
+        lines = [f"audit of {of}: {a.scores['rows']:,} rows, all of this release" for of, a in audits.items()]
+        return Made("\n".join(lines), {f"audit-{of}": {"sha256": a.sha256} for of, a in audits.items()})
+
+
+def read_audits(manifest: Manifest) -> dict[str, Audit]:
+    """The scores that a manifest names, by what was judged.
+
+    Raises ``UserError`` for a file that can't be read or holds something else.
+    """
+    audits = {}
+    for entry in manifest.audits:
+        scores = read_scores(entry.file, entry.of)  # names a file that is not there
+        audits[entry.of] = Audit(entry.file.name, sha256_of(entry.file), scores)
+    return audits

@@ -13,7 +13,7 @@ from evaluators.traces import page
 from releases.manifest import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, named
 from releases.stage import Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
-from releases.stages.proposer import write_card
+from releases.stages.training import write_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.relation_paths import HOPS
 from safe_stepwise.open import check_spec

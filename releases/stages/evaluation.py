@@ -16,8 +16,7 @@ from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
 from releases.stage import COUNTED, Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
-from releases.stages.adapter import Adapter
-from releases.stages.generator import Generator
+from releases.stages.training import Adapter, Generator
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type

@@ -1,4 +1,4 @@
-"""The set of relation paths."""
+"""Sets of relation paths: of a graph's questions, and the probe, valid and corrupted ones of verified questions."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from builders.benchmarks import sources
+from builders.paths import build as probes
 from builders.paths.kg_build import build, summary
 from builders.paths.kg_collect import PathsBuild
 from builders.paths.relation_readers import READERS, questions
+from builders.paths.sources import ProbeBuild
+from builders.work.publishing import publish_lines, recover, swap_in
+from cards.datasets import path_probe
 from cards.datasets import paths as card
+from evaluators.derivations import read_derivations
+from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.paths_manifest import PathsManifest
 from releases.stage import Cost, Forecast, Made, SourceRows, Stage
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import PATHS, REJECTS, paths_set
+from safe_stepwise.store.names import DATASETS, PATH_PROBE, PATHS, REJECTS, WORK, paths_set
 from safe_stepwise.store.tables import text_table
 
 
@@ -113,3 +119,51 @@ class PathsSet(Stage[PathsManifest]):
             by_hops[question.hops] += 1
             topics = max(topics, len(question.topics))
         return SourceRows(digest, by_hops.total(), by_hops, topics)
+
+
+PROBE_REJECTS = f"{PROBE}_{REJECTS}"
+"""What has no row in the probe: `REJECTS` has that of the builds."""
+
+
+@dataclass(frozen=True)
+class PathProbe(Stage[Manifest]):
+    """The probe of a manifest."""
+
+    part = key = PROBE
+
+    @property
+    def entry(self) -> PathProbeEntry:
+        """What the manifest says of it."""
+        assert self.release.manifest.path_probe is not None
+        return self.release.manifest.path_probe
+
+    needs = (DATASETS,)
+
+    def check(self) -> None:
+        for file in self.entry.files:
+            if not file.is_file():
+                raise UserError(f"{self.release.file}: {PROBE}: {file} is not here; bring it")
+
+    def make(self) -> Made:
+        """Make it among the work, as a build of its own, and then put it in place."""
+        datasets, entry = self.release.datasets, self.entry
+        recover(datasets / PATH_PROBE)
+        plan = ProbeBuild(
+            verified=datasets,
+            output=datasets / WORK / PROBE,
+            films=entry.kb,
+            questions=entry.questions,
+            derivations=entry.derivations,
+            benchmarks=entry.benchmarks,
+            limit=entry.limit,
+            version=self.release.manifest.version,
+            seed=self.release.manifest.seed,
+        )
+        plan.output.mkdir(parents=True, exist_ok=True)
+        derivations = read_derivations(plan.derivations) if plan.derivations is not None else {}
+        statistics = probes.build(plan, path_probe, derivations)
+        rejects = plan.output / REJECTS
+        publish_lines(datasets / PROBE_REJECTS, rejects.read_bytes() if rejects.is_file() else b"")
+        swap_in(plan.output / PATH_PROBE, datasets / PATH_PROBE)
+        counts = {name: statistics[name] for name in ("rows", "questions")}
+        return Made(probes.summary(datasets, statistics), {"path-probe": counts})

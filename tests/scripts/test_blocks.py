@@ -12,7 +12,8 @@ import pytest
 
 from evaluators.run.options import Options
 from releases.manifest import OWN_SET
-from releases.stages import adapter, evaluation
+from releases.stages import evaluation
+from releases.stages.training import Adapter
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK, STEPS_RECORD
@@ -239,9 +240,9 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         (options.output / "results.json").write_text(json.dumps(found))
         return said
 
-    monkeypatch.setattr("releases.training.need_libraries", lambda _: None)
-    monkeypatch.setattr("releases.training.find_base", lambda _: None)
-    monkeypatch.setattr("releases.training.train", train)
+    monkeypatch.setattr("releases.stages.training.need_libraries", lambda _: None)
+    monkeypatch.setattr("releases.stages.training.find_base", lambda _: None)
+    monkeypatch.setattr("releases.stages.training.train", train)
     monkeypatch.setattr(evaluation, "evaluate_stepwise", evaluated)
     return recipes, asked
 
@@ -322,7 +323,7 @@ def test_unverifiable_rows_join_those_of_the_release(tmp_path: Path) -> None:
     joined = f"verifier_steps: {{rows: 30, ideal: 0.4, unverifiable: true, teacher: {teacher}}}"
     file.write_text(TRAINED.replace(own, joined), encoding="utf-8")
     assert needs(file)["other-set"] == {"datasets", "verifier_steps"}
-    (one,) = adapter.Adapter.of_block(release_of(file, tmp_path), "other-set")
+    (one,) = Adapter.of_block(release_of(file, tmp_path), "other-set")
     steps = "datasets/safe-verifier-steps"
     assert one.recipe.dataset == str(tmp_path / steps)
     assert one.recipe.plus == (str(tmp_path / "blocks" / "other-set" / steps),)

@@ -9,7 +9,7 @@ import pytest
 
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from releases import asking
+from releases import stage
 from releases.manifest import EvaluationEntry
 from releases.settings import settings_of
 from releases.stages import verifier_steps
@@ -123,7 +123,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         return Broken()
 
     monkeypatch.setattr(verifier_steps, "known_maker", known)
-    monkeypatch.setattr(asking, "known_teacher", teacher)
+    monkeypatch.setattr(stage, "known_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
@@ -148,7 +148,7 @@ def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> li
         asked.append(allowance)
         return AnnotationsTeacher
 
-    monkeypatch.setattr(asking, "known_teacher", teacher)
+    monkeypatch.setattr(stage, "known_teacher", teacher)
     monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, output, workers=1)
     return asked

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from releases.stage import Made
-from releases.stages import adapter
 from releases.stages.space import CHECKOUT
+from releases.stages.training import Adapter
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate
@@ -83,8 +83,8 @@ def test_what_was_left_out_is_made_by_the_next_run(
         asked.append(what)
         return Made("trained")
 
-    monkeypatch.setattr(adapter.Adapter, "make", trained)
-    monkeypatch.setattr(adapter.Adapter, "check", lambda _: None)
+    monkeypatch.setattr(Adapter, "make", trained)
+    monkeypatch.setattr(Adapter, "check", lambda _: None)
     said, lock = made(manifest, tmp_path / "out")
     assert "trained" in said
     assert len(asked) == 1

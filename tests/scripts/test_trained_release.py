@@ -12,7 +12,6 @@ from huggingface_hub import ModelCard
 
 from releases.lock import unchanged
 from releases.publish.folder import read_release
-from releases.stages import adapter, generator
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
 from safe_stepwise.players.chance import ChanceEngine
@@ -91,10 +90,9 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Recipe]:
     kind = opening.Kind("transformers:MODEL", opened, read_models)
     monkeypatch.setattr(opening, "KINDS", {**opening.KINDS, "transformers": kind})
     for name in ("need_libraries", "find_base"):
-        monkeypatch.setattr(f"releases.training.{name}", lambda _: None)
-    monkeypatch.setattr("releases.training.train", train)
-    for module in (adapter, generator):
-        monkeypatch.setattr(module, "license_of_base", lambda _: None)
+        monkeypatch.setattr(f"releases.stages.training.{name}", lambda _: None)
+    monkeypatch.setattr("releases.stages.training.train", train)
+    monkeypatch.setattr("releases.stages.training.license_of_base", lambda _: None)
     return recipes
 
 
