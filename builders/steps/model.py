@@ -13,9 +13,9 @@ what verification is worth (SAFE v2, Table 5), which no other difference may con
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from builders.steps import replies
 from builders.steps.making import AnnotationsMaker, checked, trusted
@@ -24,12 +24,11 @@ from builders.steps.planners import PLANNERS, planner_of
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
-from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.engines.base import EngineError, Message, Request
+from safe_stepwise.engines.base import Message, Request
 from safe_stepwise.engines.client import requests_and_tokens
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
@@ -37,7 +36,7 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.names import IDEAL, INJECTED, REQUEST_FAILED
+from safe_stepwise.store.names import IDEAL, INJECTED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
 
 
@@ -118,7 +117,6 @@ ERRORS = 4
 """Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
 
 _LONGEST_TEXT = 1000
-R = TypeVar("R")
 _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 
@@ -176,10 +174,85 @@ class ModelMaker(replies.Asking):
             except PlanError as error:
                 return Made((), (Refused.of(question, f"no plan: {error}"),))
         try:
-            return await _Asking(self, question, checker).make(label)
+            return await self._rows(question, label, checker)
         except Exception as error:
             error.add_note(f"while making steps of question {question.id!r}")
             raise
+
+    async def _rows(self, question: Question, label: Label, checker: Checker | None) -> Made:
+        """What comes of one question; unchecked if no checker is."""
+        request = trajectory_request(question, label, checker.plan if checker else None)
+        quoted = prompts.data_of(request)
+        written: tuple[replies.Written, ...] = ()
+        try:
+            written = await self.ask(request, replies.read_trajectory, quoted)
+            steps = replies.as_trajectory(written)
+            if checker is None:
+                trusted(question, steps)
+            else:
+                checked(checker, steps)
+        except replies.StepRefused as error:
+            return Made((), (Refused.of(question, str(error), _shown(error.text)),))
+        except TrajectoryError as error:
+            return Made((), (Refused.of(question, str(error), _shown(" ".join(each.step for each in written))),))
+        results: list[StepRow | Refused] = [
+            self._ideal(question, steps, position, remarks, quoted, checker)
+            for position, remarks in enumerate(written, 1)
+        ]
+        possible = applicable(checker, steps) if checker else imaginable(steps)
+        chosen = targets(question.id, possible, self.seed, self.errors)
+        results += await asyncio.gather(*(self._injected(question, steps, target, checker) for target in chosen))
+        if checker is not None and follows_plan(checker, steps):
+            results += without_evidence(checker, steps, self.seed, self.name)
+        elif checker is not None:
+            reason = "the trajectory has another order than the plan"
+            results.append(Refused.of(question, reason, error_type=MISSING_EVIDENCE))
+        rows = tuple(result for result in results if isinstance(result, StepRow))
+        return Made(rows, tuple(result for result in results if isinstance(result, Refused)))
+
+    def _ideal(
+        self,
+        question: Question,
+        steps: Sequence[Step],
+        position: int,
+        remarks: replies.Written,
+        quoted: str,
+        checker: Checker | None,
+    ) -> StepRow | Refused:
+        """The row of a sound step, with the model's remarks, for which no other's stand in."""
+        taken = steps[:position]
+        try:
+            replies.check_sound(question, steps, position, remarks, quoted)
+            if checker and replies.gives_away(checker, taken, remarks.guidance, is_sound=True):
+                raise replies.StepRefused(replies.GIVES_AWAY)
+        except replies.StepRefused as error:
+            text = _shown(f"{remarks.diagnosis} {remarks.guidance}")
+            return Refused.of(question, str(error), text, position=position)
+        feedback = Feedback(CORRECT, remarks.diagnosis, remarks.guidance)
+        return StepRow(question, tuple(taken[:-1]), taken[-1], feedback, IDEAL, self.name)
+
+    async def _injected(
+        self, question: Question, steps: Sequence[Step], target: Target, checker: Checker | None
+    ) -> StepRow | Refused:
+        """The row of a step with the error that was asked for."""
+        error_type, position, text = target.error_type, target.position, ""
+        ideal, previous = steps[position - 1], tuple(steps[: position - 1])
+        request = injection_request(question, steps, target)
+        try:
+            remarks = await self.ask(request, replies.read_injection, prompts.data_of(request))
+            text = remarks.step
+            step = replies.as_step(remarks.step, position)
+            if (step.text, step.kind) == (ideal.text, ideal.kind):
+                raise replies.StepRefused("the step is the ideal one")
+            if checker is not None:
+                replies.check_label(checker, previous, step, error_type)
+            replies.check_remarks(remarks, error_type, len(question.passages), position)
+            if checker and replies.gives_away(checker, (*previous, step), remarks.guidance, is_sound=False):
+                raise replies.StepRefused(replies.GIVES_AWAY)
+        except replies.StepRefused as error:
+            return Refused.of(question, str(error), _shown(error.text or text), error_type, position)
+        feedback = Feedback(error_type, remarks.diagnosis, remarks.guidance)
+        return StepRow(question, previous, step, feedback, INJECTED, self.name)
 
 
 def known_maker(
@@ -205,110 +278,8 @@ def known_maker(
     return ModelMaker(model, seed, unverifiable=unverifiable)
 
 
-class _NotKept(Exception):
-    """Why a reply gives no row, and what it said."""
-
-    def __init__(self, reason: str, text: str = "") -> None:
-        super().__init__(reason)
-        self.text = _shown(text)
-
-
 def _shown(text: str) -> str:
     return replies.one_line(text)[:_LONGEST_TEXT]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """The requests of one question, and what comes of their replies; unchecked if no checker is."""
-
-    maker: ModelMaker
-    question: Question
-    checker: Checker | None
-
-    async def make(self, label: Label) -> Made:
-        try:
-            steps, written, data = await self._trajectory(label)
-        except _NotKept as error:
-            return Made((), (Refused.of(self.question, str(error), error.text),))
-        results: list[StepRow | Refused] = [
-            self._ideal(steps, position, remarks, data) for position, remarks in enumerate(written, 1)
-        ]
-        possible = applicable(self.checker, steps) if self.checker else imaginable(steps)
-        chosen = targets(self.question.id, possible, self.maker.seed, self.maker.errors)
-        results += await asyncio.gather(*(self._injected(steps, target) for target in chosen))
-        if self.checker is not None:
-            if follows_plan(self.checker, steps):
-                results += without_evidence(self.checker, steps, self.maker.seed, self.maker.name)
-            else:
-                reason = "the trajectory has another order than the plan"
-                results.append(Refused.of(self.question, reason, error_type=MISSING_EVIDENCE))
-        rows = tuple(result for result in results if isinstance(result, StepRow))
-        return Made(rows, tuple(result for result in results if isinstance(result, Refused)))
-
-    def _ideal(self, steps: Sequence[Step], position: int, remarks: replies.Written, data: str) -> StepRow | Refused:
-        """The row of a sound step, with the model's remarks, for which no other's stand in."""
-        q, taken = self.question, steps[:position]
-        try:
-            replies.check_sound(q, steps, position, remarks, data)
-            if self.checker and replies.gives_away(self.checker, taken, remarks.guidance, is_sound=True):
-                raise replies.StepRefused(replies.GIVES_AWAY)
-        except replies.StepRefused as error:
-            return Refused.of(q, str(error), _shown(f"{remarks.diagnosis} {remarks.guidance}"), position=position)
-        feedback = Feedback(CORRECT, remarks.diagnosis, remarks.guidance)
-        return StepRow(q, tuple(taken[:-1]), taken[-1], feedback, IDEAL, self.maker.name)
-
-    async def _trajectory(self, label: Label) -> tuple[tuple[Step, ...], tuple[replies.Written, ...], str]:
-        """The steps, the remarks on each, and what the request had quoted."""
-        plan = self.checker.plan if self.checker else None
-        request = trajectory_request(self.question, label, plan)
-        data = prompts.data_of(request)
-        written = await self._read(request, replies.read_trajectory)
-        try:
-            steps = replies.as_trajectory(written)
-            if self.checker is None:
-                trusted(self.question, steps)
-            else:
-                checked(self.checker, steps)
-        except TrajectoryError as error:
-            raise _NotKept(str(error), " ".join(one.step for one in written)) from None
-        return steps, written, data
-
-    async def _injected(self, steps: Sequence[Step], target: Target) -> StepRow | Refused:
-        q, checker, error_type, position = self.question, self.checker, target.error_type, target.position
-        ideal, previous = steps[position - 1], tuple(steps[: position - 1])
-        try:
-            remarks = await self._read(injection_request(q, steps, target), replies.read_injection)
-            step = replies.as_step(remarks.step, position)
-            if (step.text, step.kind) == (ideal.text, ideal.kind):
-                raise replies.StepRefused("the step is the ideal one")
-            if checker is not None:
-                verdict = checker.check(previous, step)
-                if verdict is None or verdict.error_type != error_type:
-                    finding = "abstains" if verdict is None else f"finds {verdict.error_type}"
-                    raise replies.StepRefused(f"the checker {finding}")
-            replies.check_remarks(remarks, error_type, len(q.passages), position)
-            if checker and replies.gives_away(checker, (*previous, step), remarks.guidance, is_sound=False):
-                raise replies.StepRefused(replies.GIVES_AWAY)
-        except _NotKept as error:
-            return Refused.of(q, str(error), error.text, error_type, position)
-        except replies.StepRefused as error:
-            return Refused.of(q, str(error), _shown(remarks.step), error_type, position)
-        return StepRow(
-            q, previous, step, Feedback(error_type, remarks.diagnosis, remarks.guidance), INJECTED, self.maker.name
-        )
-
-    async def _read(self, request: Request, read: Callable[[str, str], R]) -> R:
-        """The reply to a request, read; raises `_NotKept` where none came, or none that can be kept."""
-        try:
-            reply = await self.maker.client.ask(request)
-        except EngineError as error:
-            raise _NotKept(f"{REQUEST_FAILED}: {replies.one_line(str(error))}") from None
-        try:
-            return read(reply.text, prompts.data_of(request))
-        except UnreadableReply as error:
-            raise _NotKept(f"{replies.UNREADABLE}: {error}", reply.text) from None
-        except replies.StepRefused as error:
-            raise _NotKept(str(error), reply.text) from None
 
 
 def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:

@@ -5,9 +5,9 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from builders.steps.rows import TrajectoryError
 from builders.steps.values import stands, values_in
@@ -18,6 +18,7 @@ from builders.verified.teachers.replies import one_line as plain_line
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.step_reading import read_step
+from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
@@ -25,6 +26,7 @@ from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage, Question, Step
 from safe_stepwise.steps import StepError, format_step, parse_step
+from safe_stepwise.store.names import REQUEST_FAILED
 from safe_stepwise.store.replies import TOO_LONG, Reply, ReplyError, is_planted, is_quoted, plain_key, read_reply
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
@@ -35,6 +37,7 @@ LONGEST_REMARK = 600
 TWO_STEPS = "two steps in one"
 UNREADABLE = "the reply is unreadable"
 KEYS = ("step", "diagnosis", "guidance")
+R = TypeVar("R")
 
 _NUMBERED = re.compile(r"\s*step\s*\d+\s*:", re.IGNORECASE)
 _NUMBERED_LINE = re.compile(r"^[ \t\"'*>-]{0,8}(step[ \t]{1,3}\d{1,4}[ \t]?:.*)$", re.I | re.M)
@@ -57,6 +60,14 @@ class Written:
     guidance: str = ""
 
 
+class StepRefused(Exception):
+    """A step or its remarks that are not kept; the message is the reason, ``text`` a reply that gives none."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = text
+
+
 @dataclass(frozen=True)
 class Asking:
     """Asks a model; its client is that of ``teachers``, should questions be verified in this process, too."""
@@ -73,6 +84,19 @@ class Asking:
         """This process's client."""
         return self.teachers.client
 
+    async def ask(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
+        """What ``read`` makes of the reply and what the request had ``quoted``; raises `StepRefused`."""
+        try:
+            reply = await self.client.ask(request)
+        except EngineError as error:
+            raise StepRefused(f"{REQUEST_FAILED}: {one_line(str(error))}") from None
+        try:
+            return read(reply.text, quoted)
+        except UnreadableReply as error:
+            raise StepRefused(f"{UNREADABLE}: {error}", reply.text) from None
+        except StepRefused as error:
+            raise StepRefused(str(error), reply.text) from None
+
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
         self.teachers.check()
@@ -80,10 +104,6 @@ class Asking:
     def close(self) -> None:
         """Close connections and the cache; the next use opens them again."""
         self.teachers.close()
-
-
-class StepRefused(Exception):
-    """A step or its remarks that are not kept; the message is the reason."""
 
 
 def read_trajectory(text: str, data: str = "") -> tuple[Written, ...]:
@@ -199,6 +219,13 @@ def as_step(written: str, position: int) -> Step:
         if not is_english(step.text, _ENGLISH_OF_A_STEP):
             raise StepRefused("the step is not in English")
     return step
+
+
+def check_label(checker: Checker, previous: Sequence[Step], step: Step, label: str) -> None:
+    """Raise `StepRefused` unless the checker finds the label in the step."""
+    verdict = checker.check(previous, step)
+    if verdict is None or verdict.error_type != label:
+        raise StepRefused(f"the checker {'abstains' if verdict is None else f'finds {verdict.error_type}'}")
 
 
 def check_remarks(said: Written, error_type: str, passages: int, position: int) -> None:

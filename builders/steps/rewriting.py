@@ -18,11 +18,10 @@ from builders.steps.rows import StepRow, check_row, question_key
 from builders.steps.values import numbers_in, stands, values_in
 from builders.verified.questions import VerifiedQuestion
 from builders.verified.teachers.llm import LLMTeachers
-from builders.verified.teachers.replies import UnreadableReply
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.engines.base import EngineError, Request
+from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
@@ -112,13 +111,9 @@ class Rewriter(replies.Asking):
         if checker is None or row.question != checker.question or row.feedback.query is not None:
             return ELSEWHERE
         try:
-            reply = await self.client.ask(rewriting_request(row))
             # What is to be reworded stands in the request, and may come back: it is no quotation.
-            return kept(row, checker, replies.read_injection(reply.text, row.question.question), self.name)
-        except EngineError as error:
-            return f"{REQUEST_FAILED}: {replies.one_line(str(error))}"
-        except UnreadableReply as error:
-            return f"{replies.UNREADABLE}: {error}"
+            said = await self.ask(rewriting_request(row), replies.read_injection, row.question.question)
+            return kept(row, checker, said, self.name)
         except replies.StepRefused as error:
             return str(error)
 
@@ -172,10 +167,7 @@ def kept(row: StepRow, checker: Checker, said: replies.Written, teacher: str) ->
     _check_step(row.step.text, step.text)
     _check_remark("diagnosis", old.diagnosis, said.diagnosis, row)
     _check_remark("guidance", old.guidance, said.guidance, row)
-    verdict = checker.check(row.previous, step)
-    if verdict is None or verdict.error_type != label:
-        found = "abstains" if verdict is None else f"finds {verdict.error_type}"
-        raise replies.StepRefused(f"the checker {found}")
+    replies.check_label(checker, row.previous, step, label)
     replies.check_remarks(said, label, len(question.passages), step.number)
     taken = (*row.previous, step)
     away = replies.gives_away(checker, taken, said.guidance, is_sound=label == CORRECT)
