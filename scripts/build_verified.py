@@ -6,12 +6,11 @@ from typing import Annotated
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.verified.build import build
+from builders.verified.build import build, replaced, summary
 from builders.verified.collect import Build
 from builders.verified.estimate import estimate_table
 from builders.verified.features import SPLITS
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
-from builders.verified.summary import replaced, summary
 from builders.verified.teachers.choice import client_of, known_teacher, spending
 from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted

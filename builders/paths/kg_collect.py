@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from builders.benchmarks.rows import RowsChunk
 from builders.benchmarks.sources import canonical_split
-from builders.paths import relation_inputs, weak
+from builders.paths import weak
 from builders.paths.negatives import MOST, negatives
-from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
+from builders.paths.relation_readers import READERS, GraphFile, check_graph, own_graph, reader_of
 from builders.work import collect as work
 from builders.work import plans, shards
 from builders.work.rejects import Reject, Rejecting, RowsRead
@@ -79,7 +79,7 @@ class PathsChunk(RowsChunk):
     """Rows of a source and how they are searched."""
 
     source: int
-    graph: relation_inputs.GraphFile | None
+    graph: GraphFile | None
     """None where each row brings its own."""
     max_hops: int
     most: int
@@ -132,7 +132,7 @@ def _columns(noun: object, *names: str) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in names}
 
 
-def jobs(plan: PathsBuild, graph: relation_inputs.GraphFile | None) -> Iterator[PathsChunk]:
+def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
     """The rows of all sources, chunk by chunk."""
     reader, how = reader_of(plan.benchmark), (graph, plan.max_hops, plan.negatives, plan.seed)
     for number, source in enumerate(plan.sources):
@@ -141,7 +141,7 @@ def jobs(plan: PathsBuild, graph: relation_inputs.GraphFile | None) -> Iterator[
             yield PathsChunk(*head, number, *how)
 
 
-def collect(plan: PathsBuild, graph: relation_inputs.GraphFile | None, collected: work.Collected) -> None:
+def collect(plan: PathsBuild, graph: GraphFile | None, collected: work.Collected) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
     rejecting, chunks = Rejecting(plan.benchmark, plan.split, plan.keep_rejects), functools.partial(jobs, plan, graph)
     work.collect(plan, rejecting, chunks, Searcher(), plan.sources, collected, "question")

@@ -6,6 +6,7 @@ replaces its own benchmark and split and keeps the rest, of the datasets and of 
 
 import functools
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +24,10 @@ from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Stati
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
+from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import agreement, boundary, names, parsing
+from safe_stepwise.store import agreement, boundary, names, parsing, tables
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
@@ -244,3 +246,63 @@ def _lines_of_others(plan: Build, name: str) -> list[bytes]:
         if not is_ours:
             kept.append(line + b"\n")
     return kept
+
+
+def replaced(plan: Build) -> str:
+    """What other settings made in the place of this build; empty if nothing.
+
+    These are source, limit, teacher (its lists, too) and least confidence.
+    """
+    dataset = plan.output / names.VERIFIED
+    for made in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
+        if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
+            least = made.get("min_confidence", 0.0)
+            lists = [questions["digest"] for questions in (made.get("listed") or {}).get("lists", ())]
+            before = (made["source"]["digest"], made["limit"], made["teacher"], lists, least)
+            ours = [questions.sha256 for questions in lists_of(plan.teacher)]
+            if before != (source_of(plan).digest, plan.limit, plan.teacher.name, ours, plan.min_confidence):
+                return (
+                    f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
+                    f"{made['rows']:,} rows of {made['source']['name']}, by {made['teacher']}"
+                )
+    return ""
+
+
+def summary(plan: Build, made: Statistics) -> str:
+    """What was found, where it is, how to open it."""
+    rows: list[tuple[str, object]] = [
+        (f"{plan.benchmark} {plan.split}", "rows"),
+        ("read", made.rows),
+        ("verified", made.verified),
+        ("unverifiable", sum(made.unverifiable.values())),
+        *((f"  {type_}", count) for type_, count in made.unverifiable.items()),
+        ("not judged", made.unparsed),
+        ("rejected", made.rejected),
+    ]
+    return publishing.summary(
+        Path(__file__).parent / "templates", "summary.txt", rows=rows, plan=plan, made=made, names=names
+    )
+
+
+def overview(builds: Sequence[Statistics]) -> str:
+    """Several builds as a table, a line each."""
+    header = ("benchmark", "split", "rows", "verified", "unverifiable", "not judged", "rejected")
+    rows = (
+        (s.benchmark, s.split, s.rows, s.verified, sum(s.unverifiable.values()), s.unparsed, s.rejected)
+        for s in builds
+    )
+    return tables.text_table([header, *rows])
+
+
+def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
+    """What a release's lock says of its builds, by ``BENCHMARK-SPLIT``."""
+    return {
+        f"{s.benchmark}-{s.split}": {
+            "rows": s.rows,
+            "verified": s.verified,
+            "unverifiable": dict(s.unverifiable),
+            "unparsed": s.unparsed,
+            "rejected": s.rejected,
+        }
+        for s in builds
+    }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evaluators.comparison import score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.published import lines
+from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, results
 from evaluators.comparison.systems import EVERY, System, apart, names, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
@@ -116,7 +116,7 @@ def write(ablations: Sequence[Ablation], folder: Path, published: Sequence[Publi
         comparison=ablations[0].comparison,
         ablations=ablations,
         published=published,
-        published_lines=lines(published, ablations[0].comparison.benchmarks),
+        published_lines=published_lines(published, ablations[0].comparison.benchmarks),
         scores=score_tables.score_table,
         metric_of=lambda comparison: METRIC_NAMES[told_metric(comparison)],
         averages=average_table,

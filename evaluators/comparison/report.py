@@ -24,7 +24,7 @@ from typing import Any
 
 from evaluators.comparison import costs, figures, machines, methods, score_tables
 from evaluators.comparison.comparing import compare
-from evaluators.comparison.published import lines
+from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, results
 from evaluators.comparison.systems import EVERY, common_options, swept, values_by_name
 from evaluators.outcomes import METRICS, Metric, Outcome
@@ -118,7 +118,7 @@ def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]
         answering=len({row.system.answering for row in comparison.rows}),
         left_out="; ".join(f"{system.answering}, {names[system]}" for system in left_out),
         published=published,
-        published_lines=lines(published, comparison.benchmarks),
+        published_lines=published_lines(published, comparison.benchmarks),
         shortfalls=_shortfalls(comparison),
         intervals=_in_parts(comparison, score_tables.interval_table(comparison), 2, by_place),
         differences=_in_parts(comparison, differences, 5, [4] * len(METRICS)),

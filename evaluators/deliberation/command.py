@@ -13,10 +13,9 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.systems import VARIANT
-from evaluators.deliberation.answering import answered
 from evaluators.deliberation.measuring import RESAMPLES, Answered, differences, measured, scored
 from evaluators.deliberation.options import Options, engines_of
-from evaluators.deliberation.proposing import PROPOSER, Contender, contenders
+from evaluators.deliberation.proposing import PROPOSER, Contender, answered, contenders
 from evaluators.deliberation.questions import Case, Questions, Rows
 from evaluators.deliberation.scorers import METRICS, OURS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
@@ -82,7 +81,7 @@ class Plan:
     def code(self) -> str:
         """Digest of the code that makes trajectories."""
         engines = [client.engine for client in self.clients]
-        graphs = ("safe_stepwise.graphs.knowledge", "evaluators.deliberation.answering")
+        graphs = ("safe_stepwise.graphs.knowledge", "evaluators.deliberation.proposing")
         return code_digest(*graphs, *modules_of(engines))
 
     def system(self, contender: Contender) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who proposes relation paths: those that ask nobody, and an engine with an adapter.
+"""Who proposes relation paths (those that ask nobody, and an engine with an adapter), and what is made of these.
 
 - ``oracle``: the gold paths.
 - ``majority``: the most frequent paths of the labelled questions of as many hops.
@@ -17,15 +17,17 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.options import BASELINES, Options, check_names, named
 from evaluators.deliberation.questions import Case, Example, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Counted
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.deliberation import Knowledge
+from safe_stepwise.methods import deliberation
+from safe_stepwise.methods.deliberation import Deliberating, Knowledge, deliberate
 from safe_stepwise.methods.path_proposing import prompt_digest, propose_request, read_path
-from safe_stepwise.records import RelationPath, Usage, identity
+from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, RelationPath, Trajectory, Usage, identity
 
 PROPOSER = "proposer"
 """The role whose calls Table 5 of the paper leaves out."""
@@ -230,3 +232,45 @@ def _as_examples(cases: Sequence[Case]) -> list[Example]:
         if paths:
             by_words[words] = Example(words, case.template, case.question.hops, tuple(dict.fromkeys(paths)))
     return [*by_words.values()]
+
+
+async def answered(
+    case: Case, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
+) -> Trajectory:
+    """All that was done to answer one question: by the loop, or by the first path without a model.
+
+    The proposals stand first among the attempts, each with what it cost.
+    Without ``clients`` no model verifies. A request that fails for good, a proposal's too, ends the
+    question with the stop reason ``failed``; what it cost until then is kept.
+    """
+    method = deliberation.NAME if clients else FIRST_PATH
+    proposals = await proposer.propose(case, knowledge)
+    attempts = tuple(_attempt(number, proposal, knowledge) for number, proposal in enumerate(proposals, 1))
+    if lost := [proposal.reason for proposal in proposals if proposal.said == LOST]:
+        return Trajectory(case.question.id, method, (), attempts, "", FAILED, lost[0])
+    pool = [*dict.fromkeys(Candidate(p.topic, p.path) for p in proposals if p.said == PATH)]
+    if clients:
+        simulated = any(client.engine.simulated for client in clients.values())
+        players = {role: Counted(client) if simulated else client for role, client in clients.items()}
+        trajectory = await deliberate(case.question, pool, knowledge, players, options)
+    else:
+        trajectory = _followed(case.question.id, pool, knowledge)
+    return replace(trajectory, attempts=(*attempts, *trajectory.attempts))
+
+
+def _followed(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
+    """The first candidate that leads somewhere, what it leads to being ranked by the graph."""
+    for candidate in pool:
+        if answers := [*knowledge.ranked(candidate)]:
+            read = {"topic": candidate.topic, "path": list(candidate.path), "answers": answers}
+            attempt = Attempt(1, "", None, True, state=FOLLOW, read=read)
+            return Trajectory(question, FIRST_PATH, (), (attempt,), answers[0], ANSWERED)
+    return Trajectory(question, FIRST_PATH, (), (), "", deliberation.NO_PATHS)
+
+
+def _attempt(number: int, proposal: Proposal, knowledge: Knowledge) -> Attempt:
+    leads = proposal.said == PATH and bool(knowledge.ranked(Candidate(proposal.topic, proposal.path)))
+    reason = {"reason": proposal.reason} if proposal.reason else {}
+    read = {"topic": proposal.topic, "said": proposal.said, "path": list(proposal.path), **reason, "executable": leads}
+    usage = {} if proposal.usage is None else {PROPOSER: proposal.usage}
+    return Attempt(number, proposal.text, None, leads, usage, state=PROPOSE, read=read)

@@ -8,7 +8,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison import ablation, report
-from evaluators.comparison.published import chosen
+from evaluators.comparison.score_tables import chosen
 from evaluators.comparison.systems import System, names, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.joining.runs import Joined, Run, joined, read_run

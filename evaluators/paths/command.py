@@ -2,30 +2,114 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.paths import probe_set
-from evaluators.paths.probe_set import PathCase
 from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, Judged, quality
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Verdicts
 from safe_stepwise import prompts
 from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance
+from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Request
 from safe_stepwise.engines.client import Client, ResponseCache, default_cache
-from safe_stepwise.errors import one_of
-from safe_stepwise.methods.paths import WAYS, Way, prompt_of, read_verdict
+from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.methods.paths import WAYS, Way, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
-from safe_stepwise.store import published_tables
+from safe_stepwise.records import Triple
+from safe_stepwise.store import boundary, published_tables
 from safe_stepwise.store.agreement import title_of
-from safe_stepwise.store.files import exclusive, json_bytes
-from safe_stepwise.store.names import RESULTS, TEST
+from safe_stepwise.store.boundary import read_file
+from safe_stepwise.store.files import exclusive, json_bytes, sha256_of
+from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.pages import fill
+from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import percent, shown, text_table
+
+COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
+
+
+@dataclass(frozen=True, slots=True)
+class PathCase:
+    """One row. ``gold``: the valid path of its question, for a simulating player alone."""
+
+    id: str
+    benchmark: str
+    question_id: str
+    question: str
+    answer: str
+    path: tuple[Triple, ...]
+    corruption: Corruption
+    pair_id: str
+    gold: tuple[Triple, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the right verdict on it is YES."""
+        return self.corruption == "valid"
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What a verdict's record says of it."""
+        gold = "YES" if self.is_valid else "NO"
+        names = ("id", "benchmark", "question_id", "corruption")
+        return {**{name: getattr(self, name) for name in names}, "gold": gold}
+
+    def request(self, way: Way) -> Request:
+        """What is asked of it."""
+        return path_request(self.question, self.answer, self.path, way, self.gold)
+
+
+def find_probe(folder: Path) -> Path:
+    """The probe in a folder that `build_path_probe` wrote; raises ``UserError`` where none is."""
+    found = dataset_folder(folder, PATH_PROBE)
+    if found is None or not (found / "data" / PROBED).is_dir():
+        raise UserError(
+            f"{folder}: no {PATH_PROBE} in it; build one with safe-stepwise build_path_probe --output {folder}"
+        )
+    return found
+
+
+def about_probe(probe: Path, split: str) -> dict[str, Any]:
+    """What is known of a probe and a split of it: version, digests, whether it is simulated."""
+    record = probe / PROBE_RECORD
+    told = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    sources = told.get("verified", [])
+    return {
+        "name": PATH_PROBE,
+        "version": told.get("version"),
+        "simulated": any(build.get("simulated") for build in sources),
+        "split": split,
+        "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PROBED, split)},
+    }
+
+
+def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCase]:
+    """The rows of a split, or the first ``limit`` of them (a draw: the probe is shuffled).
+
+    Raises ``UserError`` for a split without rows, or rows of another form.
+    """
+    files = parquet_files(probe, PROBED, split)
+    cases = [case for file in files for case in read_rows(file, _case, COLUMNS)]
+    if not cases:
+        there = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
+        raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(there) or 'none'}")
+    gold = {case.id: case.path for case in cases if case.is_valid}
+    return [replace(case, gold=gold.get(case.pair_id, ())) for case in cases[:limit]]
+
+
+def _case(row: Mapping[str, Any]) -> PathCase:
+    number = row["corruption"]
+    if not isinstance(number, int) or not 0 <= number < len(CORRUPTIONS):
+        raise ValueError("its corruption is missing or unknown")
+    triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
+    known = {name: row[name] for name in COLUMNS}
+    return boundary.read(
+        PathCase, PathCase(**{**known, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
+    )
+
 
 PAGE, VERDICTS = "paths.md", "verdicts"
 OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in WAYS))
@@ -62,9 +146,9 @@ def run_paths(options: Options) -> str:
     """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
     ways, opener = options.ways, Opener(options.timeout)
     opener(options.engine)
-    probe = probe_set.find_probe(options.probe)
-    cases = probe_set.read_cases(probe, options.split, options.limit)
-    about = {**probe_set.about(probe, options.split), "limit": options.limit}
+    probe = find_probe(options.probe)
+    cases = read_cases(probe, options.split, options.limit)
+    about = {**about_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
     with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
         for way in ways:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import published, report
+from evaluators.comparison import report
+from evaluators.comparison.score_tables import chosen
 from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
 from evaluators.derivations import read_derivations
@@ -49,7 +50,7 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     options.check()
     for note in options.faultless:
         warn(note)
-    printed = published.chosen(options.published)
+    printed = chosen(options.published)
     questions = _questions_of(options, read, benchmarks)
     notes = {
         "source": questions.source,

@@ -6,11 +6,10 @@ from functools import cached_property, partial
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.refined import read_refined
-from builders.verified.build import build
+from builders.verified.build import build, counts, overview
 from builders.verified.collect import Build, count, questions, spec_of
 from builders.verified.estimate import at_hand, estimate
 from builders.verified.questions import PASSAGES
-from builders.verified.summary import counts, overview
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.llm import PROMPTS, LLMTeachers
 from builders.work.publishing import read_statistics

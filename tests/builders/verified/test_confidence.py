@@ -16,11 +16,10 @@ from datasets import load_dataset
 
 from builders.steps.questions import open_verified
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified.build import build
+from builders.verified.build import build, replaced, summary
 from builders.verified.chunks import Chunk
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
-from builders.verified.summary import replaced, summary
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher

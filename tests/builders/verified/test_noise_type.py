@@ -27,7 +27,7 @@ exec(compile(source, file, "exec"), vars(records))
 
 from builders.verified.build import build
 from builders.verified.collect import Build
-from builders.verified.summary import summary
+from builders.verified.build import summary
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from cards.datasets import CARDS

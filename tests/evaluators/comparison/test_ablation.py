@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluators.comparison.ablation import FILES, Ablation, ablations, average_table, write
-from evaluators.comparison.published import chosen
+from evaluators.comparison.score_tables import chosen
 from evaluators.outcomes import Outcome
 from evaluators.run.results import record
 from safe_stepwise.errors import UserError

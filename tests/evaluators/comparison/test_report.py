@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.comparison.published import chosen
 from evaluators.comparison.report import FILES, Report, report, write
+from evaluators.comparison.score_tables import chosen
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS

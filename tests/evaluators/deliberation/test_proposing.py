@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from evaluators.deliberation import FIRST_PATH
-from evaluators.deliberation.answering import answered
 from evaluators.deliberation.measuring import answers_of, differences, measured, scored
 from evaluators.deliberation.options import named
-from evaluators.deliberation.proposing import Engine, Proposer, majority, nearest, oracle
+from evaluators.deliberation.proposing import Engine, Proposer, answered, majority, nearest, oracle
 from evaluators.deliberation.questions import Case, Example, PathsSet, held_out
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client

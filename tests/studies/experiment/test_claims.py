@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from studies.experiment.claims import claims
 from studies.experiment.experiment import arms
+from studies.experiment.page import claims
 from tests.studies.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
 FOUND = results(run(0.4), run(0.6, ADAPTER), run(0.3, DRAWN))

@@ -20,12 +20,11 @@ from builders.steps.composition import Composition
 from builders.steps.model import known_maker
 from builders.synthetic import generate, parse_spec
 from builders.verified import chunks
-from builders.verified.build import build
+from builders.verified.build import build, replaced, summary
 from builders.verified.chunks import Chunk
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.statistics import Listed, ListUse, Statistics
-from builders.verified.summary import replaced, summary
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.published import PublishedTeachers, known_lists
