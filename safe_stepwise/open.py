@@ -41,7 +41,7 @@ def _symbolic(settings: str) -> Engine:
 
 
 def _chance(settings: str) -> Engine:
-    from safe_stepwise.players.chance import ChanceEngine  # likewise
+    from safe_stepwise.players.symbolic import ChanceEngine  # likewise
 
     return ChanceEngine.read(settings)
 

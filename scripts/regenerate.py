@@ -6,7 +6,7 @@ from typing import Any
 
 from builders.work.executors import Submitted
 from releases import making, stage
-from releases.foreseeing import dry_run, refuse_owed
+from releases.making import dry_run, refuse_owed
 from releases.stage import Speed, expectations
 from releases.stages import open_release
 from safe_stepwise.commands.values import Count

@@ -18,7 +18,7 @@ from typing import Any
 from safe_stepwise.engines.chat import Chat
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
-from trainers import machine, models
+from trainers import models
 from trainers.config import PathRecipe, Recipe
 from trainers.data import Data, Example, check_masks, order
 
@@ -81,7 +81,7 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
     on from one that it has, or tunes all weights.
     """
     if arguments.use_cpu:
-        machine.score_completions_alone()
+        models.score_completions_alone()
     from trl import SFTTrainer
 
     gets_adapter = recipe.tuning == "lora" and recipe.start is None
@@ -133,7 +133,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
     if len({one.label for one in data.train}) < 2:
         raise UserError(f"{recipe.dataset}: kto needs rows of both labels; loosen the filters")
     if arguments.use_cpu:
-        machine.score_completions_alone()
+        models.score_completions_alone()
     from trainers.unpaired import UnpairedTrainer
 
     drawn = apart([one.tokens[: one.prompt] for one in data.train], recipe.epochs, recipe.device_batch, recipe.seed)

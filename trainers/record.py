@@ -9,7 +9,7 @@ from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
-from trainers import machine, models
+from trainers import models
 from trainers.config import FREE, Recipe
 from trainers.data import Data, Example, Joined
 from trainers.rows.base import Kind
@@ -102,11 +102,11 @@ def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds:
     steps, gpu = trainer.state.global_step, not trainer.args.use_cpu
     return {
         "devices": devices,
-        "device": machine.device_name(gpu),
+        "device": models.device_name(gpu),
         "dtype": str(dtype).removeprefix("torch."),
         "accumulation": trainer.args.gradient_accumulation_steps,
         "resumed_from_step": resumed,
-        "peak_memory_bytes": machine.peak_memory(gpu),
+        "peak_memory_bytes": models.peak_memory(gpu),
         "steps": steps,
         "seconds": round(seconds, 1),
         "seconds_per_step": round(seconds / max(steps, 1), 3),

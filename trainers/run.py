@@ -18,7 +18,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
 from safe_stepwise.store.names import WORK
-from trainers import checkpoints, machine, models, record
+from trainers import checkpoints, models, record
 from trainers.config import Recipe
 from trainers.data import read_data
 from trainers.interruption import Interruption
@@ -47,8 +47,8 @@ def train(
     library, model or dataset, rows that can't be trained on, an output that holds another run.
     """
     accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
-    machine.need_libraries(recipe)
-    machine.quiet_libraries()
+    models.need_libraries(recipe)
+    models.quiet_libraries()
     first = int(os.environ.get("RANK", 0)) == 0
     done = _complete(recipe, resume) if first else None
     weights, origin = find_base(recipe.base_model)
@@ -69,7 +69,7 @@ def train(
         try:
             return _train(training, accumulation, work, training.known)
         finally:
-            machine.free_gpu()
+            models.free_gpu()
 
 
 def _train(training: Training, accumulation: int, work: Path, known: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ def _train(training: Training, accumulation: int, work: Path, known: Mapping[str
     recipe, weights, start, data = training.recipe, training.weights, training.start, training.data
     objective = KTO if training.kind.labelled else SFT
     gpu = torch.cuda.is_available()
-    dtype = machine.compute_dtype(recipe.dtype, gpu)
+    dtype = models.compute_dtype(recipe.dtype, gpu)
     arguments = objective.arguments(recipe, work, accumulation, gpu, dtype)
     processes = PartialState()
     processes.wait_for_everyone()  # the first one has put the work folder in order
@@ -112,7 +112,7 @@ def _train(training: Training, accumulation: int, work: Path, known: Mapping[str
         save(trainer.model, recipe, weights, work)
         ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
         made = record.made_of(trainer, recipe.output)
-        found = {**known, **made, "run": ran, "held_out": measured, "libraries": machine.versions()}
+        found = {**known, **made, "run": ran, "held_out": measured, "libraries": models.versions()}
         checkpoints.write_json(recipe.output / RECORD, found)
     processes.wait_for_everyone()
     return found

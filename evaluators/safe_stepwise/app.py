@@ -47,9 +47,8 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
 
 async def answered(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
     """The loop's tries so far as HTML, again after each of them; or what is wrong."""
-    from safe_stepwise.commands.trying.answering import players, standings
+    from safe_stepwise.commands.trying.answering import players, standings, typed_question
     from safe_stepwise.commands.trying.html import complaint, shown
-    from safe_stepwise.commands.trying.typed import typed_question
     from safe_stepwise.errors import UserError
 
     try:
@@ -84,7 +83,7 @@ def page() -> Any:
 
 def _loop(gradio: Any) -> None:
     from safe_stepwise.commands.reading import examples
-    from safe_stepwise.commands.trying.typed import LIMITS, typed_fields
+    from safe_stepwise.commands.trying.answering import LIMITS, typed_fields
 
     shown = [typed_fields(row) for row in examples()]
     labels = {

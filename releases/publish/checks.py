@@ -1,17 +1,24 @@
 """All that a release must pass before anything of it leaves this machine."""
 
-from collections.abc import Callable
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from releases import report
 from releases.publish.folder import Artifact, Release
 from releases.publish.hub import Hub, told
-from releases.publish.leaks import check_leaks
-from releases.publish.readme import check_card
+from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
+from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
+from safe_stepwise.store.parquet import parquet_files
+from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.terminal import credentials
 
 _AGAIN = "make the release again with safe-stepwise regenerate"
@@ -85,3 +92,156 @@ def check_digests(release: Release, on_file: Callable[[str], None]) -> None:
     gone = sorted(name for name in locked if not (release.root / name).is_file())
     if gone:
         raise UserError(f"{release.root / gone[0]}: missing, though {LOCK} has it; {_AGAIN}")
+
+
+_BENCHMARKS, _STEPS = f"{names.DATASETS}/{names.VERIFIED}", f"{names.DATASETS}/{names.VERIFIER_STEPS}"
+_PROBE = f"{names.DATASETS}/{names.PATH_PROBE}"
+_MEND = "build the release again, or take those rows out of train and say so in the card"
+
+
+def check_leaks(root: Path) -> None:
+    """Compare the release's test rows with its train rows, as they are on disk.
+
+    In the verifier set no question (by id, or by its text) may be in both splits, nor may a
+    question of an evaluation sample be in train. In the verified benchmarks no evaluation question
+    may be in train by id, or by text and gold passages (template questions recur in wording alone).
+    Reports of evaluations tell test questions and their answers, as their samples do, and no
+    others. Of relation paths no question, and where they are split so no template, may be in both
+    splits; in the path probe no question, nor an evaluation question in train. Raises UserError
+    naming the first one.
+    """
+    for folder in sorted((root / names.DATASETS).glob(names.PATHS_SETS)):
+        for way in ("", names.BY_TEMPLATE):
+            both = _path_keys(folder, way, names.TRAIN) & _path_keys(folder, way, names.TEST)
+            _refuse(both, f"{names.DATASETS}/{folder.name}", "a template of test" if way else "a test question")
+    probed, train = _probe_keys(root, names.TRAIN), _step_keys(root, names.TRAIN)
+    _refuse(probed & _probe_keys(root, names.TEST), _PROBE, "a test question")
+    _refuse(train & _step_keys(root, names.TEST), _STEPS, "a test question")
+    _refuse(_row_ids(root, names.TRAIN) & _row_ids(root, names.TEST), _STEPS, "a test row")
+    samples: dict[str, set[tuple[str, str]]] = {}
+    for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{names.EVAL}")):
+        benchmark = folder.name.removesuffix(names.EVAL)
+        files = parquet_files(root / _BENCHMARKS, folder.name, names.TEST)
+        sample = [row for file in files for row in _rows(file, _QUESTION)]
+        samples[benchmark] = {(row["id"], row["question"]) for row in sample}
+        keys = {key for row in sample for key in _question_keys(benchmark, row["id"], row["question"])}
+        _refuse(train & keys, _STEPS, f"a question of {folder.name}")
+        _refuse(probed & {f"{benchmark} {row['id']}" for row in sample}, _PROBE, f"a question of {folder.name}")
+        _refuse_copies(root, benchmark, sample)
+    if (root / _BENCHMARKS).is_dir():
+        _refuse_strangers(root, samples)
+
+
+_QUESTION = ("id", "question", "passages")
+
+
+def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> None:
+    ids = {row["id"] for row in sample}
+    whole = {_whole(row) for row in sample}
+    texts = {row["question"] for row in sample}
+    where = f"{_BENCHMARKS}, {benchmark}"
+    for config in (benchmark, benchmark + names.LABELED):
+        for file in parquet_files(root / _BENCHMARKS, config, names.TRAIN):
+            for row in _rows(file, _QUESTION, texts, ids):
+                if row["id"] in ids or _whole(row) in whole:
+                    _refuse({row["id"]}, where, f"a question of {benchmark}{names.EVAL}")
+
+
+def _refuse_strangers(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
+    for folder in report.folders(root):
+        packed = folder / f"{names.QUESTIONS}{report.PACKED}"
+        for question in _lines(packed) if packed.is_file() else ():
+            if (question["id"], question["question"]) not in samples.get(question["benchmark"], set()):
+                raise UserError(
+                    f"{packed}: tells of a question that is in no evaluation sample of this "
+                    f"release ({question['id']!r}); evaluate on the samples, or take the report out"
+                )
+
+
+def _lines(packed: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with gzip.open(packed) as lines:
+            for line in lines:
+                row = parse_json(line)
+                yield {name: row[name] for name in ("benchmark", "id", "question")}
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{packed}: can't be read as questions: {error!r}") from None
+
+
+def _refuse(leaked: set[str], where: str, what: str) -> None:
+    if leaked:
+        name = min(leaked)
+        more = f" and {len(leaked) - 1} more" if len(leaked) > 1 else ""
+        raise UserError(f"{where}: {what} is in train ({name!r}{more}); {_MEND}")
+
+
+def _step_keys(root: Path, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of the verifier set."""
+    rows = _split(root / _STEPS, names.ASKED_OF[True], split, "benchmark", "question_id", "question")
+    return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
+
+
+def _row_ids(root: Path, split: str) -> set[str]:
+    """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``, and so on."""
+    configs = (names.STEPS, names.PROMPT_COMPLETION, names.MISSING_PROMPT_COMPLETION, names.PREFERENCE, names.KTO)
+    return {row["id"] for row in _split(root / _STEPS, configs, split, "id")}
+
+
+def _probe_keys(root: Path, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of the path probe, each with its benchmark."""
+    rows = _split(root / _PROBE, (names.PROBED,), split, "benchmark", "question_id", "question")
+    return {
+        f"{row['benchmark']} {name}" for row in rows for name in (row["question_id"], f"{row['question'].casefold()}?")
+    }
+
+
+def _path_keys(dataset: Path, way: str, split: str) -> set[str]:
+    """Ids and texts of the questions in a split of relation paths, or ids and templates."""
+    column = "template" if way else "question"
+    asked = _split(
+        dataset, [config + way for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)], split, "question_id"
+    )
+    texts = {row[column] for row in _split(dataset, [names.PATHS + way], split, column)}
+    return texts | {f"question {row['question_id']}" for row in asked}
+
+
+def _question_keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
+    return f"{benchmark} {name}", " ".join(question.casefold().split())
+
+
+def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Some columns of all rows that configs of a dataset have in a split."""
+    for config in configs:
+        for file in parquet_files(dataset, config, split):
+            yield from _rows(file, columns)
+
+
+def _whole(row: dict[str, Any]) -> bytes:
+    gold = sorted(repr((p["title"], p["sentences"])) for p in row["passages"] if p["is_gold"])
+    return hashlib.sha256(repr((row["question"], gold)).encode("utf-8", "replace")).digest()
+
+
+def _rows(
+    file: Path, columns: tuple[str, ...], texts: set[str] | None = None, ids: set[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Rows of some columns; with ``texts`` and ``ids`` those whose question or id is among them.
+
+    The rest are not turned into Python objects: a train split has 100,000 rows of ten passages.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=1000, columns=list(columns)):
+                if texts is not None and ids is not None:
+                    known = pc.or_(
+                        pc.is_in(batch.column("question"), pa.array(sorted(texts), pa.string())),
+                        pc.is_in(batch.column("id"), pa.array(sorted(ids), pa.string())),
+                    )
+                    batch = batch.filter(known)
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        line = str(error).splitlines()[0]
+        raise UserError(f"{file}: can't be read as rows of {', '.join(columns)}: {line}") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from releases.publish.folder import KEPT, Artifact, LocalFile
-from releases.publish.readme import merged
+from releases.publish.leaderboard import merged
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sweep
 from safe_stepwise.store.names import README

@@ -13,8 +13,8 @@ from typing import Any
 from releases import report
 from releases.publish.folder import Artifact, Collection, Release
 from releases.publish.hub import Change, Diff, Hub, Remote, diff, remote, told
+from releases.publish.leaderboard import metadata
 from releases.publish.load_back import Pushed, load_back
-from releases.publish.readme import metadata
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
 from safe_stepwise.store.tables import text_table

@@ -24,8 +24,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.files import write_atomically
 from trainers.checkpoints import read_json
 from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
-from trainers.machine import need_libraries
-from trainers.models import find_base
+from trainers.models import find_base, need_libraries
 from trainers.record import RECORD
 from trainers.run import train
 

@@ -200,7 +200,7 @@ OPTIONS: Mapping[str, frozenset[str]] = {
     for config, compute in (("default", answers_given), ("loop", answers_by_loop))
 } | {"faithfulness": frozenset(("questions", "passages", "rule", "retrieval", "sigma"))}
 """What ``compute`` takes beside the columns, by config; ``faithfulness`` is the checker's, which
-this room never hears of (`safe_stepwise.checking.faithfulness.given`)."""
+this room never hears of (`safe_stepwise.checking.faithfulness.judging`)."""
 
 
 def checked_options(config: str, names: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
-from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
+from safe_stepwise.checking.faithfulness.grounds import fact_of, is_alike, is_same
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for

@@ -19,8 +19,7 @@ from builders.synthetic import Spec, generate
 from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds, Rule
 from safe_stepwise.checking.faithfulness.grounds import grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
-from safe_stepwise.checking.faithfulness.vectors import check
+from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, check
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, Triple
 from safe_stepwise.store.tables import text_table

@@ -12,7 +12,7 @@ import pytest
 from safe_stepwise.errors import UserError
 from tests.models.killing import killed
 from tests.trainers.paths_sets import write_set
-from trainers import machine, models, objectives
+from trainers import models, objectives
 from trainers.config import PathFilters, PathRecipe
 from trainers.data import read_data
 from trainers.models import find_base, load_base
@@ -169,7 +169,7 @@ def _trainer(recipe: PathRecipe) -> Any:
     weights, _ = find_base(recipe.base_model)
     start = models.find_start(recipe, weights)
     assert start is not None
-    dtype = machine.compute_dtype(recipe.dtype, gpu=False)
+    dtype = models.compute_dtype(recipe.dtype, gpu=False)
     model = models.opened(load_base(weights, recipe, dtype, None), start)
     arguments = objectives.kto_arguments(recipe, recipe.output / "unused", 1, False, torch.float32)
     trainer = objectives.kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from releases.publish.readme import merged, metadata
+from releases.publish.leaderboard import merged, metadata
 from safe_stepwise.errors import UserError
 
 OURS = "---\nlicense: mit\ntags:\n- verification\n---\n\n# Ours\n"

@@ -137,7 +137,7 @@ def test_names_that_differ_by_case_alone_are_no_leak(release: Path) -> None:
     edit(split(release, "paths", "train", SET), lambda rows: rows.append(other))
     lock(release, "v0.3.0")
     read = read_release(release, NAMESPACE)
-    from releases.publish.leaks import check_leaks
+    from releases.publish.checks import check_leaks
 
     check_leaks(read.root)
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from builders.verified.lookup import labelled
-from releases.foreseeing import dry_run
+from releases.making import dry_run
 from releases.stage import Speed
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of

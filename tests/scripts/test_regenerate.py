@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from releases.publish.checks import check_leaks
 from releases.publish.folder import read_release
-from releases.publish.leaks import check_leaks
 from releases.stages import datasets
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from releases import making
-from releases.foreseeing import dry_run
+from releases.making import dry_run
 from releases.paths_manifest import PathsManifest
 from releases.stage import Made, Speed, Stage, expectations
 from releases.stages.training import Proposer

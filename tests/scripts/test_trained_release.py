@@ -14,8 +14,7 @@ from releases.lock import unchanged
 from releases.publish.folder import read_release
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
-from safe_stepwise.players.chance import ChanceEngine
-from safe_stepwise.players.symbolic import SymbolicEngine
+from safe_stepwise.players.symbolic import ChanceEngine, SymbolicEngine
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK, TRAINING
 from scripts import regenerate, report_experiment

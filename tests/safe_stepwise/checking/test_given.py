@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from safe_stepwise.checking.faithfulness.given import OUTCOMES, chain_of, chains_given
+from safe_stepwise.checking.faithfulness.judging import OUTCOMES, chain_of, chains_given
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.compute import OPTIONS, checked_options
 from safe_stepwise.metric.input import checked_columns

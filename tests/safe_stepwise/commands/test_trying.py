@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.reading import examples
-from safe_stepwise.commands.trying import answering, html, typed
-from safe_stepwise.commands.trying.answering import Standing, players, standings
-from safe_stepwise.commands.trying.typed import LIMITS, typed_fields, typed_question
+from safe_stepwise.commands.trying import answering, html
+from safe_stepwise.commands.trying.answering import LIMITS, Standing, players, standings, typed_fields, typed_question
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import UNREAD
 from safe_stepwise.records import Attempt, Feedback
@@ -126,4 +125,4 @@ def test_every_text_is_escaped() -> None:
     for page in (html.shown(Standing(tried, (), end)), html.complaint(nasty)):
         for mark in ("<script", "<img", "<svg", "<!--", "\u202e", "\0"):
             assert mark not in page
-    assert typed.typed_question(nasty[:400], nasty).question
+    assert typed_question(nasty[:400], nasty).question

@@ -13,7 +13,7 @@ from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.verifier import verifier_request
 from safe_stepwise.open import open_engine
-from safe_stepwise.players.chance import ChanceEngine
+from safe_stepwise.players.symbolic import ChanceEngine
 from safe_stepwise.records import Feedback, Passage, Question, Step
 from safe_stepwise.taxonomy import check_order
 

@@ -15,9 +15,16 @@ from builders.synthetic import Spec, generate
 from evaluators.derivations import read_derivations
 from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
 from safe_stepwise.checking.faithfulness.chains import Path as Told
-from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths, is_walk, orders
+from safe_stepwise.checking.faithfulness.grounds import (
+    fact_of,
+    grounds_of,
+    grounds_of_paths,
+    is_alike,
+    is_same,
+    is_walk,
+    orders,
+)
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.names import fact_of, is_alike, is_same
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 

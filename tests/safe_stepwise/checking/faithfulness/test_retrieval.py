@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.checking.faithfulness import vectors
+from safe_stepwise.checking.faithfulness import retrieval
 from safe_stepwise.checking.faithfulness.retrieval import (
     RETRIEVALS,
     Retrieval,
@@ -63,7 +63,7 @@ def test_by_name() -> None:
 
 
 def test_a_missing_extra_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "find_spec", lambda module: None)
+    monkeypatch.setattr(retrieval, "find_spec", lambda module: None)
     with pytest.raises(UserError, match=r"onnxruntime: pip install -e '\.\[embeddings\]'"):
         embeddings(["a"], ["b"])
 
@@ -74,12 +74,12 @@ def test_a_strangers_file_is_not_read(
     folder = tmp_path_factory.mktemp("site")
     (folder / "model.onnx").write_bytes(b"another")
     spec = type("Spec", (), {"submodule_search_locations": [str(folder)]})
-    monkeypatch.setattr(vectors, "find_spec", lambda module: spec)
+    monkeypatch.setattr(retrieval, "find_spec", lambda module: spec)
     with pytest.raises(UserError, match=r"model\.onnx: not the file"):
-        vectors._content(vectors._MODEL)
+        retrieval._content(retrieval._MODEL)
     (folder / "model.onnx").unlink()
     with pytest.raises(UserError, match=r"model\.onnx: not found"):
-        vectors._content(vectors._MODEL)
+        retrieval._content(retrieval._MODEL)
 
 
 def test_judging_imports_no_extra() -> None:
@@ -93,7 +93,7 @@ def test_judging_imports_no_extra() -> None:
 
 def test_sentences_alike_are_near() -> None:
     try:
-        vectors.check()
+        retrieval.check()
     except UserError as missing:
         pytest.skip(str(missing))
     said = ["Ors Velt directed Dune Rain.", "", "\ud800", "Oru " * 5000]
