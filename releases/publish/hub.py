@@ -33,15 +33,6 @@ State = Literal["new", "changed", "same", "gone"]
 
 
 @dataclass(frozen=True)
-class RemoteFile:
-    """A file as the Hub lists it; ``digest`` is SHA-256 if it is a large one, else git's."""
-
-    size: int
-    digest: str
-    large: bool
-
-
-@dataclass(frozen=True)
 class Remote:
     """A repo on the Hub."""
 
@@ -58,20 +49,6 @@ class Change:
     path: str
     size: int
     state: State
-
-
-@dataclass(frozen=True)
-class Diff:
-    """An artifact against a commit of its repo."""
-
-    artifact: Artifact
-    """With its card as it would be pushed: ours, and what others added to its metadata."""
-    changes: tuple[Change, ...]
-
-    @property
-    def writes(self) -> bool:
-        """Whether anything differs."""
-        return any(change.state != "same" for change in self.changes)
 
 
 @dataclass(frozen=True)
@@ -131,19 +108,22 @@ def remote(hub: Hub, artifact: Artifact) -> Remote | None:
     return Remote(heads["main"], {ref.name: ref.target_commit for ref in refs.tags})
 
 
-def diff(hub: Hub | None, artifact: Artifact, commit: str | None) -> Diff:
-    """Compare with a commit (None: with an empty repo); the repo's own metadata is kept."""
-    there = {} if hub is None or commit is None else files_at(hub, artifact, commit)
-    if hub is not None and commit is not None and README in there:
+def diff(hub: Hub, artifact: Artifact, commit: str) -> tuple[Artifact, list[Change]]:
+    """An artifact against a commit of its repo, with its card as it would be pushed.
+
+    That is ours, and what others added to its metadata.
+    """
+    there = files_at(hub, artifact, commit)
+    if README in there:
         artifact = _with_card_of(hub, artifact, commit)
     changes = [Change(f.path, f.size, _state(f, there.get(f.path))) for f in artifact.files]
     ours = {file.path for file in artifact.files} | {KEPT}
     changes += [Change(p, f.size, "gone") for p, f in sorted(there.items()) if p not in ours]
-    return Diff(artifact, tuple(changes))
+    return artifact, changes
 
 
-def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, RemoteFile]:
-    """Every file of a commit, by path."""
+def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, Any]:
+    """Every file of a commit, by path, as the Hub lists it."""
     from huggingface_hub.hf_api import RepoFile
 
     def listed() -> list[Any]:
@@ -153,19 +133,17 @@ def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, RemoteFile]
     entries = hub.ask(artifact.repo, listed)
     if len(entries) > MOST_FILES:
         raise UserError(f"{artifact.url}: lists more than {MOST_FILES:,} files; look there")
-    return {
-        entry.path: RemoteFile(entry.size, entry.lfs.sha256 if entry.lfs else entry.blob_id, bool(entry.lfs))
-        for entry in entries
-        if isinstance(entry, RepoFile)
-    }
+    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
 
-def _state(file: LocalFile, there: RemoteFile | None) -> State:
+def _state(file: LocalFile, there: Any) -> State:
+    """How a file stands: of a large one the Hub has the SHA-256, else git's digest."""
     if there is None:
         return "new"
-    if file.size != there.size:
-        return "changed"
-    return "same" if there.digest == (file.sha256 if there.large else file.git_oid) else "changed"
+    same = file.size == there.size and (
+        there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+    )
+    return "same" if same else "changed"
 
 
 def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:

@@ -12,7 +12,7 @@ from typing import Any
 
 from releases import report
 from releases.publish.folder import Artifact, Collection, Release
-from releases.publish.hub import Change, Diff, Hub, Remote, diff, remote, told
+from releases.publish.hub import Change, Hub, Remote, diff, remote, told
 from releases.publish.leaderboard import metadata
 from releases.publish.load_back import Pushed, load_back
 from safe_stepwise.errors import UserError
@@ -25,17 +25,18 @@ SHOWN = 12
 
 @dataclass(frozen=True)
 class RepoPlan:
-    """One repo: how it stands, and how it differs from the release."""
+    """One repo: what it is to hold, how that differs from what it holds, and how it stands."""
 
-    remote: Remote | None
-    diff: Diff
-    tagged: str | None
+    artifact: Artifact
+    changes: Sequence[Change]
+    remote: Remote | None = None
+    tagged: str | None = None
     """The commit that has the release's tag and content already."""
 
     @property
-    def artifact(self) -> Artifact:
-        """What the repo is to hold."""
-        return self.diff.artifact
+    def writes(self) -> list[Change]:
+        """What differs."""
+        return [change for change in self.changes if change.state != "same"]
 
     @property
     def standing(self) -> str:
@@ -44,7 +45,7 @@ class RepoPlan:
             return "published"
         if self.remote is None:
             return "to be created"
-        return "to be changed" if self.diff.writes else "unchanged, to be tagged"
+        return "to be changed" if self.writes else "unchanged, to be tagged"
 
 
 def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
@@ -60,23 +61,28 @@ def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
     """The same of one artifact."""
     there = remote(hub, artifact)
     if there is None:
-        return RepoPlan(None, diff(hub, artifact, None), None)
+        return _whole(artifact)
     tagged = there.tags.get(release.version)
     if tagged is not None:
-        held = diff(hub, artifact, tagged)
-        if held.writes:
+        plan = RepoPlan(*diff(hub, artifact, tagged), there, tagged)
+        for change in plan.writes:
             raise UserError(
-                f"{artifact.url}: {release.version} is on the Hub with other content "
-                f"({_first(held.changes)}); a tag is never moved: give the release a new version"
+                f"{artifact.url}: {release.version} is on the Hub with other content ({told(change.path)} is "
+                f"{change.state}); a tag is never moved: give the release a new version"
             )
-        return RepoPlan(there, held, tagged)
+        return plan
     newer = [tag for tag in there.tags if _newer(tag, release.version)]
     if newer:
         raise UserError(
             f"{artifact.url}: the Hub has {max(newer, key=version_key)} already, which is newer "
             f"than {release.version}; give the release a higher version"
         )
-    return RepoPlan(there, diff(hub, artifact, there.head), None)
+    return RepoPlan(*diff(hub, artifact, there.head), there)
+
+
+def _whole(artifact: Artifact) -> RepoPlan:
+    """The plan of a repo that is not there."""
+    return RepoPlan(artifact, [Change(file.path, file.size, "new") for file in artifact.files])
 
 
 def dry_run(hub: Hub, release: Release) -> str:
@@ -86,8 +92,7 @@ def dry_run(hub: Hub, release: Release) -> str:
     except UserError as error:
         if "can't be reached" not in str(error) and "HF_HUB_OFFLINE" not in str(error):
             raise
-        # As if the Hub had none of the repos.
-        plans = [RepoPlan(None, diff(None, a, None), None) for a in release.artifacts]
+        plans = [*map(_whole, release.artifacts)]  # as if the Hub had none of the repos
         note = f"not compared with the Hub: {error}"
     parts = [f"{release.root}: release {release.version}, checked; nothing was written (dry run)"]
     parts += [note] if note else []
@@ -105,7 +110,7 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     """One repo of a dry run: its files by state, with sizes in bytes."""
     rows: list[tuple[object, ...]] = [("file", "on the Hub", "bytes")]
     for state in ("new", "changed", "gone", "same"):
-        files = [change for change in plan.diff.changes if change.state == state]
+        files = [change for change in plan.changes if change.state == state]
         shown_state = state if compared else "not compared"
         rows += [(told(change.path), shown_state, change.size) for change in files[:SHOWN]]
         if rest := files[SHOWN:]:
@@ -121,11 +126,6 @@ def _newer(tag: str, version: str) -> bool:
         return version_key(tag) > version_key(version)
     except UserError:  # a tag of the user's own
         return False
-
-
-def _first(changes: Sequence[Change]) -> str:
-    change = next(change for change in changes if change.state != "same")
-    return f"{told(change.path)} is {change.state}"
 
 
 def _shortened(names: Sequence[str]) -> str:
@@ -198,15 +198,12 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    artifact, there = plan.artifact, plan.remote
-    changes = plan.diff.changes
-    if there is None:  # created a moment ago
-        there = remote(publisher.hub, artifact)
+    if (there := plan.remote) is None:  # created a moment ago
+        there = remote(publisher.hub, plan.artifact)
         if there is None:
-            raise UserError(f"{artifact.url}: was created but can't be seen; run this again")
-        made = diff(publisher.hub, artifact, there.head)
-        artifact, changes = made.artifact, made.changes
-    writes = [change for change in changes if change.state != "same"]
+            raise UserError(f"{plan.artifact.url}: was created but can't be seen; run this again")
+        plan = RepoPlan(*diff(publisher.hub, plan.artifact, there.head), there)
+    artifact, writes = plan.artifact, plan.writes
     if not writes:
         publisher.say(f"{artifact.url}: unchanged at {there.head[:7]}")
         return Pushed(artifact, there.head)

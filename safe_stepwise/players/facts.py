@@ -13,16 +13,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal, Protocol
+from typing import Literal
 
 from safe_stepwise.checking import statements
+from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
 from safe_stepwise.checking.statements import ask, besides
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.methods.scene import Found
-from safe_stepwise.records import Passage, Question, Step, Triple
+from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import exact_match
 
 DEAF = 0.2
@@ -48,23 +49,10 @@ _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
 _BRIEF = 12  # words of a description that are given as an answer
 
 
-class Knows(Protocol):
-    """What is asked of `checking.claims.Claims`; its passages are those with the stand-ins."""
-
-    plan: Plan
-    passages: tuple[Passage, ...]
-
-    def joint(self, item: Item, earlier: Item) -> str: ...
-
-    def value_of(self, item: Item) -> str: ...
-
-    def place_of(self, item: Item) -> int | None: ...
-
-
 class Facts:
-    """Places count the plan's items from 0."""
+    """Places count the plan's items from 0; the passages of ``claims`` are those with the stand-ins."""
 
-    def __init__(self, question: Question, claims: Knows) -> None:
+    def __init__(self, question: Question, claims: Claims) -> None:
         self.question = question
         self.claims = claims
         self.plan = claims.plan
