@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.store import pages
+from safe_stepwise.store import tables
 from safe_stepwise.store.boundary import parse_yaml
-from safe_stepwise.store.pages import cell as cell
-from safe_stepwise.store.pages import line as line
+from safe_stepwise.store.tables import cell as cell
+from safe_stepwise.store.tables import line as line
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 Record = Mapping[str, Any]
@@ -22,8 +22,8 @@ _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 def fill(template: str, /, **values: Any) -> str:
     """The text of a card's template; raises ``KeyError`` for a figure that it lacks."""
-    pages.environment((_TEMPLATES,)).filters |= _FILTERS
-    return pages.fill(_TEMPLATES, template, words=WORDS, errors=len(ERROR_TYPES), **values)
+    tables.environment((_TEMPLATES,)).filters |= _FILTERS
+    return tables.fill(_TEMPLATES, template, words=WORDS, errors=len(ERROR_TYPES), **values)
 
 
 def headed(data: Any, body: str) -> str:

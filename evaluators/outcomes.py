@@ -19,9 +19,9 @@ from safe_stepwise.methods.running import LoopStatistics, statistics
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
+from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.files import unpacked
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import parse_json, read_json
 
 Verdict = Literal["correct", "incorrect", "unscored"]
 Metric = Literal["exact_match", "f1", "accuracy"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluators.derivations import read_derivations
-from safe_stepwise.checking.faithfulness.chains import Grounds
+from safe_stepwise.checking.faithfulness.grounds import Grounds
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import human

@@ -21,8 +21,8 @@ from builders.benchmarks.elements import WHITE, elements
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from builders.work.fields import NO_JSON
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.parsing import parse_json
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")

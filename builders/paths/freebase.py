@@ -26,7 +26,7 @@ from builders.work import fields
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json
 
 MOST_TRIPLES = 200_000
 """Of a row, and its names; real ones have some thousands."""

@@ -21,7 +21,7 @@ from builders.work import plans, shards
 from builders.work.rejects import Reject, Rejecting, RowsRead
 from safe_stepwise.commands.values import Count, Known, Share
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs import relation_paths, store
+from safe_stepwise.graphs import store
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.code import code_digest
@@ -58,7 +58,7 @@ class PathsBuild(plans.Plan):
     split: Annotated[str, canonical_split]
     kb: Path | None = None
     test_share: Share = TEST_SHARE
-    max_hops: Count = relation_paths.HOPS
+    max_hops: Count = store.HOPS
     negatives: Count = MOST
     """Of each hard kind, at most."""
 

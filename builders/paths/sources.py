@@ -19,8 +19,16 @@ from builders.verified.lookup import labelled
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.hops import annotated_hops
-from safe_stepwise.graphs.relation_paths import HOPS, execute, instances
-from safe_stepwise.graphs.store import BACKWARDS, GraphStore, MemoryGraph, inverse, read_triples
+from safe_stepwise.graphs.store import (
+    BACKWARDS,
+    HOPS,
+    GraphStore,
+    MemoryGraph,
+    execute,
+    instances,
+    inverse,
+    read_triples,
+)
 from safe_stepwise.language.text import words_of
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, Label, Question, RelationPath, Triple

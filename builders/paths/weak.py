@@ -16,8 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from safe_stepwise.graphs.relation_paths import HOPS, search
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.store import HOPS, GraphStore, search
 from safe_stepwise.records import KGQuestion, RelationPath
 from safe_stepwise.scoring import set_f1
 

@@ -15,9 +15,9 @@ from builders.steps.rows import Made, Refused, StepRow, check_row, packed, unpac
 from builders.verified.questions import VerifiedQuestion
 from builders.work.shards import Annotator, read_shard
 from safe_stepwise.records import Question, as_object, identity
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import NO_PATH, REQUEST_FAILED
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100

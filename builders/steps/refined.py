@@ -12,11 +12,10 @@ from builders.steps.words import FAMILIES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import read_object
+from safe_stepwise.store.boundary import parse_json, read_json, read_object
 from safe_stepwise.store.codec import question_row
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFINED as ORIGIN
-from safe_stepwise.store.parsing import parse_json, read_json
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 

@@ -44,12 +44,12 @@ from safe_stepwise.methods.loop import MALFORMED, read_reply, run_question, trie
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.taught import as_learnt, dropped_category
 from safe_stepwise.records import FAILED, Feedback, Step, StepKind, Trajectory
-from safe_stepwise.store import boundary, files, names, pages, progress
+from safe_stepwise.store import boundary, files, names, progress, tables
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.names import TRAIN
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import CORRECT
 
@@ -386,7 +386,7 @@ def summary(plan: Refinement, record: Record) -> str:
     numbers = ("name", "disagreements", "doubted", "rows")
     header = (*("verifier says", "checker says", "step", "plan"), *("differ", "of", "rate", "doubted", "rows"))
     clusters = [{**c, "mining_rate": f"{c['mining_rate']:.1%}"} for c in record["clusters"]]
-    text = pages.fill(
+    text = tables.fill(
         Path(__file__).parent,
         "refinement.jinja",
         made=record,

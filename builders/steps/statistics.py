@@ -7,8 +7,8 @@ from typing import Any
 
 from builders.steps import configs, probes, skeletons
 from builders.steps.rows import StepRow
-from safe_stepwise.store import names, pages
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store import names
+from safe_stepwise.store.tables import fill, text_table
 from safe_stepwise.taxonomy import ERROR_TYPES, TAXONOMY, category
 
 Record = dict[str, Any]
@@ -76,7 +76,7 @@ def summary(output: Path, record: Record) -> str:
     types += [(t.name, *(sum(counts.get(t.name, {}).values()) for counts in by_benchmark)) for t in ERROR_TYPES]
     tried = [("without passages", "rows", "reached", "majority", "aim")]
     tried += [probe.cells for probe in (*record["probes"], record["missing_evidence_probe"])]
-    text = pages.fill(
+    text = fill(
         Path(__file__).parent,
         "summary.jinja",
         made=record,

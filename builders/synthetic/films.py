@@ -23,8 +23,7 @@ from typing import Any
 
 from builders.synthetic.world import WORDS, Namer, load, one
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.relation_paths import execute
-from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, inverse
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, execute, inverse
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.files import write_lines
 

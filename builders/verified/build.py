@@ -27,7 +27,7 @@ from builders.work.collect import Collected
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import agreement, boundary, names, parsing, tables
+from safe_stepwise.store import agreement, boundary, names, tables
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
@@ -239,7 +239,7 @@ def _lines_of_others(plan: Build, name: str) -> list[bytes]:
         if not line and number == len(lines):
             break
         try:
-            row = boundary.read(Mapping[str, Any], parsing.parse_json(line))
+            row = boundary.read(Mapping[str, Any], boundary.parse_json(line))
             is_ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
         except (ValueError, KeyError) as error:
             raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.boundary import content_of
-from safe_stepwise.store.parsing import MOST_JSON, parse_json
+from safe_stepwise.store.boundary import MOST_JSON, content_of, parse_json
 
 Match = Literal["exact", "plain"]
 

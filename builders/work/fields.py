@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from safe_stepwise.errors import RowError
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json
 
 Reader = Callable[[Any, str], Any]
 """Checks a value, with what it is called in a message."""

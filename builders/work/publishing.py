@@ -15,8 +15,7 @@ from safe_stepwise.store import files
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
-from safe_stepwise.store.pages import environment
-from safe_stepwise.store.tables import text_table
+from safe_stepwise.store.tables import environment, text_table
 
 Record = Mapping[str, Any]
 """A build's statistics as its JSON has them."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from evaluators.audit.rows import Key, Stratum
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import AUDITED, LABELS, STEPS, Audited
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT, labels
 

@@ -13,8 +13,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import json_bytes
 from safe_stepwise.store.names import LABELS
-from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import Table, decimal, shown
+from safe_stepwise.store.tables import Table, decimal, fill, shown
 from safe_stepwise.store.terminal import printable
 
 _LABEL = ("rows", "label right", "95% interval")

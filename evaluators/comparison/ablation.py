@@ -20,9 +20,8 @@ from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
 from safe_stepwise.errors import one_of
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import marked
-from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, percent
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, percent
 
 FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv", "ablation.json")
 

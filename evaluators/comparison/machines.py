@@ -14,8 +14,7 @@ from xml.sax.saxutils import escape
 
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System, edge_text, machine_of, title_of
-from safe_stepwise.store.pages import environment
-from safe_stepwise.store.tables import Column, Sheet, percent
+from safe_stepwise.store.tables import Column, Sheet, environment, percent
 
 ARROW = " → "
 """Between the two states of an edge (`methods.running.transitions`)."""

@@ -30,9 +30,8 @@ from evaluators.comparison.systems import EVERY, common_options, swept, values_b
 from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
-from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import Table, csv_bytes, escaped, parted
+from safe_stepwise.store.tables import Table, csv_bytes, escaped, fill, parted
 
 ABLATED = ("on_exhausted", "feedback")
 """Options that reports are set apart by (SAFE v2, finding 1), so that each tells its own."""

@@ -32,9 +32,8 @@ from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import exclusive, json_bytes, remove_folder, write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
-from safe_stepwise.store.pages import fill
 from safe_stepwise.store.published_tables import published
-from safe_stepwise.store.tables import percent, shown, text_table
+from safe_stepwise.store.tables import fill, percent, shown, text_table
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
 FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from safe_stepwise.commands.values import Count, Seconds
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention
+from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention
 from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.running import AT_ONCE
 

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from evaluators.deliberation.options import Labels, Options, Way
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge import GraphKnowledge
-from safe_stepwise.graphs.relation_paths import Convention
-from safe_stepwise.graphs.store import GraphStore
+from safe_stepwise.graphs.store import Convention, GraphStore
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, RelationPath, identity
 from safe_stepwise.store.files import sha256_of

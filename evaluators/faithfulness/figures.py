@@ -13,7 +13,7 @@ that no text of a run becomes part of a page.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from safe_stepwise.checking.faithfulness.chains import FAULTS, Verdict
+from safe_stepwise.checking.faithfulness.grounds import FAULTS, Verdict
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.tables import mark
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from evaluators.comparison.systems import System
 from evaluators.faithfulness.said import Kind
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Rule, Verdict, verdict_row
+from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, verdict_row
 from safe_stepwise.methods.loop import read_reply, tries_at_steps
 from safe_stepwise.records import Question, Step, Trajectory, as_object
 from safe_stepwise.steps import StepError

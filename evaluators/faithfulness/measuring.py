@@ -14,8 +14,7 @@ from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, Verdicts, is_grounded
 from evaluators.faithfulness.said import Response, response_of, taken
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.chains import Chain
-from safe_stepwise.checking.faithfulness.grounds import grounds_of
+from safe_stepwise.checking.faithfulness.grounds import Chain, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Question, Triple, canonical_json

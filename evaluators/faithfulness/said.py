@@ -23,7 +23,7 @@ import sentencex
 
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import finds
-from safe_stepwise.checking.faithfulness.chains import Chain
+from safe_stepwise.checking.faithfulness.grounds import Chain
 from safe_stepwise.methods.asking import ANSWERING, vote
 from safe_stepwise.methods.react import ACT
 from safe_stepwise.methods.sg_fsm_safe import step_of

@@ -9,7 +9,7 @@ from evaluators.comparison.significance import holm, mcnemar, six_digits, wilson
 from evaluators.comparison.systems import System, in_order, names, pairs
 from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, is_right, outcome_of, places, repeated
 from evaluators.faithfulness.said import Kind
-from safe_stepwise.checking.faithfulness.chains import Rule, Verdict
+from safe_stepwise.checking.faithfulness.grounds import Rule, Verdict
 from safe_stepwise.store.names import marked
 
 WAYS = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}

@@ -6,9 +6,8 @@ from typing import Any, get_args
 
 from evaluators.faithfulness.figures import BREAKS, FIGURES, figures
 from evaluators.faithfulness.lines import COLUMNS
-from safe_stepwise.checking.faithfulness.chains import Verdict
-from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, p_value, percent, shown, text_table
+from safe_stepwise.checking.faithfulness.grounds import Verdict
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, p_value, percent, shown, text_table
 
 Record = Mapping[str, Any]
 PAGE, CSV = "faithfulness.md", "faithfulness.csv"

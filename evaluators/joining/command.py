@@ -19,9 +19,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import identity
 from safe_stepwise.store import files
+from safe_stepwise.store.boundary import read_json
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_lines
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
-from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import MAIN
 from safe_stepwise.store.tables import text_table
 

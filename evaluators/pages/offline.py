@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.pages import environment
+from safe_stepwise.store.tables import environment
 
 _SHARED = Path(__file__).parent / "templates"
 # All of these are mere spelling in JSON; raw, the first three can end or change a script element.

@@ -24,9 +24,8 @@ from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import exclusive, json_bytes, sha256_of
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
-from safe_stepwise.store.pages import fill
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.tables import percent, shown, text_table
+from safe_stepwise.store.tables import fill, percent, shown, text_table
 
 COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
 

@@ -28,8 +28,8 @@ from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, Triple
 from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import files, names
+from safe_stepwise.store.boundary import read_json
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
-from safe_stepwise.store.parsing import read_json
 from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import text_table
 

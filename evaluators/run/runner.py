@@ -21,11 +21,10 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Trajectory, canonical_json, identity
-from safe_stepwise.store.boundary import read
+from safe_stepwise.store.boundary import parse_json, read
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import JOURNAL
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import counts, telling
 
 FIRST = 8

@@ -11,8 +11,8 @@ from typing import Any
 from evaluators import outcomes
 from evaluators.comparison.systems import System
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
-from safe_stepwise.store.parsing import parse_json, read_json
 
 _AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]

@@ -8,8 +8,7 @@ from evaluators.verifier.quality import OF_ROWS, UNPARSED
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import Table, csv_bytes, decimal, shown, text_table
+from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, shown, text_table
 from safe_stepwise.taxonomy import category, labels
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")

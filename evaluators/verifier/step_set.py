@@ -29,11 +29,10 @@ from safe_stepwise.methods.verifier import prompt_digest, verifier_request
 from safe_stepwise.records import Question, Step
 from safe_stepwise.steps import parse_step
 from safe_stepwise.store import boundary, names
-from safe_stepwise.store.boundary import read_file
+from safe_stepwise.store.boundary import parse_json, read_file
 from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 
 T = TypeVar("T")

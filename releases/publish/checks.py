@@ -14,11 +14,10 @@ from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
-from safe_stepwise.store.boundary import read_object
+from safe_stepwise.store.boundary import parse_json, read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.store.parquet import parquet_files
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.terminal import credentials
 
 _AGAIN = "make the release again with safe-stepwise regenerate"

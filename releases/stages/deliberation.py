@@ -15,7 +15,7 @@ from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, Path
 from releases.stage import Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.relation_paths import HOPS
+from safe_stepwise.graphs.store import HOPS
 from safe_stepwise.open import check_spec
 from safe_stepwise.store.names import ADAPTER, PATHS, RESULTS, SFT, paths_set
 from trainers.checkpoints import read_json

@@ -26,8 +26,8 @@ from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Step, Triple, canonical_json
 from safe_stepwise.steps import StepError, parse_step, read_step
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.codec import question_of
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.thoughts import split_thought
 from safe_stepwise.taxonomy import CORRECT
 

@@ -12,7 +12,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
-from safe_stepwise.store.parsing import MOST_JSON, parse_json, read_bounded
+from safe_stepwise.store.boundary import MOST_JSON, parse_json, read_bounded
 from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")

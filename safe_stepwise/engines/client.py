@@ -35,8 +35,8 @@ from safe_stepwise.engines.base import (
 )
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.event_loop import all_of
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.progress import Wait
 from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
 from safe_stepwise.store.terminal import credentials, keyless, shown

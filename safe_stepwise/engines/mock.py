@@ -36,8 +36,7 @@ from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Reques
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.boundary import parse_yaml, read
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json, parse_yaml, read
 
 EXAMPLE = "mock:replies.json"
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -33,8 +33,8 @@ from urllib.parse import urlsplit
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
 from safe_stepwise.errors import UserError, one_of, start_server
 from safe_stepwise.records import Usage
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import SIMULATED
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.store.terminal import redacted
 
 if TYPE_CHECKING:

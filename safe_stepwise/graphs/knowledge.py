@@ -1,6 +1,6 @@
 """What a loop over relation paths asks of a graph: paths, what they lead to, constraints.
 
-It knows a graph by a convention (`relation_paths`) and so many hops, and nothing of models.
+It knows a graph by a convention (`store.CONVENTIONS`) and so many hops, and nothing of models.
 
 What a graph can decide of a question's constraints (Deliberation on Priors, Table 1) is three-valued throughout: an
 entity meets a constraint, fails it, or is left out, since the graph does not know. A fact that is not there is no
@@ -30,8 +30,16 @@ from math import isfinite
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from safe_stepwise.graphs.relation_paths import HOPS, NO_TOPIC, Convention, instances, paths_from
-from safe_stepwise.graphs.store import BACKWARDS, GraphStore, inverse
+from safe_stepwise.graphs.store import (
+    BACKWARDS,
+    HOPS,
+    NO_TOPIC,
+    Convention,
+    GraphStore,
+    instances,
+    inverse,
+    paths_from,
+)
 from safe_stepwise.language.text import as_date
 from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind, RelationPath
 

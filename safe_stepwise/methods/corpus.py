@@ -18,8 +18,8 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import remove_folder, whole_folder
-from safe_stepwise.store.parsing import parse_json
 
 _INDEX = "1"  # goes up when an index is made otherwise
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Sampling, Schema
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json
 
 _PROMPT = "deliberation/propose"
 TOPIC = "[topic]"

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.records import Feedback, Passage, canonical_json
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply
 
 Form = Literal["strict", "salvaged", "unreadable"]

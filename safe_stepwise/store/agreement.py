@@ -8,8 +8,8 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import marked
-from safe_stepwise.store.parsing import parse_json
 
 SOUND = ("none", "unparsed")
 """Noise types that do not call a row unverifiable."""

@@ -7,17 +7,91 @@ dataclasses and texts to paths; numbers are finite and below `LARGEST`. Whatever
 import dataclasses
 import difflib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import yaml
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json, read_bounded, read_json
 from safe_stepwise.store.terminal import printable
+
+DEEPEST = 100
+"""Objects and lists within each other; nothing that is written here goes half as deep."""
+MOST_JSON = 1 << 26
+"""Bytes of a file."""
+
+
+def parse_json(content: str | bytes) -> Any:
+    """The value of a JSON document (UTF-8 if bytes, a byte order mark before it or not).
+
+    Raises ``ValueError``, and nothing else, for what is no JSON, and for what it may say but no
+    reader here can use: a number beyond what a float holds, nesting beyond `DEEPEST`.
+
+    >>> parse_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+    ValueError: nested more than 100 deep
+    """
+    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise _too_deep() from None
+    if text.count("[") + text.count("{") > DEEPEST:
+        _check_depth(value)
+    return value
+
+
+def read_json(file: Path) -> Any:
+    """The value of a JSON file; raises OSError, and ``ValueError`` as `parse_json`.
+
+    So it does for a file of more than `MOST_JSON` bytes, which it does not read to its end.
+    """
+    return parse_json(read_bounded(file, MOST_JSON))
+
+
+def read_bounded(file: Path, most: int) -> bytes:
+    """A file's bytes; raises OSError, and ``ValueError`` if it has more than ``most``."""
+    with file.open("rb") as opened:
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    return content
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [two for one in inner for two in one if isinstance(two, dict | list)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"nested more than {DEEPEST} deep")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _refuse(digits if len(digits) <= 20 else f"{digits[:20]}…")
+    return number
+
+
+def _refuse(constant: str) -> NoReturn:
+    is_named = constant.strip("-").isalpha()
+    raise ValueError(f"{constant} is {'no JSON' if is_named else 'too large a number'}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails, SchemaValidator
@@ -254,7 +328,7 @@ def parse_yaml(content: bytes) -> Any:
     """
     try:
         text = content.decode("utf-8")
-        _check_depth(text)
+        _check_nesting(text)
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
@@ -312,7 +386,7 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
         seen.add(key)
 
 
-def _check_depth(text: str) -> None:
+def _check_nesting(text: str) -> None:
     """Beforehand, as what YAML takes to read a list grows with the lists around it."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):

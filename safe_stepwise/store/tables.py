@@ -1,6 +1,7 @@
-"""Tables: rows and columns as Markdown, CSV, and as plain text that commands print.
+"""Tables, and the pages that they stand on: rows and columns as Markdown, CSV, and as plain text that commands print.
 
 A `Column` says what stands in it and in which form; what a row has none of is a dash, and nothing in CSV.
+Pages are Jinja templates in one environment, that of cards, reports and HTML.
 """
 
 import csv
@@ -8,10 +9,15 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from safe_stepwise.store.names import SIMULATED
+from safe_stepwise.store.names import SIMULATED, marked
 from safe_stepwise.store.terminal import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 R = TypeVar("R")
 NOTHING = "–"
@@ -233,3 +239,59 @@ def mark(simulated: bool) -> str:
 
 def _is_numeric(column: Sequence[object]) -> bool:
     return bool(column) and all(_NUMBER.fullmatch(str(cell)) for cell in column)
+
+
+def fill(folder: Path, template: str, /, **values: Any) -> str:
+    """The Markdown of a template in a folder; raises ``KeyError`` for a figure that it lacks."""
+    from jinja2 import UndefinedError
+
+    try:
+        body = environment((folder,)).get_template(template).render(**values)
+    except UndefinedError as error:
+        raise KeyError(str(error)) from error
+    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
+    return f"{body.strip()}\n"
+
+
+@cache
+def environment(folders: tuple[Path, ...], is_html: bool = False) -> "Environment":
+    """What reads the templates of some folders: HTML escapes values, in Markdown the filter ``escaped`` does."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(folders),
+        undefined=StrictUndefined,
+        trim_blocks=not is_html,
+        lstrip_blocks=not is_html,
+        keep_trailing_newline=not is_html,
+        autoescape=is_html,
+    )
+    # The plus has what is undefined say its name.
+    number = lambda value, form=",": f"{+value:{form}}"  # noqa: E731
+    forms = {"shown": shown, "percent": percent, "p_value": p_value}
+    made.filters |= {"cell": cell, "marked": marked, "escaped": escaped, "number": number, **forms}
+    made.filters |= {"table": markdown, "text_table": text_table, "mark": mark}
+    made.filters["printable"] = printable
+    return made
+
+
+_ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
+
+
+def cell(value: object) -> str:
+    r"""A value that cannot break a Markdown table (nor, unlike its source, carry markup).
+
+    >>> cell("a|b\nc <i> [d](e)")
+    'a\\|b c &lt;i> \\[d\\](e)'
+    """
+    return "".join(_ESCAPED.get(c, c) for c in line(value))
+
+
+def line(value: object) -> str:
+    r"""A value on one line, without control characters.
+
+    >>> line("a\n---\n\x1bb")
+    'a --- b'
+    """
+    text = " ".join(str(value).split())
+    return "".join(c for c in text if c.isprintable())

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
-from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
-from safe_stepwise.checking.faithfulness.grounds import fact_of, is_alike, is_same
+from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds, fact_of, is_alike, is_same
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from evaluators.comparison.significance import cohens_kappa
-from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
+from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import json_bytes, write_files
-from safe_stepwise.store.pages import fill
-from safe_stepwise.store.parsing import parse_json
-from safe_stepwise.store.tables import NOTHING, Table, decimal, shown
+from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, shown
 from studies.calibration.tables import Judge
 
 Label = Literal["faithful", "unfaithful"]

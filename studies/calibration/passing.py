@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.comparison.significance import wilson
-from safe_stepwise.checking.faithfulness.chains import ChainVerdict, Verdict
-from safe_stepwise.checking.faithfulness.grounds import fact_of
+from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Verdict, fact_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS

@@ -8,8 +8,7 @@ from typing import Any
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.files import json_bytes, write_files
-from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import Column, Sheet, Table, decimal, shown
+from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill, shown
 from studies.calibration.tables import SIGMAS, WRONG, Distance, Measured, Setting, Threshold
 
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"

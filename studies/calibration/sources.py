@@ -11,8 +11,7 @@ from itertools import groupby
 
 from evaluators.derivations import Derivation
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.faithfulness.chains import Grounds, Path
-from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths
+from safe_stepwise.checking.faithfulness.grounds import Grounds, Path, grounds_of, grounds_of_paths
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Question, Triple
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from evaluators.comparison.significance import Estimate
-from safe_stepwise.checking.faithfulness.chains import Rule
+from safe_stepwise.checking.faithfulness.grounds import Rule
 
 Kind = Literal["true", "wrong tail", "wrong head", "wrong relation", "reversed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -11,8 +11,18 @@ from typing import Any
 from evaluators.comparison.significance import Estimate
 from safe_stepwise.store.files import cannot_write, json_bytes, write_atomically
 from safe_stepwise.store.names import LOCK, SPACE
-from safe_stepwise.store.pages import fill
-from safe_stepwise.store.tables import NOTHING, Column, Table, decimal, interval, p_value, percent, signed, table_of
+from safe_stepwise.store.tables import (
+    NOTHING,
+    Column,
+    Table,
+    decimal,
+    fill,
+    interval,
+    p_value,
+    percent,
+    signed,
+    table_of,
+)
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
 from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, Experiment, Home, one_of, references
 from studies.experiment.figures import arms_figure, curves_figure, retries_figure

@@ -13,9 +13,9 @@ import numpy as np
 
 from evaluators.comparison.significance import Estimate, Matrix, interval, resampled
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import STEPS, TEST, TRAIN
 from safe_stepwise.store.parquet import ANEW, read_rows
-from safe_stepwise.store.parsing import parse_json
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
 
 RESAMPLES = 2_000

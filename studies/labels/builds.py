@@ -18,9 +18,8 @@ from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import SOUND, Score
 from safe_stepwise.store.files import json_bytes, named_by_user, write_atomically
 from safe_stepwise.store.names import NOISE_LABELS
-from safe_stepwise.store.pages import fill
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.tables import Column, Sheet, Table, decimal
+from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill
 from safe_stepwise.store.terminal import printable
 
 _COLUMNS = ("id", "question_sha256", "noise_type", "teacher")

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from builders.synthetic import Spec, generate
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds, Rule
-from safe_stepwise.checking.faithfulness.grounds import grounds_of
+from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Grounds, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, check
 from safe_stepwise.errors import UserError

@@ -23,9 +23,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from safe_stepwise.graphs.relation_paths import execute
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple
+from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, execute
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.tables import text_table
 from scripts.cli import run

@@ -7,8 +7,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from safe_stepwise.graphs.relation_paths import execute
-from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, execute
 from safe_stepwise.records import RelationPath
 
 ASKED: dict[str, RelationPath] = {

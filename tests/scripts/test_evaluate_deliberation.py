@@ -21,8 +21,8 @@ from evaluators.outcomes import read_outcomes, read_questions
 from evaluators.traces.deliberation import fields_of
 from evaluators.traces.page import traces
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.relation_paths import CONVENTIONS
 from safe_stepwise.graphs.sqlite_store import build_sqlite
+from safe_stepwise.graphs.store import CONVENTIONS
 from safe_stepwise.methods.path_proposing import completion_of
 from safe_stepwise.store.names import JOURNAL
 from scripts import build_paths

@@ -10,8 +10,16 @@ from typing import NamedTuple
 
 from rapidfuzz.fuzz import ratio
 
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict, ends_of
-from safe_stepwise.checking.faithfulness.grounds import is_same
+from safe_stepwise.checking.faithfulness.grounds import (
+    Chain,
+    ChainVerdict,
+    Fault,
+    Grounds,
+    Path,
+    StepVerdict,
+    ends_of,
+    is_same,
+)
 from safe_stepwise.checking.faithfulness.misstating import Support, is_told_otherwise, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.said import Said, Stand, as_read, named, said_by
 from safe_stepwise.checking.faithfulness.stating import stand_of_free, stand_of_known

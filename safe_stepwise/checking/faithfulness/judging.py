@@ -12,16 +12,18 @@ from typing import Any, Literal
 from rapidfuzz.distance import Levenshtein
 
 from safe_stepwise.checking.faithfulness import house, paper
-from safe_stepwise.checking.faithfulness.chains import (
+from safe_stepwise.checking.faithfulness.grounds import (
     Chain,
     ChainVerdict,
     Fault,
     Grounds,
     Rule,
     StepVerdict,
+    fact_of,
+    grounds_of,
+    orders,
     verdict_row,
 )
-from safe_stepwise.checking.faithfulness.grounds import fact_of, grounds_of, orders
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, words
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import Passage, Question, Triple

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
-from safe_stepwise.checking.faithfulness.chains import Fault, Grounds, Path
-from safe_stepwise.checking.faithfulness.grounds import is_same
+from safe_stepwise.checking.faithfulness.grounds import Fault, Grounds, Path, is_same
 from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground

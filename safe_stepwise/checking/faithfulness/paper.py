@@ -25,8 +25,20 @@ from itertools import pairwise
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict, Verdict
-from safe_stepwise.checking.faithfulness.grounds import ends_like, fact_of, is_alike, is_same, onward
+from safe_stepwise.checking.faithfulness.grounds import (
+    Chain,
+    ChainVerdict,
+    Fault,
+    Grounds,
+    Path,
+    StepVerdict,
+    Verdict,
+    ends_like,
+    fact_of,
+    is_alike,
+    is_same,
+    onward,
+)
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalised, words
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple

@@ -19,7 +19,7 @@ from aiohttp import web
 from safe_stepwise.commands.ending import told
 from safe_stepwise.commands.serving.chat import Refused
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json
 
 MOST_BYTES = 4 << 20
 BODY_S = 30.0

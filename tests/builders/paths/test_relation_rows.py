@@ -14,8 +14,7 @@ from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATI
 from builders.paths.negatives import WRONG_RELATION as WRONG
 from builders.paths.weak import Explored, explore
 from builders.work.dealing import dealt
-from safe_stepwise.graphs.relation_paths import execute
-from safe_stepwise.graphs.store import MemoryGraph
+from safe_stepwise.graphs.store import MemoryGraph, execute
 from tests.makers import films
 
 GRAPH = MemoryGraph(films.triples())

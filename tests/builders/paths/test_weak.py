@@ -9,8 +9,7 @@ import pytest
 
 from builders.paths.relation_readers import questions
 from builders.paths.weak import Templates, explore, popularity, settled
-from safe_stepwise.graphs.relation_paths import Convention, execute
-from safe_stepwise.graphs.store import MemoryGraph, read_triples
+from safe_stepwise.graphs.store import Convention, MemoryGraph, execute, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
 

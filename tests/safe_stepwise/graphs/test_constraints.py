@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.graphs.knowledge import GraphKnowledge, Place, decide
-from safe_stepwise.graphs.relation_paths import CONVENTIONS, Convention, execute, instances
-from safe_stepwise.graphs.store import MemoryGraph, read_triples
+from safe_stepwise.graphs.store import CONVENTIONS, Convention, MemoryGraph, execute, instances, read_triples
 from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint
 from tests.safe_stepwise.graphs.test_store import triples_of_a_graph
 

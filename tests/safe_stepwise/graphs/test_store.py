@@ -12,9 +12,19 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs import sqlite_store
-from safe_stepwise.graphs.relation_paths import CONVENTIONS, execute, instances, paths_from, search
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, inverse, read_triples
+from safe_stepwise.graphs.store import (
+    CONVENTIONS,
+    GraphStore,
+    MemoryGraph,
+    NamedTriple,
+    execute,
+    instances,
+    inverse,
+    paths_from,
+    read_triples,
+    search,
+)
 from safe_stepwise.records import RelationPath
 
 NAMES = ["Oru", "oru", "Ana Vorr", "1901", "a|b", "Ünï", "x"]

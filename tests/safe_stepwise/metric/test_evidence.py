@@ -18,7 +18,7 @@ from safe_stepwise.metric.evidence import (
     passages_overlap,
 )
 from safe_stepwise.scoring import f1, precision_recall
-from safe_stepwise.store.parsing import parse_json
+from safe_stepwise.store.boundary import parse_json
 
 A, B, C = ("Oru", 0), ("Vel", 1), ("Vel", 2)
 FACTS = [

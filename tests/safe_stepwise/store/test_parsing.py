@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Attempt, Feedback, Step, Trajectory, Usage
 from safe_stepwise.store import boundary
-from safe_stepwise.store.parsing import DEEPEST, MOST_JSON, parse_json
+from safe_stepwise.store.boundary import DEEPEST, MOST_JSON, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),

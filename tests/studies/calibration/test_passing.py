@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from safe_stepwise.checking.faithfulness.chains import ChainVerdict, StepVerdict
+from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, StepVerdict
 from studies.calibration.cases import cases_of
 from studies.calibration.passing import Found, judged, measure, table_of, threshold_of
 from studies.calibration.report import curve_figure, page

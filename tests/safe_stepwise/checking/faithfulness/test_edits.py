@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.checking.faithfulness.chains import Chain, StepVerdict
-from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
+from safe_stepwise.checking.faithfulness.grounds import Chain, StepVerdict, grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import edits, judge_chain, nearest, to_gold, told_by
 from safe_stepwise.records import Triple
 

@@ -13,9 +13,9 @@ import pytest
 from builders.benchmarks import BENCHMARKS
 from builders.synthetic import Spec, generate
 from evaluators.derivations import read_derivations
-from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
-from safe_stepwise.checking.faithfulness.chains import Path as Told
 from safe_stepwise.checking.faithfulness.grounds import (
+    Chain,
+    Grounds,
     fact_of,
     grounds_of,
     grounds_of_paths,
@@ -24,6 +24,7 @@ from safe_stepwise.checking.faithfulness.grounds import (
     is_walk,
     orders,
 )
+from safe_stepwise.checking.faithfulness.grounds import Path as Told
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple

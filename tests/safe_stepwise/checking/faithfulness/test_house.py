@@ -15,8 +15,14 @@ from random import Random
 import pytest
 
 from builders.benchmarks import parse_row
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Fault, Grounds
-from safe_stepwise.checking.faithfulness.grounds import grounds_of, grounds_of_paths
+from safe_stepwise.checking.faithfulness.grounds import (
+    Chain,
+    ChainVerdict,
+    Fault,
+    Grounds,
+    grounds_of,
+    grounds_of_paths,
+)
 from safe_stepwise.checking.faithfulness.house import judge, stand
 from safe_stepwise.checking.faithfulness.said import said_by
 from safe_stepwise.checking.statements import state

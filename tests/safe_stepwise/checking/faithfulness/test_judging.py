@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.faithfulness import house
-from safe_stepwise.checking.faithfulness.chains import Chain, ChainVerdict, Grounds, Rule
-from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
+from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Grounds, Rule, grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.said import Said, Stand
 from safe_stepwise.records import Passage, Triple, canonical_json

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.faithfulness import paper
-from safe_stepwise.checking.faithfulness.chains import Chain, Grounds
-from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
+from safe_stepwise.checking.faithfulness.grounds import Chain, Grounds, grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.records import Triple
 
