@@ -10,14 +10,11 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import yaml
 
-from builders.verified.teachers import Teachers
-from builders.verified.teachers.choice import known_teacher
 from builders.work.plans import ENGINES, Slurm
 from builders.work.shards import Annotator
 from releases.manifest import Manifest, read_manifest
 from releases.paths_manifest import PathsManifest, read_paths
 from safe_stepwise.commands.values import Count, Known, Seconds
-from safe_stepwise.engines.base import Allowance
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import content_of, parse_yaml
@@ -183,13 +180,6 @@ class Release(Generic[M]):
     def datasets(self) -> Path:
         """Where its datasets go."""
         return self.output / DATASETS
-
-    def open_teachers(self, spec: str, allowance: Allowance, lists: Path | None = None) -> Teachers:
-        """The teachers of a spec; raises as `known_teacher`."""
-        asking = {name: getattr(self.options, name) for name in ("cache", "in_flight", "timeout")}
-        teachers = known_teacher(spec, **asking, allowance=allowance, lists=lists)
-        self.opened.append(teachers)
-        return teachers
 
     def close(self) -> None:
         """Let go of all teachers: what comes next may want their memory. The next use opens them again."""

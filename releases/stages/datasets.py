@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
 from builders.benchmarks import BENCHMARKS
 from builders.steps.refined import read_refined
@@ -10,17 +12,27 @@ from builders.verified.build import build, counts, overview
 from builders.verified.collect import Build, count, questions, spec_of
 from builders.verified.estimate import at_hand, estimate
 from builders.verified.questions import PASSAGES
+from builders.verified.teachers import Teachers
 from builders.verified.teachers.choice import known_teacher
 from builders.verified.teachers.llm import PROMPTS, LLMTeachers
 from builders.work.publishing import read_statistics
 from cards.datasets import CARDS, Audit
 from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
-from releases.stage import Cost, Forecast, Made, Stage, price_rows
+from releases.stage import Cost, Forecast, Made, Release, Stage, price_rows
+from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
+
+
+def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists: Path | None = None) -> Teachers:
+    """The teachers of a spec, which the release lets go of; raises as `known_teacher`."""
+    asking = {name: getattr(release.options, name) for name in ("cache", "in_flight", "timeout")}
+    teachers = known_teacher(spec, **asking, allowance=allowance, lists=lists)
+    release.opened.append(teachers)
+    return teachers
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,7 @@ class Datasets(Stage[Manifest]):
             source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
             split=entry.split,
             output=release.datasets,
-            teacher=release.open_teachers(entry.teacher, allowance, beside),
+            teacher=open_teachers(release, entry.teacher, allowance, beside),
             version=manifest.version,
             seed=manifest.seed,
             limit=entry.limit,

@@ -25,7 +25,7 @@ from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
 from releases.settings import check_player
 from releases.stage import Cost, Forecast, Made, Release, Stage, add_costs, price_engine, price_rows
-from releases.stages.datasets import read_audits
+from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import Adapter
 from safe_stepwise import prompts
 from safe_stepwise.commands.ending import warn
@@ -78,7 +78,7 @@ class VerifierSet(Stage[Manifest]):
         """Who makes its steps."""
         entry, manifest = self.entry, self.release.manifest
         allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
-        teacher = self.release.open_teachers(entry.teacher, allowance)
+        teacher = open_teachers(self.release, entry.teacher, allowance)
         prompts = entry.prompt_set.name
         maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
         self.release.opened.append(maker)

@@ -7,10 +7,9 @@ fact in words of ours or in its passage's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from safe_stepwise.checking import statements
-from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import count_of, lifespan, span_of
 from safe_stepwise.checking.plans import Item
@@ -27,7 +26,16 @@ _WORDINGS_TRIED = 8
 _QUOTED_TWICE_IN = 7  # of so many facts that have words of ours, two are quoted instead; of free hops all but two
 
 
-def write_trajectory(checker: Checker, seed: int) -> tuple[Step, ...]:
+class Checks(Protocol):
+    """What writing asks of a `checking.checker.Checker`."""
+
+    claims: Claims
+    half: Half
+
+    def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
+
+
+def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     """The steps of a question's plan in our own words: wordings that pass, where there are any."""
     writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", half=checker.half)
     steps: list[Step] = []
@@ -37,7 +45,7 @@ def write_trajectory(checker: Checker, seed: int) -> tuple[Step, ...]:
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
 
 
-def _fitting(writer: Writer, checker: Checker, steps: Sequence[Step], item: Item) -> Step:
+def _fitting(writer: Writer, checker: Checks, steps: Sequence[Step], item: Item) -> Step:
     """The first wording that passes; the last one tried where none does."""
     step = Step(1, "", item.kind)
     for attempt in range(_WORDINGS_TRIED):

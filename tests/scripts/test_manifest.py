@@ -9,10 +9,9 @@ import pytest
 
 from builders.steps.composition import ROWS_PER_QUESTION, Composition
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from releases import stage
 from releases.manifest import EvaluationEntry
 from releases.settings import settings_of
-from releases.stages import verifier_steps
+from releases.stages import datasets, verifier_steps
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Effort
 from safe_stepwise.errors import UserError
@@ -123,7 +122,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         return Broken()
 
     monkeypatch.setattr(verifier_steps, "known_maker", known)
-    monkeypatch.setattr(stage, "known_teacher", teacher)
+    monkeypatch.setattr(datasets, "known_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
@@ -144,11 +143,12 @@ def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> li
     """What those who are asked in a release's making are given, in their order."""
     asked: list[Allowance] = []
 
-    def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **_: Any) -> Any:
-        asked.append(allowance)
+    def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **how: Any) -> Any:
+        if "where" not in how:  # else it is only looked at
+            asked.append(allowance)
         return AnnotationsTeacher
 
-    monkeypatch.setattr(stage, "known_teacher", teacher)
+    monkeypatch.setattr(datasets, "known_teacher", teacher)
     monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, output, workers=1)
     return asked
