@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ are those of the judge (`JUDGED`)."""
 _ANNOTATED = ("evidence", "decomposition", "kind")
 """Of a question, what is left out where there is none."""
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,18 @@ class QuestionRecord:
             if not content[name]:
                 del content[name]
         return canonical_json(content)
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by a key, groups and what is in them in the items' order.
+
+    >>> grouped(["a1", "b1", "a2"], lambda item: item[0])
+    {'a': ['a1', 'a2'], 'b': ['b1']}
+    """
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:

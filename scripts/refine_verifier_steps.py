@@ -1,11 +1,10 @@
 """Find the steps on which a verifier errs, and write them as rows to train it further on."""
 
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from builders.steps.refinement import ANNOTATIONS, Refinement, refine, summary
 from safe_stepwise.commands.values import Count
-from safe_stepwise.engines.client import Client, ResponseCache, default_cache
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import GENERATE, VERIFY
@@ -30,13 +29,13 @@ class Options(Asking, Refinement):
         if not self.accepted and len(players) < 2:
             raise UserError("give --generator and --verifier, or --accepted FILE; see --help")
 
-    def client(self, name: str, cache: ResponseCache) -> Client | None:
+    def player(self, name: str, replies: ResponseCache) -> Client | None:
         """A player or the teacher by its spec; raises ``UserError`` with the option that it concerns."""
         spec = getattr(self, name)
         if spec is None or (name == "teacher" and spec == ANNOTATIONS):
             return None
         try:
-            return Client(Opener(self.timeout)(spec), cache, self.in_flight, allowance=self.allowance)
+            return self.client(Opener(self.timeout)(spec), replies)
         except UserError as error:
             hint = "; or use annotations, which needs no model" if name == "teacher" else ""
             raise UserError(f"--{name}: {error}{hint}") from None
@@ -46,8 +45,8 @@ def refine_verifier_steps(options: Options) -> str:
     """Mine; returns a summary, and raises ``UserError`` for what the user can mend."""
     limits = Limits(options.max_steps, options.max_retries)
     plan = replace(options, limits=limits, at_once=options.in_flight)
-    with closing(ResponseCache(options.cache or default_cache())) as cache:
-        clients = (options.client(name, cache) for name in ("generator", "verifier", "teacher"))
+    with options.replies() as replies:
+        clients = (options.player(name, replies) for name in ("generator", "verifier", "teacher"))
         return summary(plan, refine(plan, *clients))
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evaluators.outcomes import grouped
 from evaluators.verifier.step_set import read_step_rows
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES, identity
@@ -192,9 +193,7 @@ def draw(folder: Path, of: Audited, wanted: int, seed: int) -> Sample:
     known = strata(folder, of)
     if not known:
         raise UserError(f"{folder}: holds no row to judge; build with more rows")
-    groups: dict[Stratum, list[Key]] = {}
-    for key, stratum in known.items():
-        groups.setdefault(stratum, []).append(key)
+    groups = grouped(known, known.__getitem__)
     chosen = balanced(groups, wanted, seed)
     found = rows(folder, of, chosen)
     sizes = {stratum: len(group) for stratum, group in sorted(groups.items())}

@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 
 from evaluators.audit.judgements import ASKED, INSTEAD, LABEL, LACKS, PARTS, RIGHT, SOUND, WRONG, YES, Judgement
 from evaluators.audit.rows import Key
 from evaluators.comparison.significance import cohens_kappa, wilson
+from evaluators.outcomes import grouped
 from safe_stepwise.store.names import LABELS, Audited
 
 DISPUTED = "disputed"
@@ -103,9 +105,7 @@ class Scores:
 def score(judgements: Sequence[Judgement]) -> Scores:
     """The scores of one sample's judgements, of which there is at least one."""
     of = judgements[0].of
-    by_row: dict[Key, list[Judgement]] = {}
-    for one in judgements:
-        by_row.setdefault(one.key, []).append(one)
+    by_row = grouped(judgements, attrgetter("key"))
     said = {key: _Row(of, those) for key, those in sorted(by_row.items())}
     every = list(said.values())
     faulty = [row for row in every if row.stratum[1] != SOUND[of]]
@@ -158,12 +158,9 @@ def _rates(rows: Sequence[_Row]) -> Rates:
 
 
 def _groups(rows: Sequence[_Row], places: Sequence[int]) -> tuple[Group, ...]:
-    found: dict[tuple[str, ...], list[_Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row.stratum[place] for place in places), []).append(row)
+    parts = grouped(rows, lambda row: tuple(row.stratum[place] for place in places))
     return tuple(
-        Group(names, sum(LABEL in row.answers for row in those), _rates(those))
-        for names, those in sorted(found.items())
+        Group(names, sum(LABEL in row.answers for row in part), _rates(part)) for names, part in sorted(parts.items())
     )
 
 

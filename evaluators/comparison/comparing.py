@@ -25,7 +25,7 @@ from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, in_order, pairs, shared_by_all, system_of
-from evaluators.outcomes import METRICS, Metric, Outcome, statistics_of
+from evaluators.outcomes import METRICS, Metric, Outcome, grouped, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED
@@ -281,9 +281,7 @@ def _cell(outcomes: Sequence[Outcome], estimates: Estimates) -> Cell:
 
 
 def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    families: dict[tuple[str | None, str], list[int]] = {}
-    for n, d in enumerate(differences):
-        families.setdefault((d.benchmark, d.metric), []).append(n)
+    families = grouped(range(len(differences)), lambda n: (differences[n].benchmark, differences[n].metric))
     p_holm: dict[int, float] = {}
     for family in families.values():
         p_holm.update(zip(family, stats.holm([differences[n].p for n in family]), strict=True))

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from evaluators.comparison.scores import EARLY, Comparison, Failures, Row, bounds, categories, error_types
 from evaluators.comparison.systems import EVERY, System, names
-from evaluators.outcomes import METRICS
+from evaluators.outcomes import METRICS, grouped
 from safe_stepwise.methods.loop import OUT_OF_STEPS
 from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.records import ANSWERED, FAILED
@@ -141,10 +140,8 @@ def sweep_csv(comparison: Comparison) -> Table:
 
 def failures(comparison: Comparison) -> list[Failures]:
     """Of each that had a verifier; what no model said is not mixed with what models said."""
-    groups: dict[Any, list[Row]] = {}
-    for row in comparison.rows:
-        if row.verified:
-            groups.setdefault((row.system.answered_by(EVERY), row.simulated), []).append(row)
+    verified = (row for row in comparison.rows if row.verified)
+    groups = grouped(verified, lambda row: (row.system.answered_by(EVERY), row.simulated))
     titles = names([system for system, _ in groups])
     return [
         Failures(

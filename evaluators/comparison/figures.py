@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluators.comparison.scores import AVERAGE, EARLY, Comparison, Failures, Row, categories, error_types
 from evaluators.comparison.systems import LETTERS, System, names, swept, varying
-from evaluators.outcomes import METRIC_NAMES, Metric
+from evaluators.outcomes import METRIC_NAMES, Metric, grouped
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store.figures import COLORS, panels, text_on
 from safe_stepwise.store.tables import NOTHING, mark
@@ -66,10 +66,12 @@ def sweep_figure(rows: Sequence[Row], metric: Metric) -> bytes:
     lines differ in form. What has none of the option is a level.
     """
     along = swept([row.system for row in rows])
-    lines: dict[System, list[Row]] = {}
-    for row in rows:
+
+    def line_of(row: Row) -> System:
         options = tuple(o for o in row.system.options if o[0] != along.get(row.system.method))
-        lines.setdefault(replace(row.system, options=options), []).append(row)
+        return replace(row.system, options=options)
+
+    lines = grouped(rows, line_of)
     sweeps = [
         (who, option, {x: lines[x] for x in lines if x.answering == who and along.get(x.method, option) == option})
         for who in dict.fromkeys(line.answering for line in lines)

@@ -12,11 +12,12 @@ answered: one that failed broke off amid its requests, and would make a method l
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System, system_of
-from evaluators.outcomes import Outcome, asked_under, statistics_of
+from evaluators.outcomes import Outcome, asked_under, grouped, statistics_of
 from evaluators.prompting.measures import FORMS, PARTS, REASONS, summary
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
@@ -61,12 +62,9 @@ class Measured:
 
 def measured(outcomes: Iterable[Outcome], order: Sequence[System]) -> list[Measured]:
     """Each system of ``order`` on each benchmark by the alphabet, and on all if there are more."""
-    groups: dict[System, dict[str, list[Outcome]]] = {system: {} for system in order}
-    for outcome in outcomes:
-        groups[system_of(outcome)].setdefault(outcome.benchmark, []).append(outcome)
-    rows = []
-    for system, by_benchmark in groups.items():
-        parts = dict(sorted(by_benchmark.items()))
+    groups, rows = grouped(outcomes, system_of), []
+    for system in order:
+        parts = dict(sorted(grouped(groups[system], attrgetter("benchmark")).items()))
         if len(parts) > 1:
             parts[ALL] = [outcome for part in parts.values() for outcome in part]
         rows += [_measured(system, name, part) for name, part in parts.items()]
@@ -209,11 +207,9 @@ class Cost:
 
 def costs(outcomes: Iterable[Outcome]) -> list[Cost]:
     """What each system costs, in the order in which they come; one that answered nothing, none."""
-    groups: dict[System, list[Sequence[Attempt]]] = {}
-    for outcome in outcomes:
-        if outcome.trajectory.stop_reason != FAILED:
-            groups.setdefault(system_of(outcome), []).append(outcome.trajectory.attempts)
-    return [_cost(system, trajectories) for system, trajectories in groups.items()]
+    answered = (outcome for outcome in outcomes if outcome.trajectory.stop_reason != FAILED)
+    groups = grouped(answered, system_of)
+    return [_cost(system, [o.trajectory.attempts for o in own]) for system, own in groups.items()]
 
 
 def _cost(system: System, found: Sequence[Sequence[Attempt]]) -> Cost:

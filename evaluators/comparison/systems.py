@@ -22,7 +22,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import Outcome, grouped
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.machine import Machine
@@ -264,10 +264,7 @@ def shared_by_all(systems: Sequence[System]) -> dict[System, list[System]]:
     None where one alone answers all.
     """
     answering = {system.answering for system in systems}
-    groups: dict[System, list[System]] = {}
-    for system in systems:
-        if system.players:
-            groups.setdefault(system.answered_by(EVERY), []).append(system)
+    groups = grouped((system for system in systems if system.players), lambda system: system.answered_by(EVERY))
     whole = {s: found for s, found in groups.items() if len(found) == len(answering)}
     return whole if len(answering) > 1 else {}
 

@@ -5,7 +5,6 @@ The trajectories and questions that are written have the form of `evaluators.out
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import fill as folded
@@ -22,7 +21,7 @@ from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.engines.client import TRIES, Client, ResponseCache, default_cache
+from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.deliberation import Knowledge
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.path_proposing import prompt_digest
@@ -126,17 +125,13 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
         check_spec(spec)
     rows = rows_of(options, options.output / GRAPH)
     opener = Opener(options.timeout)
-    with (
-        exclusive(options.output, "evaluation", (*FILES, GRAPH)),
-        closing(ResponseCache(options.cache or default_cache())) as cache,
-    ):
+    with exclusive(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
         questions = Questions.chosen(options, rows)
         if questions.note:
             warn(questions.note)
         # What is wrong with the files is said by now, before an engine lacks its extra.
-        asking = (cache, options.in_flight, TRIES, options.allowance)
-        players = {"generator": Client(opener(options.generator), *asking)} if options.generator else {}
-        clients = {spec: Client(opener(spec), *asking) for spec in engines_of(options.paths)}
+        players = {"generator": options.client(opener(options.generator), replies)} if options.generator else {}
+        clients = {spec: options.client(opener(spec), replies) for spec in engines_of(options.paths)}
         questions = questions.with_gold()
         proposing = contenders(options, questions.cases, questions.train, clients)
         text = _carry_out(Plan(options, questions, proposing, players))

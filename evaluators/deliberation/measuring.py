@@ -5,6 +5,7 @@ The 95% intervals are percentiles of a bootstrap over questions; contenders are 
 question, by a test of sign flips, the p-values adjusted for their number (Holm).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.proposing import LOST, NOWHERE, PROPOSER, UNREADABLE
 from evaluators.deliberation.questions import Case
 from evaluators.deliberation.scorers import METRICS, OURS, SCORERS, Score
+from evaluators.outcomes import grouped
 from safe_stepwise.methods import deliberation
 from safe_stepwise.methods.deliberation import INSTANTIATE
 from safe_stepwise.records import FAILED, Attempt, Trajectory, Usage
@@ -73,9 +75,8 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
 
 def measured(found: Sequence[Answered], seed: int) -> dict[str, Any]:
     """All measures of a run, the same of each number of hops under ``by_hop``."""
-    hops = sorted({one.case.question.hops for one in found} - {0})
-    by_hop = {str(n): [a for a in found if a.case.question.hops == n] for n in hops}
-    return {**_measures(found, seed), "by_hop": {name: _measures(of, seed) for name, of in by_hop.items()}}
+    by_hops = sorted(grouped(found, lambda answer: answer.case.question.hops).items())
+    return {**_measures(found, seed), "by_hop": {str(hops): _measures(part, seed) for hops, part in by_hops if hops}}
 
 
 def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
@@ -83,15 +84,13 @@ def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
     resampled = bootstrap_means(ours, np.random.default_rng(seed), RESAMPLES)
     means = dict(zip(METRICS, map(float, column_means(ours)), strict=True))
     spans = zip(METRICS, means.values(), resampled.T, strict=True)
-    stops: dict[str, int] = {}
-    for one in found:
-        stops[one.trajectory.stop_reason] = stops.get(one.trajectory.stop_reason, 0) + 1
+    stops = Counter(one.trajectory.stop_reason for one in found)
     return {
         "questions": len(found),
         **means,
         "intervals": {name: list(interval(mean, drawn)) for name, mean, drawn in spans},
         "scorers": {name: _means([one.scores[name] for one in found]) for name in SCORERS},
-        "failed": stops.get(FAILED, 0),
+        "failed": stops[FAILED],
         "unanswered": sum(not one.answers for one in found),
         "cut": sum(one.is_cut for one in found),
         "without_gold": sum(not one.case.question.answers for one in found),

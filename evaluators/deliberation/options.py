@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from safe_stepwise.commands.values import Count, Seconds
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance
+from safe_stepwise.commands.asking import Asking
+from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention
 from safe_stepwise.methods.deliberation import Deliberating
@@ -23,8 +23,8 @@ IN_FLIGHT = 64
 """Requests under way at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Asking):
     """The options of `scripts.evaluate_deliberation`, by their names.
 
     Raises ``UserError`` for what is wrong with them whatever the files hold.
@@ -53,10 +53,7 @@ class Options:
     loop: Deliberating = field(default_factory=Deliberating)
     at_once: Count = AT_ONCE
     seed: int = 0
-    cache: Path | None = None
     in_flight: Count = IN_FLIGHT
-    timeout: Seconds | None = None
-    allowance: Allowance = AS_PROMPTED
 
     def __post_init__(self) -> None:
         engines_of(self.paths)

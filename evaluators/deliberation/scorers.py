@@ -20,6 +20,7 @@ or calls an empty reply right (ToG's, as nothing stands in everything), the scor
 
 import re
 import string
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -114,10 +115,7 @@ def normalized(text: str) -> str:
 
 
 def _by_frequency(names: Sequence[str]) -> list[str]:
-    times: dict[str, int] = {}
-    for name in names:
-        times[name] = times.get(name, 0) + 1
-    return sorted(times, key=lambda name: -times[name])
+    return [name for name, _ in Counter(names).most_common()]
 
 
 def _found_in(said: Sequence[str], gold: Collection[str]) -> int:

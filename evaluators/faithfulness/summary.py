@@ -9,6 +9,7 @@ from evaluators.comparison.significance import holm, mcnemar, six_digits, wilson
 from evaluators.comparison.systems import System, in_order, names, pairs
 from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, is_right, outcome_of, places, repeated
 from evaluators.faithfulness.said import Kind
+from evaluators.outcomes import grouped
 from safe_stepwise.checking.faithfulness.grounds import Rule, Verdict
 from safe_stepwise.store.names import marked
 
@@ -18,17 +19,13 @@ _DIGITS = 6
 
 def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """The systems, in the order of their lines; ``rules`` are those that judged them."""
-    groups: dict[tuple[System, str], list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line.system, line.taken), []).append(line)
+    groups = grouped(lines, lambda line: (line.system, line.taken))
     titles = names(list(dict.fromkeys(system for system, _ in groups)))
     return [_system(way, f"{titles[system]}{WAYS[way]}", group, rules) for (system, way), group in groups.items()]
 
 
 def _system(way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
-    by_benchmark: dict[str, list[Line]] = {}
-    for line in lines:
-        by_benchmark.setdefault(line.benchmark, []).append(line)
+    by_benchmark = grouped(lines, lambda line: line.benchmark)
     simulated = any(line.outcome.simulated for line in lines)
     return {
         "name": marked(name, simulated),

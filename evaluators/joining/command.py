@@ -9,10 +9,10 @@ from typing import Any
 import safe_stepwise
 from evaluators.comparison import ablation, report
 from evaluators.comparison.score_tables import chosen
-from evaluators.comparison.systems import System, names, system_of, values_by_name
+from evaluators.comparison.systems import names, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.joining.runs import Joined, Run, joined, read_run
-from evaluators.outcomes import METRIC_NAMES, Outcome
+from evaluators.outcomes import METRIC_NAMES, grouped
 from evaluators.run.results import record, roles_of
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError
@@ -117,9 +117,7 @@ def _differences(runs: Sequence[Run]) -> list[str]:
 
 def _results(runs: Sequence[Run], found: Joined, judge: str | None, seed: int) -> dict[str, Any]:
     """``results.json`` as an evaluation writes it, with the runs in the place of their sources."""
-    by_system: dict[System, list[Outcome]] = {}
-    for outcome in found.outcomes:
-        by_system.setdefault(system_of(outcome), []).append(outcome)
+    by_system = grouped(found.outcomes, system_of)
     roles, systems = roles_of(found.outcomes), [*by_system]
     settings = {
         "joined": [

@@ -1,8 +1,7 @@
 """An engine's verdicts on relation paths, asked one way or several: measured, written down."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, Judged, quali
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Verdicts
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import Count, Seconds
-from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Request
-from safe_stepwise.engines.client import Client, ResponseCache, default_cache
+from safe_stepwise.commands.asking import Asking
+from safe_stepwise.commands.values import Count
+from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.paths import WAYS, Way, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
@@ -118,8 +116,8 @@ SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "
 """Measures in the first table, with their titles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Asking):
     """The options of `evaluate_paths`, by their names; ``prompt`` are ways of asking."""
 
     probe: Path
@@ -128,10 +126,7 @@ class Options:
     prompt: Sequence[str] = ()
     split: str = TEST
     limit: Count | None = None
-    allowance: Allowance = AS_PROMPTED
-    cache: Path | None = None
     in_flight: Count = IN_FLIGHT
-    timeout: Seconds | None = None
     seed: int = 0
 
     @property
@@ -149,9 +144,9 @@ def run_paths(options: Options) -> str:
     cases = read_cases(probe, options.split, options.limit)
     about = {**about_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
-    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
+    with exclusive(options.output, owned=OWNED), options.replies() as replies:
         for way in ways:
-            client = Client(opener(options.engine), cache, options.in_flight, asking.TRIES, options.allowance)
+            client = options.client(opener(options.engine), replies)
             requests = {place: case.request(way) for place, case in enumerate(cases)}
             runs.append(verdicts.ask(client, way, "path", requests, read_verdict, UNREADABLE))
             spent += verdicts.spent(client, way, "stand in no accuracy")
@@ -176,7 +171,7 @@ def results(
                 "prompt_sha256": prompts.load(prompt_of(way)).digest,
                 "max_tokens": limit,
                 "simulated": run.simulated,
-                **asdict(quality(judged, seed=seed)),
+                **quality(judged, seed=seed),
                 "tokens": run.tokens(),
             }
         )

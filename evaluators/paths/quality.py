@@ -16,6 +16,7 @@ bootstrap over questions, as the rows of a question are not independent.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,43 +58,23 @@ class Judged:
         return self.said == ("YES" if self.kind == "valid" else "NO")
 
 
-Share = float | None
-Span = tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """What one engine's verdicts came to, asked one way."""
-
-    rows: int
-    questions: int
-    said: dict[str, int]
-    """Rows by what was said of them."""
-    measures: dict[str, Share]
-    intervals: dict[str, Span]
-    kinds: dict[str, dict[str, Share | Span | int]]
-    """Of each kind its ``rows``, those ``unreadable`` or failed, ``accuracy`` and ``interval``."""
-    benchmarks: dict[str, dict[str, Share | int]]
-    """The rows and measures of each benchmark alone."""
-
-
-def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPLES) -> Quality:
-    """All measures of some verdicts, in whatever order they are.
+def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
+    """All measures of one engine's verdicts, asked one way, in whatever order they are.
 
     >>> rows = [Judged("b", "q", "valid", "NO"), Judged("b", "q", "reversed", "NO")]
-    >>> quality(rows).measures["balanced"]
+    >>> quality(rows)["measures"]["balanced"]
     0.5
     """
     counts = _by_question(judged)
     whole = counts.sum(axis=0).reshape(len(CORRUPTIONS), 3)
     values, spans = measured(counts, _measures), measured_intervals(counts, _measures, seed, resamples)
-    return Quality(
-        rows=len(judged),
-        questions=len(counts),
-        said={said: sum(row.said == said for row in judged) for said in SAID},
-        measures={name: values[name] for name in MEASURES},
-        intervals={name: spans[name] for name in MEASURES},
-        kinds={
+    return {
+        "rows": len(judged),
+        "questions": len(counts),
+        "said": {said: sum(row.said == said for row in judged) for said in SAID},
+        "measures": {name: values[name] for name in MEASURES},
+        "intervals": {name: spans[name] for name in MEASURES},
+        "kinds": {
             kind: {
                 "rows": int(whole[n].sum()),
                 "unreadable": int(whole[n, 2]),
@@ -103,14 +84,14 @@ def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPL
             for n, kind in enumerate(CORRUPTIONS)
             if whole[n].any()
         },
-        benchmarks={
+        "benchmarks": {
             name: _alone([row for row in judged if row.benchmark == name])
             for name in sorted({row.benchmark for row in judged})
         },
-    )
+    }
 
 
-def _alone(judged: Sequence[Judged]) -> dict[str, Share | int]:
+def _alone(judged: Sequence[Judged]) -> dict[str, float | None]:
     values = measured(_by_question(judged), _measures)
     return {"rows": len(judged), **{name: values[name] for name in MEASURES}}
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.outcomes import Outcome
+from evaluators.outcomes import Outcome, grouped
 from evaluators.prompting.answers import Said
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.files import json_bytes, remove_folder, whole_folder, write_atomically, write_lines
@@ -48,10 +48,10 @@ def write(
     with whole_folder(folder) as half:
         write_atomically(half / INDEX, json_bytes(systems, indent=1))
         for name, asked in runs.items():
-            for benchmark, part in _by_benchmark(asked).items():
+            for benchmark, part in grouped(asked, _benchmark).items():
                 form = scoring.get(benchmark, benchmark)
                 _write(half / name, benchmark, form, predictions(part, form))
-        for benchmark, part in _by_benchmark(next(iter(runs.values()))).items():
+        for benchmark, part in grouped(next(iter(runs.values())), _benchmark).items():
             form = scoring.get(benchmark, benchmark)
             questions = [question for question, _ in part]
             _write(half / GOLD, benchmark, form, gold(questions, form))
@@ -127,11 +127,8 @@ def _musique(question: Question) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _by_benchmark(asked: Asked) -> dict[str, list[tuple[Question, Outcome]]]:
-    found: dict[str, list[tuple[Question, Outcome]]] = {}
-    for question, outcome in asked:
-        found.setdefault(question.benchmark, []).append((question, outcome))
-    return found
+def _benchmark(asked: tuple[Question, Outcome]) -> str:
+    return asked[0].benchmark
 
 
 def _write(folder: Path, benchmark: str, form: str, content: Any) -> None:

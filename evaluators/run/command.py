@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from evaluators.run.options import Options
 from evaluators.run.results import ALL, TRUTH, settings_of, write
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.engines.client import ResponseCache, default_cache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
@@ -61,12 +59,11 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     derivations = read_derivations(options.derivations) if options.derivations else {}
     if options.derivations:
         notes["derivations"] = sha256_of(options.derivations)
-    file = options.cache or default_cache()
-    corpus = Corpus.open(options.corpus, file.parent / "corpora") if options.corpus else None
+    corpus = Corpus.open(options.corpus, options.cache_file.parent / "corpora") if options.corpus else None
     pages = (*report.FILES, *PAGES) if options.report else [names.REPORT]
-    with files.exclusive(options.output, owned=(*_FILES, *pages)), closing(ResponseCache(file)) as cache:
+    with files.exclusive(options.output, owned=(*_FILES, *pages)), options.replies() as replies:
         _keep_rejects(options, questions)
-        plan = options.plan(questions.questions, Opener(options.timeout), corpus, cache, notes)
+        plan = options.plan(questions.questions, Opener(options.timeout), corpus, replies, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
         return _carry_out(replace(plan, scoring=scoring, derivations=derivations), options.seed, printed)
 

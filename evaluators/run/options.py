@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal, get_type_hints
 from evaluators.run.evaluation import Evaluation, Setting
 from evaluators.run.trial import SHOWN, Trial
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import Count, Known, Seconds
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
-from safe_stepwise.engines.client import IN_FLIGHT, Client, ResponseCache
+from safe_stepwise.commands.asking import Asking
+from safe_stepwise.commands.values import Count, Known
+from safe_stepwise.engines.base import Allowance, Engine
+from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type, settled
@@ -31,7 +32,7 @@ SHORT = ("generator", "verifier")
 
 
 @dataclass(frozen=True, slots=True)
-class Options(Trial):
+class Options(Trial, Asking):
     """The options of the command, by their names; ``report`` is where a release has its tables."""
 
     questions: str
@@ -52,10 +53,6 @@ class Options(Trial):
     report: Path | None = None
     derivations: Path | None = None
     at_once: Count = AT_ONCE
-    cache: Path | None = None
-    in_flight: Count = IN_FLIGHT
-    timeout: Seconds | None = None
-    allowance: Allowance = AS_PROMPTED
 
     @property
     def players(self) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from typing import Any
 import safe_stepwise
 from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import System, differing, values_by_name
-from evaluators.outcomes import METRICS, Outcome, QuestionRecord, statistics_of
+from evaluators.outcomes import METRICS, Outcome, QuestionRecord, grouped, statistics_of
 from evaluators.prompting import predictions
 from evaluators.prompting.measures import summary
 from evaluators.run.evaluation import Evaluation, SystemRun, code_of
@@ -141,9 +141,7 @@ def _prompts(plan: Evaluation) -> dict[str, str]:
 
 def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
     """What one system scored and did; ``roles`` are counted in all systems alike."""
-    by_benchmark: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_benchmark.setdefault(outcome.benchmark, []).append(outcome)
+    by_benchmark = grouped(outcomes, lambda outcome: outcome.benchmark)
     benchmarks = {name: scores(part, roles) for name, part in by_benchmark.items()}
     columns = {metric: [part[metric] for part in benchmarks.values()] for metric in METRICS}
     return {

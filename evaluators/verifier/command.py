@@ -2,8 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +11,13 @@ from evaluators.run import verdicts
 from evaluators.run.verdicts import Reply, Verdicts
 from evaluators.verifier import step_set
 from evaluators.verifier.page import confusion_csv, confusion_png, page, summary
-from evaluators.verifier.quality import RESAMPLES, UNPARSED, Judged, Quality, agreement, quality
+from evaluators.verifier.quality import RESAMPLES, UNPARSED, Judged, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
+from safe_stepwise.commands.asking import Asking
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.commands.values import Choice, Count, Seconds
-from safe_stepwise.engines import client as asking
-from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine, Request
-from safe_stepwise.engines.client import Client, ResponseCache, default_cache
+from safe_stepwise.commands.values import Choice, Count
+from safe_stepwise.engines.base import Engine, Request
+from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
@@ -41,8 +40,8 @@ OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jso
 IN_FLIGHT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(Asking):
     """The command's options; ``steps`` is a folder or a Hub dataset at a revision."""
 
     steps: str
@@ -56,10 +55,7 @@ class Options:
     prompts: PromptsName | None = None
     verdict_order: VerdictOrder | None = None
     limit: Count | None = None
-    allowance: Allowance = AS_PROMPTED
-    cache: Path | None = None
     in_flight: Count = IN_FLIGHT
-    timeout: Seconds | None = None
     seed: int = 0
 
     @property
@@ -123,10 +119,10 @@ def run_verifiers(options: Options, find_steps: FindSteps, annotated: AddAnnotat
         **({"examples": examples} if examples else {}),
     }
     runs, spent = list[Verdicts](), list[str]()
-    with exclusive(options.output, owned=OWNED), closing(ResponseCache(options.cache or default_cache())) as cache:
+    with exclusive(options.output, owned=OWNED), options.replies() as replies:
         for number, spec in enumerate(options.specs):
             role = f"baseline {number}" if number else "verifier"
-            client = Client(opener(spec), cache, options.in_flight, asking.TRIES, options.allowance)
+            client = options.client(opener(spec), replies)
             runs.append(ask(client, role, requests, setting))
             spent += verdicts.spent(client, role)
         majority = step_set.majority(folder, incomplete_evidence=twelve)
@@ -165,7 +161,7 @@ def judged(run: Verdicts, cases: Sequence[StepCase]) -> list[Judged]:
     ]
 
 
-def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> Quality:
+def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[str, Any]:
     """The measures of the verdicts on all rows and trajectories."""
     by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
     return quality(judged(run, cases), step_set.walks(cases, by_prefix), seed=seed)
@@ -185,14 +181,14 @@ def results(
                 "name": run.name,
                 "role": run.role,
                 "simulated": run.simulated,
-                **asdict(measured := quality_of(run, cases, seed)),
-                "types": [*map(_type, measured.types)],
+                **(measured := quality_of(run, cases, seed)),
+                "types": [*map(_type, measured["types"])],
                 "tokens": run.tokens(),
             }
             for run in runs
         ],
         "agreement": [
-            {"a": runs[a].role, "b": runs[b].role, **asdict(agreement(labels[a], labels[b]))}
+            {"a": runs[a].role, "b": runs[b].role, **agreement(labels[a], labels[b])}
             for a, b in itertools.combinations(range(len(runs)), 2)
             if not (runs[a].is_constant or runs[b].is_constant)
         ],

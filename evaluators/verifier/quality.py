@@ -30,6 +30,7 @@ Where rows say whether their wording was seen in training, their measures stand 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -99,97 +100,65 @@ class Walk:
         return self.flagged == self.first_error and all(one in TWELVE for one in said)
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """What a verifier's verdicts came to; ``measures`` and ``intervals`` by `MEASURES`."""
-
-    rows: int
-    questions: int
-    unparsed: int
-    failed: int
-    erroneous: int
-    """Trajectories with an error."""
-    correct: int
-    """Trajectories without."""
-    measures: dict[str, float | None]
-    intervals: dict[str, tuple[float, float] | None]
-    types: tuple[Score, ...]
-    """Of each label that is gold somewhere or was said."""
-    confusion: dict[str, dict[str, int]]
-    """Rows by gold label and outcome, zeros left out."""
-    benchmarks: dict[str, dict[str, float | None]]
-    """The measures of each benchmark alone."""
-    wordings: dict[str, dict[str, float | None]]
-    """Of each wording the number of ``rows``, and the measures of rows; empty where none says."""
-
-
-def quality(judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES) -> Quality:
+def quality(
+    judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
+) -> dict[str, Any]:
     """All measures of one verifier's verdicts, in whatever order they are.
+
+    ``erroneous`` and ``correct`` count trajectories; ``types`` are of each label that is gold somewhere or was said;
+    ``confusion`` has rows by gold label and outcome, zeros left out; ``benchmarks`` the measures of each alone,
+    ``wordings`` the number of rows and their measures, where rows say their wording.
 
     >>> rows = [Judged("1", "b", "q", "Correct", "Correct"),
     ...         Judged("2", "b", "q", "Redundancy", "Off-topic")]
     >>> found = quality(rows, [])
-    >>> found.measures["accuracy"], found.measures["error_f1"], found.measures["macro_f1"]
-    (0.5, 1.0, 0.5)
+    >>> [found["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
+    [0.5, 1.0, 0.5]
     """
     counts = _by_question(judged, walks)
     whole, _ = _parts(counts.sum(axis=0))
     scores = (
         Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum())) for n, name in enumerate(TWELVE)
     )
-    return Quality(
-        rows=len(judged),
-        questions=len({(row.benchmark, row.question) for row in judged}),
-        unparsed=int(whole[:, _N].sum()),
-        failed=int(whole[:, _N + 1].sum()),
-        erroneous=sum(walk.first_error is not None for walk in walks),
-        correct=sum(walk.first_error is None for walk in walks),
-        measures=measured(counts, _measures),
-        intervals=measured_intervals(counts, _measures, seed, resamples),
-        types=tuple(score for score in scores if score.true or score.found),
-        confusion={
+    return {
+        "rows": len(judged),
+        "questions": len({(row.benchmark, row.question) for row in judged}),
+        "unparsed": int(whole[:, _N].sum()),
+        "failed": int(whole[:, _N + 1].sum()),
+        "erroneous": sum(walk.first_error is not None for walk in walks),
+        "correct": sum(walk.first_error is None for walk in walks),
+        "measures": measured(counts, _measures),
+        "intervals": measured_intervals(counts, _measures, seed, resamples),
+        "types": tuple(score for score in scores if score.true or score.found),
+        "confusion": {
             gold: {said: int(n) for said, n in zip(_SAID, row, strict=True) if n}
             for gold, row in zip(TWELVE, whole, strict=True)
             if row.any()
         },
-        benchmarks={
+        "benchmarks": {
             name: _alone([j for j in judged if j.benchmark == name], [w for w in walks if w.benchmark == name])
             for name in sorted({row.benchmark for row in judged})
         },
-        wordings=_by_wording(judged),
-    )
+        "wordings": _by_wording(judged),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> dict[str, float | None]:
     """How far two verifiers give the same labels, on ``rows`` that both gave a readable one.
 
-    ``left_out`` rows have both been asked of without that. ``kappa`` is Cohen's, None where it is
-    not defined: there are no rows, or both give the same one label throughout.
-    """
-
-    rows: int
-    left_out: int
-    share: float | None
-    kappa: float | None
-
-
-def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> Agreement:
-    """The agreement of two verifiers' verdicts on the rows that both have, by id.
+    ``left_out`` rows have both been asked of without that. ``kappa`` is Cohen's, None where it is not defined: there
+    are no rows, or both give the same one label throughout.
 
     >>> one = [Judged(n, "b", "q", "Correct", "Correct") for n in "1234"]
     >>> other = [*one[:3], Judged("4", "b", "q", "Correct", "Redundancy")]
     >>> agreement(one, other)
-    Agreement(rows=4, left_out=0, share=0.75, kappa=0.0)
+    {'rows': 4, 'left_out': 0, 'share': 0.75, 'kappa': 0.0}
     """
     of_b = {row.id: row.said for row in b}
     pairs = [(row.said, of_b[row.id]) for row in a if row.id in of_b]
     read = [pair for pair in pairs if all(said in TWELVE for said in pair)]
-    n, left_out = len(read), len(pairs) - len(read)
-    if not n:
-        return Agreement(0, left_out, None, None)
-    equal = sum(x == y for x, y in read)
-    return Agreement(n, left_out, equal / n, cohens_kappa(read))
+    share = sum(x == y for x, y in read) / len(read) if read else None
+    return {"rows": len(read), "left_out": len(pairs) - len(read), "share": share, "kappa": cohens_kappa(read)}
 
 
 def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> Matrix:

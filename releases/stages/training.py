@@ -157,9 +157,9 @@ class Adapter(Training[Manifest]):
         spec = self.entry.verifier
         if spec is not None:
             options = Options(
-                str(self.release.datasets),
-                spec.replace(OWN_ADAPTER, str(self.model)),
-                self.home / QUALITY,
+                steps=str(self.release.datasets),
+                verifier=spec.replace(OWN_ADAPTER, str(self.model)),
+                output=self.home / QUALITY,
                 cache=self.release.options.cache,
                 timeout=self.release.options.timeout,
                 allowance=self.release.manifest.allowance.only([ROLE]),

@@ -23,27 +23,27 @@ def row(kind: Any, said: str, question: str = "q") -> Judged:
 def test_a_constant_is_balanced_at_a_half() -> None:
     rows = [row(kind, "NO") for kind in CORRUPTIONS]
     found = quality(rows)
-    assert found.measures["balanced"] == 0.5
-    assert found.measures["paper_mean"] == 0.75
-    assert found.measures["accuracy"] == pytest.approx(8 / 9)
-    assert quality([row(k, "YES") for k in CORRUPTIONS]).measures["balanced"] == 0.5
+    assert found["measures"]["balanced"] == 0.5
+    assert found["measures"]["paper_mean"] == 0.75
+    assert found["measures"]["accuracy"] == pytest.approx(8 / 9)
+    assert quality([row(k, "YES") for k in CORRUPTIONS])["measures"]["balanced"] == 0.5
 
 
 def test_what_is_unreadable_is_in_no_accuracy() -> None:
     rows = [row("valid", "YES"), row("valid", UNREADABLE), row("reversed", FAILED)]
     found = quality([*rows, row("reversed", "NO")])
-    assert found.measures["balanced"] == found.measures["accuracy"] == 1.0
-    assert found.measures["least"] == 0.5
-    assert found.kinds["valid"]["unreadable"] == 1
-    assert (found.said[UNREADABLE], found.said[FAILED]) == (1, 1)
+    assert found["measures"]["balanced"] == found["measures"]["accuracy"] == 1.0
+    assert found["measures"]["least"] == 0.5
+    assert found["kinds"]["valid"]["unreadable"] == 1
+    assert (found["said"][UNREADABLE], found["said"][FAILED]) == (1, 1)
 
 
 def test_nothing_to_measure_is_none() -> None:
     found = quality([row("valid", "YES")])
-    assert found.measures["balanced"] is None
-    assert found.measures["paper_mean"] is None
-    assert found.intervals["balanced"] is None
-    assert quality([]).rows == 0
+    assert found["measures"]["balanced"] is None
+    assert found["measures"]["paper_mean"] is None
+    assert found["intervals"]["balanced"] is None
+    assert quality([])["rows"] == 0
 
 
 judged = st.builds(
@@ -63,12 +63,12 @@ def test_measures_are_what_they_are_said_to_be(rows: list[Judged]) -> None:
     def means(shares: list[float | None]) -> Any:
         return None if None in shares else pytest.approx(mean(s for s in shares if s is not None))
 
-    assert found.measures["paper_mean"] == means([share(of) for of in PAPER.values()])
+    assert found["measures"]["paper_mean"] == means([share(of) for of in PAPER.values()])
     wrong = [kind for kind in CORRUPTIONS if kind != "valid"]
-    assert found.measures["balanced"] == means([share(["valid"]), share(wrong)])
-    assert found.measures["accuracy"] == means([share(CORRUPTIONS)])
+    assert found["measures"]["balanced"] == means([share(["valid"]), share(wrong)])
+    assert found["measures"]["accuracy"] == means([share(CORRUPTIONS)])
     assert quality(rows[::-1], resamples=50) == found
-    for name, span in found.intervals.items():
+    for name, span in found["intervals"].items():
         assert span is None or 0 <= span[0] <= span[1] <= 1, name
 
 
@@ -88,10 +88,10 @@ def test_a_name_breaks_no_table() -> None:
         "max_tokens": 9,
         "rows": 2,
         "questions": 1,
-        "said": found.said,
-        "measures": found.measures,
-        "intervals": found.intervals,
-        "kinds": found.kinds,
+        "said": found["said"],
+        "measures": found["measures"],
+        "intervals": found["intervals"],
+        "kinds": found["kinds"],
         "benchmarks": {"<b>": {"rows": 1, "balanced": None}},
         "tokens": dict.fromkeys(("requests", "prompt", "cached", "completion"), 0),
     }

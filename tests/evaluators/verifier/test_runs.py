@@ -68,7 +68,7 @@ def test_a_request_without_a_reply_is_failed() -> None:
     assert [row.said for row in judged(run, cases)] == ["Off-topic", FAILED]
     assert [one.reason for one in run.replies.values()] == ["", "HTTP 400"]
     found = quality_of(run, cases)
-    assert (found.unparsed, found.failed, found.measures["parse_rate"]) == (0, 1, 1.0)
+    assert (found["unparsed"], found["failed"], found["measures"]["parse_rate"]) == (0, 1, 1.0)
 
 
 def test_an_engine_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_constant_says_one_thing_and_costs_nothing() -> None:
     cases, asked = cases_of()
     run = constant("Redundancy", "majority class of train", asked)
     found = quality_of(run, cases)
-    assert found.measures["accuracy"] == 0.5
-    assert found.measures["first_error_erroneous"] == 0  # it flags the first step already
+    assert found["measures"]["accuracy"] == 0.5
+    assert found["measures"]["first_error_erroneous"] == 0  # it flags the first step already
     assert run.tokens()["requests"] == 0
     assert Walk("b", "q", None, ("Correct",)).flagged is None
