@@ -310,8 +310,7 @@ def as_object(noun: Any) -> Any:
     """
     if isinstance(noun, frozenset):
         return sorted(noun)
-    values = {field.name: getattr(noun, field.name) for field in fields(noun)}
-    return {name: value for name, value in values.items() if value or name not in _SPARSE}
+    return {f.name: getattr(noun, f.name) for f in fields(noun) if f.name not in _SPARSE or getattr(noun, f.name)}
 
 
 def identity(value: Any) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from safe_stepwise.records import Step, StepKind
+from safe_stepwise.store.replies import without_fence
 from safe_stepwise.taxonomy import STEP_KINDS
 
 ANSWER_MARKER = "####ANSWER:"
@@ -41,7 +42,6 @@ _SECOND_STEP = re.compile(
 _KIND_OF: dict[str, StepKind] = {kind.replace(" ", "").lower(): kind for kind in STEP_KINDS}
 
 
-_FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _MARKED_HEADER = re.compile(r"\A[ \t#>*_-]*+step[ \t]*+([0-9]++)[*_]*+[ \t]*+:[*_]*+", _FLAGS)
 
 
@@ -112,14 +112,13 @@ def is_salvaged(text: str) -> bool:
         parse_step(text)
     except StepError:
         with suppress(StepError):
-            return bool(read_step(text))
+            return bool(parse_step(_without_markdown(text)))
     return False
 
 
 def _without_markdown(text: str) -> str:
     """A step without a fence, emphasis, or the mark of a heading or list before it."""
-    fenced = _FENCED.fullmatch(text.strip())
-    text = (fenced[1] if fenced else text).strip()
+    text = without_fence(text).strip()
     header = _MARKED_HEADER.match(text)
     if header is None:
         return text

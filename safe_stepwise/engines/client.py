@@ -113,7 +113,7 @@ class ResponseCache:
     def put(self, found: Sequence[tuple[str, Completion]]) -> None:
         """Store whole completions, all or none; what is there already stays, unless it was cut off.
 
-        Versions before 0.4 kept what was cut, too.
+        Earlier versions kept what was cut, too.
         """
         # As JSON, which can hold the half surrogates that a broken reply may contain.
         rows = [

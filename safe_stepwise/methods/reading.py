@@ -17,7 +17,7 @@ from typing import Any, Literal
 from safe_stepwise.engines.base import Completion
 from safe_stepwise.records import Feedback, Passage, canonical_json
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply
+from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply, without_fence
 
 Form = Literal["strict", "salvaged", "unreadable"]
 LONGEST = 1_000
@@ -33,7 +33,6 @@ FieldReader = Callable[[Any, bool], Any]
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _YES = {"true": True, "yes": True, "false": False, "no": False}
 _NUMBER = re.compile(r"(?:passage|sentence)?\s*#?([0-9]{1,6})", re.IGNORECASE)
-_FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'"([^"\\\r\n]{1,40}+)"\s*+:')
 _LAST_FIELD = re.compile(r'"([A-Za-z_ ]{1,20})"\s{0,20}:\s{0,20}"([^"\\\n]{1,300})"\Z')
 _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0,4}(?:is)?:(.*)\Z")
@@ -126,9 +125,8 @@ def _meant(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[
 
 def _is_alone(text: str, found: Mapping[str, Any]) -> bool:
     """Whether a reply is that object of valid JSON, a fence aside."""
-    fenced = _FENCED.fullmatch(text.strip())
     try:
-        whole = parse_json(fenced[1] if fenced else text)
+        whole = parse_json(without_fence(text))
     except ValueError:
         return False
     return isinstance(whole, dict) and whole == found

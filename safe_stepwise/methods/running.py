@@ -141,7 +141,12 @@ def statistics(
         error_positions=dict(sorted(Counter(faulty).items())),
         **{f"{what}_tokens": dict(sums) for what, sums in tokens.items()},
         malformed=others[MALFORMED],
-        salvaged=sum(is_salvaged(attempt.text) for t in trajectories for attempt in tries_at_steps(t)),
+        salvaged=sum(
+            is_salvaged(attempt.text)
+            for trajectory in trajectories
+            for attempt in tries_at_steps(trajectory)
+            if not attempt.feedback or attempt.feedback.error_type != MALFORMED
+        ),
         unread=others[UNREAD],
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),

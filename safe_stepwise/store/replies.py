@@ -37,6 +37,7 @@ _ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infin
 _SPACE = re.compile(r"\s*+")
 _OPENS = re.compile(rf'\{{(?=\s*+(?:\}}|{_STRING}\s*+:))|\[(?=\s*+["{{\[\]\-0-9tfnNI])', re.DOTALL)
 _FENCE = re.compile(r"```\w*")
+_FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _MOST_REMARKS = 40
@@ -174,6 +175,16 @@ def read_reply(text: str) -> Reply:
         reader.is_strict and len(starts) == 1 and _is_alone(text, starts[0], ends[0]),
         tuple(text[start:end] for start, end in gaps),
     )
+
+
+def without_fence(text: str) -> str:
+    """What stands in a Markdown fence that is all of a text; any other text as it is.
+
+    >>> without_fence("```json\\n{}```")
+    '{}'
+    """
+    fenced = _FENCED.fullmatch(text.strip())
+    return fenced[1] if fenced else text
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:

@@ -167,8 +167,8 @@ def test_the_sums_over_trajectories() -> None:
             Attempt(1, "a", BAD, False, judged),
             Attempt(1, "b", ODD, False, asked),
             Attempt(1, "c", BAD, True, judged),  # the last try, taken as it is
-            Attempt(2, "d", UNREAD, True, judged),  # a verdict that could not be read
-            Attempt(3, "e", ODD, False, asked),
+            Attempt(2, "**Step 2:** d (Logical)", UNREAD, True, judged),  # a verdict that could not be read
+            Attempt(3, "**Step 3:** cut off (Logical)", ODD, False, asked),  # Markdown, but no step
             Attempt(3, "f", ODD, False, asked),
             Attempt(3, "g", ODD, False, asked),
             Attempt(3, "no answer", None, False, asked, state=FINAL_ANSWER),  # the call for an answer
@@ -193,7 +193,7 @@ def test_the_sums_over_trajectories() -> None:
         computed_tokens={"generator": 400, "verifier": 120},
         completion_tokens={"generator": 100, "verifier": 20},
         malformed=4,
-        salvaged=0,
+        salvaged=1,
         unread=1,
         unverified=1,
         exhausted=3,
@@ -201,7 +201,7 @@ def test_the_sums_over_trajectories() -> None:
         transitions={},
     )
     tries = [[a.text for a in tries] for tries in rounds(one, 2)]
-    assert tries == [["a", "b", "c"], ["d"], ["e", "f", "g"]]
+    assert tries == [["a", "b", "c"], ["**Step 2:** d (Logical)"], ["**Step 3:** cut off (Logical)", "f", "g"]]
 
 
 def test_calls_are_what_the_engines_answered() -> None:
