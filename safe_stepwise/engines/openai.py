@@ -4,11 +4,13 @@ Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BAS
 OpenAI's own). The key is read from ``OPENAI_API_KEY`` and never stored. A LoRA adapter is served
 under a model name of its own: name that as MODEL, with its revision in the name.
 
-Models that can think are asked not to, by ``chat_template_kwargs``, where a server hands them to
-the model's template: where its list of models says that it is vLLM, SGLang or llama.cpp. Others
-refuse fields that they don't know. ``?template=on`` at the end of a spec sends them to a server
-that says nothing of itself (a proxy before vLLM), ``?template=off`` lets a model think. A request
-with a reasoning effort has ``reasoning_effort`` in their place: who names an effort wants thought.
+What a server takes beside that differs (`engines.dialect`). Models that can think are asked not to, by
+``chat_template_kwargs``, where a server hands them to the model's template: where its list of models says that it is
+vLLM, SGLang or llama.cpp. ``?template=on`` at the end of a spec sends them to a server that says nothing of itself (a
+proxy before vLLM), ``?template=off`` lets a model think. A request with a reasoning effort has ``reasoning_effort`` in
+their place: who names an effort wants thought. ``?without=temperature,top_p,seed,schema`` leaves fields out,
+``?system=user`` puts a system turn into the user's, ``?max_tokens`` names the limit as older servers do; several are
+joined by ``&``. Unsaid, they are learned from the first refusal that names such a field.
 
 Replies that a request lists are held to by a server that says that it is vLLM (0.11 or later); any
 other is sent the request's schema, as it would be without them.
@@ -23,19 +25,24 @@ import os
 import re
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
-from safe_stepwise.errors import UserError, one_of, start_server
+from tqdm import tqdm
+
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, need
+from safe_stepwise.engines.dialect import PLAINLY, Complaint, Dialect
+from safe_stepwise.errors import UserError, start_server
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import SIMULATED
-from safe_stepwise.store.terminal import redacted
+from safe_stepwise.store.terminal import redacted, shown
 
 if TYPE_CHECKING:
     import openai
@@ -43,10 +50,6 @@ if TYPE_CHECKING:
 EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
 STAND_IN = "simulated"
 """What all models of `safe-stepwise stand-in` are called, or begin with and a hyphen."""
-TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
-"""What servers with a template for ``chat_template_kwargs`` write in ``owned_by``."""
-CHOICE_OWNERS = ("vllm",)
-"""The same of those that take a list of replies."""
 TIMEOUT_S = 600.0
 """Of one call, from its first byte to its last."""
 CHECK_TIMEOUT_S = 30.0
@@ -54,9 +57,9 @@ _TRANSIENT = frozenset((408, 409, 425, 429))
 _HOME = "https://api.openai.com/v1"
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NO_KEY = "none"
+_A_WORD = Request((Message("user", "Reply with one word."),), Sampling(max_tokens=16))
+NO_HEADERS: Mapping[str, str] = {}
 _LONGEST_NAME, _LONGEST_PLACE = 100, 200
-_SWITCH = {"on": True, "off": False}
-_TEMPLATE = re.compile(r"\?template=([^?]*)$")
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
 """A host with a port, or whatever else no revision of a model is called."""
@@ -65,22 +68,21 @@ _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(
 class OpenAIEngine:
     """See the module docstring; ``timeout`` is that of one call, in seconds.
 
-    ``template`` is whether ``chat_template_kwargs`` are sent; None is as the server says of itself. Raises
-    ``UserError`` for an address or key that can't be one; without the extra only when it is to answer, as an estimate
-    needs no more than its name.
+    ``dialect`` is what a spec says of the fields that the server takes. Raises ``UserError`` for an address or key
+    that can't be one; without the extra only when it is to answer, as an estimate needs no more than its name.
     """
 
     def __init__(
-        self, model: str, base_url: str | None = None, *, timeout: float | None = None, template: bool | None = None
+        self, model: str, base_url: str | None = None, *, timeout: float | None = None, dialect: Dialect | None = None
     ) -> None:
+        dialect = dialect or Dialect()
         self.model = model
-        thinks = template is False
         self.simulated = model == STAND_IN or model.startswith(f"{STAND_IN}-")
         marked = SIMULATED if self.simulated else ""
-        self.name = f"openai:{model}" + ("?template=off" if thinks else "") + marked
+        self.name = f"openai:{model}{dialect.query}{marked}"
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
-        self._template = template if self.base_url else bool(template)
-        self._choices = None if self.base_url else False
+        self._spec = dialect
+        self._dialect = dialect if self.base_url else dialect.settled("openai")
         self._looking = asyncio.Lock()
         _key()
         self.timeout = timeout or TIMEOUT_S
@@ -88,15 +90,15 @@ class OpenAIEngine:
             "engine": "openai",
             "model": model,
             "base_url": self.base_url,
-            **({"template": False} if thinks else {}),
+            **dialect.plain,
         }
 
     @classmethod
     def read(cls, rest: str) -> OpenAIEngine:
-        """The engine of ``MODEL[@ADDRESS][?template=on|off]``; ``UserError`` for anything else."""
-        said = _TEMPLATE.search(rest)
-        switch = one_of(said[1], _SWITCH, "openai: ?template=") if said else None
-        rest = rest[: said.start()] if said else rest
+        """The engine of ``MODEL[@ADDRESS][?SWITCHES]``; ``UserError`` for anything else."""
+        before, _, query = rest.rpartition("?")
+        dialect = Dialect.read(query) if before else None
+        rest = before if dialect else rest
         address = _ADDRESS.search(rest)
         model = rest[: address.start()] if address else rest
         if not model or "://" in model:
@@ -105,7 +107,7 @@ class OpenAIEngine:
         if bare:
             meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
             raise UserError(f"'openai:{rest}': its address lacks http://; write {meant}")
-        return cls(model, address[1] if address else None, template=_SWITCH.get(switch or ""))
+        return cls(model, address[1] if address else None, dialect=dialect)
 
     @functools.cached_property
     def _library(self) -> Any:
@@ -145,7 +147,7 @@ class OpenAIEngine:
             raise UserError(f"{where}: the key was refused; set OPENAI_API_KEY") from None
         except errors.APIStatusError as error:
             if 300 <= error.status_code < 400:
-                raise UserError(f"{where}: the server {_redirected(error)}") from None
+                raise UserError(f"{where}: the server {_redirected(error.response.headers)}") from None
             return  # a server without a list of models may well answer
         except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
@@ -158,10 +160,20 @@ class OpenAIEngine:
                 f"{where}: what answers there is no OpenAI-compatible server; "
                 "correct the address, which usually ends in /v1"
             ) from None
+        self._dialect = self._dialect.settled(served.get(self.model))
         if served and self.model not in served:
-            names = ", ".join(redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:5])
-            raise UserError(f"{where}: the server has no such model, only {names}")
-        self._settle(served.get(self.model))
+            await self._try_unlisted(where, served)
+
+    async def _try_unlisted(self, where: str, served: Mapping[str, str]) -> None:
+        """Ask a model for a word that the server does not list: many serve more than they list."""
+        names = ", ".join(redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:5])
+        reply: Completion | EngineError | None = None
+        with suppress(TimeoutError):  # it may take minutes to load
+            async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
+                reply = await self._one(_A_WORD)
+        if isinstance(reply, EngineError) and not reply.transient:
+            raise UserError(f"{where}: the server has no such model, only {names} ({reply})")
+        tqdm.write(shown(f"note: {where} lists {names} alone; asked for {self.model} all the same"), file=sys.stderr)
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """One call a request, all at once."""
@@ -186,15 +198,8 @@ class OpenAIEngine:
         Found out once: what passes is tried again, as half of a run must not think.
         """
         async with self._looking:
-            if self._template is None or self._choices is None:
-                self._settle(await self._owner())
-
-    def _settle(self, owner: str | None) -> None:
-        """By who serves the model, unless the spec has said it."""
-        if self._template is None:
-            self._template = owner in TEMPLATE_OWNERS
-        if self._choices is None:
-            self._choices = owner in CHOICE_OWNERS
+            if self._dialect.template is None or self._dialect.choices is None:
+                self._dialect = self._dialect.settled(await self._owner())
 
     async def _owner(self) -> str | None:
         """Who serves the model, by the list of models; None where there is no such list."""
@@ -210,17 +215,41 @@ class OpenAIEngine:
 
     async def _one(self, request: Request) -> Completion | EngineError:
         try:
-            if self._template is None or (request.choices and self._choices is None):
+            if self._dialect.template is None or (request.choices and self._dialect.choices is None):
                 await self._look()
-            body = json.dumps(self._body(request), allow_nan=False).encode()
-            with self._failing():
-                async with asyncio.timeout(self.timeout):
-                    # By path: the typed method spends more on walking our data than all the rest.
-                    return read_completion(await self._client.post("/chat/completions", cast_to=bytes, content=body))
+            while True:
+                dialect = self._dialect
+                body = dialect.body(self.model, request)
+                try:
+                    return await self._posted(json.dumps(body, allow_nan=False).encode())
+                except _Refusal as refusal:
+                    if not self._learn(dialect, body, refusal):
+                        return refusal
         except EngineError as error:
             return error
         except ValueError as error:
             return EngineError(f"the request can't be sent ({error})")
+
+    async def _posted(self, content: bytes) -> Completion:
+        with self._failing():
+            async with asyncio.timeout(self.timeout):
+                # By path: the typed method spends more on walking our data than all the rest.
+                reply = await self._client.post("/chat/completions", cast_to=bytes, content=content)
+            return read_completion(reply)
+
+    def _learn(self, dialect: Dialect, body: Mapping[str, Any], refusal: _Refusal) -> bool:
+        """Whether another try, without what was refused, may be answered; what is learned is said once."""
+        if dialect != self._dialect:  # another request has learned from the same
+            return True
+        learned = dialect.relearned(refusal.complaint, body) if refusal.is_of_form else None
+        if learned is None:
+            return False
+        field, self._dialect = learned
+        switches = replace(self._dialect, template=self._spec.template).query
+        advice = f"; end the spec in {switches}, and records say so, too" if switches != self._spec.query else ""
+        told = f"note: {self.name}: asked without {PLAINLY.get(field, field)} from now on ({refusal}){advice}"
+        tqdm.write(shown(told), file=sys.stderr)
+        return True
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -229,58 +258,60 @@ class OpenAIEngine:
         try:
             yield
         except errors.APIStatusError as error:
-            raise self._refusal(error) from None
+            response = error.response
+            raise self._refusal(error.status_code, response.content, response.headers) from None
         except (errors.APIConnectionError, TimeoutError) as error:
             raise EngineError(fault(error), transient=True) from None
+        except _Failed as error:
+            raise self._refusal(error.status, error.content, said="HTTP 200 with an error") from None
         except EngineError:
             raise
         except Exception as error:
             # A body that is cut short, has no choices or is no HTTP: the client lets it pass.
             raise EngineError(f"unreadable reply ({type(error).__name__})", transient=True) from None
 
-    def _refusal(self, error: openai.APIStatusError) -> EngineError:
-        """An answer that is none; a key that was refused ends the run, as it won't get better."""
-        status = error.status_code
-        said = f"HTTP {status}{_said(error)}"
+    def _refusal(
+        self, status: int, content: bytes, headers: Mapping[str, str] = NO_HEADERS, said: str = ""
+    ) -> EngineError:
+        """An answer that is none; one of the key or the account ends the run, as it won't get better."""
+        complaint = Complaint.read(content)
+        reason = (said or f"HTTP {status}") + (f": {complaint.text}" if complaint.text else "")
         if status == 401:
             raise UserError(
-                f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command again ({said})"
+                f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command again ({reason})"
             )
+        if status == 402 or complaint.is_of_account:
+            mend = "mend that, and run the same command again"
+            raise UserError(f"{self.name}: the account is out of credit, or closed; {mend} ({reason})")
         if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
-            said += " (the address usually ends in /v1)"
+            reason += " (the address usually ends in /v1)"
         if 300 <= status < 400:
-            said += f": {_redirected(error)}"
-        return EngineError(
-            said,
+            reason += f": {_redirected(headers)}"
+        return _Refusal(
+            reason,
+            complaint,
             transient=status in _TRANSIENT or status >= 500,
-            retry_after=wait(error.response.headers.get("retry-after")),
-            refused=status == 403,
+            retry_after=wait(headers.get("retry-after")),
+            refused=status in (403, 404),
         )
 
-    def _body(self, request: Request) -> dict[str, Any]:
-        sampling = request.sampling
-        body: dict[str, Any] = {
-            "model": self.model,
-            "messages": [{"role": m.role, "content": _sendable(m.content)} for m in request.messages],
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "max_completion_tokens": sampling.max_tokens,
-            "seed": sampling.seed,
-        }
-        if sampling.repetition_penalty != 1:  # vLLM's own; a server without it says so
-            body["repetition_penalty"] = sampling.repetition_penalty
-        if sampling.stop:
-            body["stop"] = list(sampling.stop)
-        if request.choices and self._choices:
-            body["structured_outputs"] = {"choice": list(map(_sendable, request.choices))}
-        elif request.schema:
-            schema = {"name": request.schema.name, "schema": json.loads(request.schema.text)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if sampling.effort:
-            body["reasoning_effort"] = sampling.effort
-        elif self._template:
-            body["chat_template_kwargs"] = {"enable_thinking": False}
-        return body
+
+class _Refusal(EngineError):
+    """An error that a server answered with; ``is_of_form`` where the request may be to blame."""
+
+    def __init__(self, reason: str, complaint: Complaint, *, transient: bool, **more: Any) -> None:
+        super().__init__(reason, transient=transient, **more)
+        self.complaint = complaint
+        # llama.cpp says with HTTP 500 that a template takes no system turn.
+        self.is_of_form = not transient or reason.startswith("HTTP 500")
+
+
+class _Failed(Exception):
+    """An error in a response that says that all went well."""
+
+    def __init__(self, error: Any) -> None:
+        self.content = json.dumps({"error": error}).encode()
+        self.status = Complaint.read(self.content).status or 502
 
 
 def _address(text: str | None) -> str | None:
@@ -310,32 +341,15 @@ def _key() -> str:
     return key
 
 
-def _sendable(text: str) -> str:
-    """Text with half surrogates, which UTF-8 doesn't have, replaced by U+FFFD.
-
-    >>> _sendable("a\\ud800 b")
-    'a� b'
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _served(content: bytes) -> dict[str, str]:
     """The models of a list, and who is said to own each."""
     listed = parse_json(content)["data"]
     return {str(model["id"]): str(model.get("owned_by")) for model in listed}
 
 
-def _redirected(error: openai.APIStatusError) -> str:
-    place = redacted(str(error.response.headers.get("location")))[:_LONGEST_PLACE]
+def _redirected(headers: Mapping[str, str]) -> str:
+    place = redacted(str(headers.get("location")))[:_LONGEST_PLACE]
     return f"redirects to {place}, which is not followed: name the address that answers"
-
-
-def _said(error: openai.APIStatusError) -> str:
-    message = str(error.message).strip().removeprefix(f"Error code: {error.status_code}")
-    lines = message.lstrip(" -").splitlines()
-    return f": {lines[0]}" if lines else ""
 
 
 LARGEST = 8 << 20
@@ -381,7 +395,11 @@ class Reader:
 def read_completion(content: bytes) -> Completion:
     """What a response says; ``ValueError``, ``LookupError`` or ``TypeError`` where it is none."""
     reply = parse_json(content)
+    if "choices" not in reply and reply.get("error"):
+        raise _Failed(reply["error"])
     choice = reply["choices"][0]
+    if choice.get("error"):
+        raise _Failed(choice["error"])
     message = choice["message"]
     usage = _mapping(reply.get("usage"))
     prompt = _count(usage.get("prompt_tokens"))

@@ -100,6 +100,11 @@ class MockServer:
     owner: str = "vllm"
     """Who serves the model, by the list of models."""
     strict: bool = False
+    refuses: Callable[[Mapping[str, Any]], tuple[int, Any] | None] = lambda body: None
+    """The status and body of a refusal of a request, if it is refused."""
+    refusals: int = 0
+    unlisted: tuple[str, ...] = ()
+    """Models that are served beside ``model``, though no list names them."""
     usage: Any = None
     """In place of the true one."""
     finish: str = "stop"
@@ -191,6 +196,13 @@ class MockServer:
         if self.strict and (strange := sorted(body.keys() - _KNOWN)):
             refusal = {"error": {"message": f"Unrecognized request argument: {strange[0]}"}}
             await _respond(writer, 400, refusal)
+            return True
+        if body["model"] not in (self.model, *self.unlisted):
+            await _respond(writer, 404, {"error": {"message": f"no such model{told}"}})
+            return True
+        if refusal := self.refuses(body):
+            self.refusals += 1
+            await _respond(writer, *refusal)
             return True
         if self.status:
             await _respond(writer, self.status, {"error": {"message": f"as you wish{told}"}})
@@ -301,8 +313,8 @@ def _head(status: int, length: int | None, extra: Mapping[str, str]) -> bytes:
 
 
 async def _respond(
-    writer: asyncio.StreamWriter, status: int, content: Mapping[str, Any], extra: Mapping[str, str] | None = None
+    writer: asyncio.StreamWriter, status: int, content: Any, extra: Mapping[str, str] | None = None
 ) -> None:
-    raw = json.dumps(content).encode()
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
     writer.write(_head(status, len(raw), extra or {}) + raw)
     await writer.drain()

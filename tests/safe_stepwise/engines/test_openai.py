@@ -147,7 +147,6 @@ def test_a_server_may_say_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> N
         b'{"choices": [{"message": {"content": [{"type": "image", "url": "a"}]}}]}',
         b'{"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": NaN}}',
         b'{"choices": [{"message": {"content": "\xff"}}]}',
-        b'{"error": {"message": "overloaded"}}',
     ],
 )  # fmt: skip
 def test_what_is_no_completion_is_a_fault(raw: bytes) -> None:
@@ -480,7 +479,7 @@ def test_an_address_without_its_path_gets_a_hint() -> None:
 def test_a_model_that_is_not_served_is_one_line() -> None:
     async def check(engine: OpenAIEngine) -> None:
         engine.model = "another"
-        with pytest.raises(UserError, match=r"no such model, only mock$"):
+        with pytest.raises(UserError, match=r"no such model, only mock \(HTTP 404: no such model\)$"):
             await engine.check()
 
     with MockServer(last_turn) as server:
