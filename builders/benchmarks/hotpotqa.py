@@ -23,6 +23,7 @@ from typing import Any
 
 from builders.work import fields
 from safe_stepwise.errors import RowError
+from safe_stepwise.language.folding import fold
 from safe_stepwise.records import Passage, Question, SupportingFact
 
 NAME = "hotpotqa"
@@ -89,9 +90,9 @@ def annotated_question(row: Mapping[str, Any], benchmark: str, split: str, kinds
 def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
     """Passages in the row's order, gold where a supporting fact points, and the facts themselves.
 
-    Where passages share a title, a fact means the first of them that has its sentence (in 2Wiki
-    such passages are copies of each other). Raises RowError for an empty passage, and for a fact
-    whose title or sentence is not in the context.
+    A fact's title is that of the context that looks alike (`fold`). Where passages share a title, a fact means the
+    first of them that has its sentence (in 2Wiki such passages are copies of each other). Raises RowError for an empty
+    passage, and for a fact whose title or sentence is not in the context.
     """
     raw = fields.records(fields.require(row, "context"), ("title", "sentences"), "context")
     if not raw:
@@ -99,9 +100,10 @@ def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tu
     context = [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
     columns, raw_facts = {"title": fields.text, "sent_id": fields.integer}, fields.require(row, "supporting_facts")
     read = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns, sent_id="sentence")
-    facts = tuple(SupportingFact(*fact) for fact in read)
-    if not facts:
+    if not read:
         raise RowError("no supporting facts: a test split without annotations can't be verified")
+    titles = {fold(title): title for title, _ in reversed(context)} | {title: title for title, _ in context}
+    facts = tuple(SupportingFact(titles.get(title, titles.get(fold(title), title)), place) for title, place in read)
     gold = {_locate(context, fact, number) for number, fact in enumerate(facts, 1)}
     passages = tuple(Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context))
     return passages, facts

@@ -25,6 +25,7 @@ from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import plural, several, steps_named
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
 from safe_stepwise.checking.wordings import Half, choice_for, guide_to, missing, quoted, said, word
+from safe_stepwise.language.folding import fold
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, dates_in, has_words, without_qualifier, words_of
@@ -402,14 +403,14 @@ class Checker:
             guidance = self._word("guidance", "finished", case.step.text)
             told = {"value": submitted, "steps": steps}
             return self._feedback(case, CORRECT, "sound_answer", guidance, **told)
-        given, accepted = normalize_answer(submitted), map(normalize_answer, self.question.accepted)
+        given, accepted = _normal(submitted), map(_normal, self.question.accepted)
         if given and any(answer and (has_words(answer, given) or has_words(given, answer)) for answer in accepted):
             return None  # with more or fewer words around it: a matter for a judge
         told = {"claimed": submitted, "value": self.question.answer, "steps": steps}
         return self._feedback(case, "Wrong Conclusion", "wrong_answer", **told)
 
     def _is_answer(self, text: str) -> bool:
-        return normalize_answer(text) in map(normalize_answer, self.question.accepted)
+        return _normal(text) in map(_normal, self.question.accepted)
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
@@ -475,3 +476,9 @@ class Checker:
 
     def _word(self, part: str, code: str, text: str, **values: Any) -> str:
         return word(part, code, f"{self.question.id} {text}", half=self.half, **values)
+
+
+def _normal(answer: str) -> str:
+    """An answer as it is compared: by the scorers' rule, in one spelling of what looks alike, and of a day."""
+    day = as_date(answer)
+    return f"{day.year} {day.month} {day.day}" if day and day.day else normalize_answer(fold(answer))

@@ -24,6 +24,7 @@ from typing import Any
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
+from safe_stepwise.language.folding import fold
 from safe_stepwise.records import Step, Triple, canonical_json
 from safe_stepwise.steps import StepError, parse_step, read_step
 from safe_stepwise.store.boundary import parse_json
@@ -141,7 +142,7 @@ def _hedges(checker: Checker, step: Step) -> bool:
     """
     asked = checker.question
     words = _OPEN if asked.answer.casefold() in ("yes", "no") else _HEDGE
-    found = words.findall(_ASIDE.sub(" ", step.text).casefold())
+    found = words.findall(_ASIDE.sub(" ", fold(step.text)).casefold())
     if not found:  # as of nearly all: the passages need not be joined
         return False
     told = " ".join([asked.question, asked.answer, *(page.text for page in asked.passages)])

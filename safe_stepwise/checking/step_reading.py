@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 
+from safe_stepwise.language.folding import MONTHS, fold
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, has_words
+from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
@@ -108,7 +109,7 @@ def read_step(text: str) -> Reading:
     >>> found.cited, found.refers, found.claim
     ((3,), (1,), 'Ana Vorr was born in Oru.')
     """
-    text = _without_goal(_without_silences(text))
+    text = _without_goal(_without_silences(fold(text)))
     denies = _denies(text)
     text, pointers = _without_pointers(text)
     cited = tuple(dict.fromkeys(map(int, _CITED.findall(pointers + text))))

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import dropwhile
 
+from safe_stepwise.language.folding import fold
 from safe_stepwise.language.reading import CAPITAL, OPENERS, Span, Text, clean, read
-from safe_stepwise.language.text import as_date, has_words, normal_name, other_names
+from safe_stepwise.language.text import as_date, dates_in, has_words, normal_name, other_names
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
 
@@ -100,8 +101,16 @@ def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     by_start: dict[int, Span] = {}
     for span in _spans(text.clean, name):
         by_start.setdefault(span[0], span)
-    full = tuple(sorted(by_start.values()))
+    full = tuple(sorted(by_start.values())) or _same_day(text, name)
     return full, tuple(_short_spans(text, name, named=bool(full)))
+
+
+def _same_day(text: Text, name: str) -> tuple[Span, ...]:
+    """Spans of a day that is written otherwise: "August 16, 1967" for "16 August 1967"."""
+    day = as_date(name)
+    if day is None or not day.day:
+        return ()
+    return tuple((date.start, date.end) for date in dates_in(text.clean) if date[:3] == day[:3])
 
 
 def first_mention(text: Text, name: str) -> int | None:
@@ -267,6 +276,8 @@ def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
     """
     found: dict[str, tuple[str, int]] = {}
     for number, sentence in enumerate(passage.sentences):
+        if "&" in sentence or not sentence.isprintable():  # what is written stays as it is, where it can be read
+            sentence = fold(sentence)
         for run in _NAME_RUN.finditer(sentence):
             words = dropwhile(lambda word: clean(word) in OPENERS, run.group().split())
             written = " ".join(words)

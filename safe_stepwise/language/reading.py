@@ -9,7 +9,8 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 
-from safe_stepwise.language.text import MONTHS, dates_in, strip_diacritics
+from safe_stepwise.language.folding import MONTHS, fold
+from safe_stepwise.language.text import dates_in, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 
@@ -47,7 +48,7 @@ class Text:
     stops: tuple[int, ...] = field(default=(), hash=False)
     """Offsets of the `` . `` that close sentences."""
     sentences: tuple[str, ...] = field(default=(), hash=False)
-    """As the passage has them."""
+    """As the passage has them, in one spelling (`fold`)."""
 
     @cached_property
     def full_names(self) -> Mapping[str, frozenset[str]]:
@@ -83,7 +84,8 @@ def clean(text: str) -> str:
 
 def _cleaned(text: str) -> str:
     if text.isascii() and text.replace(" ", "").isalpha():  # as most names
-        return " ".join(text.split())
+        return " ".join(fold(text).split())
+    text = fold(text)
     if "." in text:
         text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
     if " - " in text:
@@ -109,8 +111,9 @@ def read(passage: Passage) -> Text:
     Life spans are spelled out: ``( 1901 -- 1970 )`` reads ``( born 1901 -- died 1970 )``, so that
     one set of cues covers both ways of writing.
     """
-    parts = [_STOP.join(map(_cleaned, _pieces(sent))).lower() for sent in passage.sentences]
-    marks = [_STOP if _is_closed(sentence) else " " for sentence in passage.sentences]
+    sentences = tuple(map(fold, passage.sentences))
+    parts = [_STOP.join(map(_cleaned, _pieces(sentence))).lower() for sentence in sentences]
+    marks = [_STOP if _is_closed(sentence) else " " for sentence in sentences]
     starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
     whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
     (low, high), marked = _marked_brackets(whole)
@@ -120,7 +123,7 @@ def read(passage: Passage) -> Text:
         spelled,
         tuple(_follow(list(starts)[:-1], (low, high), whole[low:high], marked)),
         tuple(stop.start() for stop in _STOPS.finditer(spelled)),
-        passage.sentences,
+        sentences,
     )
 
 

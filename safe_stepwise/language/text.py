@@ -8,9 +8,9 @@ from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
 
+from safe_stepwise.language.folding import MONTHS, fold
 from safe_stepwise.language.vocabulary import load, word_list
 
-MONTHS = ("january february march april may june july august september october november december").split()
 _MONTH_NUMBERS = {month[:3]: number for number, month in enumerate(MONTHS, 1)}
 
 _MONTH = r"(?P<{}>sept\.?|" + "|".join(f"{m[:3]}(?:{m[3:]})?\\.?" for m in MONTHS) + ")(?!\\w)"
@@ -43,8 +43,7 @@ _NUMBER = re.compile(
 _FORMER_NAMES: dict[str, str] = load("words")["former_names"]
 _LETTERS = {
     "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae",
-    "Œ": "Oe", "œ": "oe", "Ð": "D", "ð": "d", "Þ": "Th", "þ": "th", "ı": "i", "’": "'", "‘": "'",
-    "`": "'", "–": "-", "—": "-", "‐": "-"
+    "Œ": "Oe", "œ": "oe", "Ð": "D", "ð": "d", "Þ": "Th", "þ": "th", "ı": "i", "–": "-", "—": "-"
 }  # fmt: skip
 _SPELLED_OUT = re.compile(f"[{''.join(_LETTERS)}]")
 
@@ -68,17 +67,19 @@ class Date(NamedTuple):
 
 @lru_cache(maxsize=32768)
 def strip_diacritics(text: str) -> str:
-    """Latin letters without their marks; other scripts as they are.
+    """Latin letters without their marks, in one spelling of what looks alike (`fold`); other scripts as they are.
 
     >>> strip_diacritics("Bjørk Łoś Müller")
     'Bjork Los Muller'
     """
-    if text.isascii() and "`" not in text:  # the one ASCII letter that is spelled out
+    text = fold(text)
+    if text.isascii():
         return text
     plain = _SPELLED_OUT.sub(lambda match: _LETTERS[match[0]], text)
     if plain.isascii():
         return plain
-    return "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", plain)))
+    # What is taken apart may hold a look-alike anew, as "ŉ" does.
+    return fold("".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", plain))))
 
 
 @lru_cache(maxsize=32768)
@@ -160,9 +161,10 @@ def dates_in(text: str) -> tuple[Date, ...]:
 def as_date(text: str) -> Date | None:
     """The date that the whole text is, or None.
 
-    >>> as_date("4 March 1970")[:3], as_date("Oru") is None
-    ((1970, 3, 4), True)
+    >>> as_date("4 March 1970")[:3], as_date("1970-03-04")[:3], as_date("Oru") is None
+    ((1970, 3, 4), (1970, 3, 4), True)
     """
+    text = fold(text)
     dates = dates_in(text)
     if len(dates) != 1:
         return None

@@ -14,7 +14,7 @@ from safe_stepwise.store.codec import passage_of
 
 
 def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
-    """The strings in a sequence; raises ``UserError`` for anything else."""
+    """The strings in a sequence; raises ``UserError`` for anything else, and for text that UTF-8 can't hold."""
     if isinstance(texts, str):
         raise UserError(f"{what} is one string: give a list of strings")
     found = list(texts)
@@ -22,6 +22,9 @@ def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
         if not isinstance(text, str):
             kind = type(text).__name__
             raise UserError(f"{what}[{number}] is no string but of type {kind}: {_short(text)}")
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+            raise UserError(f"{what}[{number}] holds half of a surrogate pair: {_short(text)}; mend it by {mend}")
     if not found:
         raise UserError(f"there are no {what}: give at least one")
     return found
@@ -104,6 +107,7 @@ def plain_passage(value: Any, where: str) -> dict[str, Any]:
     title = value.get("title") or ""
     if not isinstance(sentences, Sequence) or not isinstance(title, str):
         raise UserError(f"{where}: its title has to be a string, its text a string or sentences")
+    checked_texts([title], f"{where} title")
     return {"title": title, "sentences": checked_texts(sentences, f"{where} sentences")}
 
 

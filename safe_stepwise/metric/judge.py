@@ -6,6 +6,7 @@ change what a greedy model says; so replies are cached, and ``repeats`` measures
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,14 @@ LONGEST_REPLY = 20_000
 Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
 _KEYS = ("verdict", "explanation")
+
+
+# Braces of prose or a formula: they hold no key, no quotation mark, and no verdict.
+_GROUP = re.compile(
+    r"""(?:\\[A-Za-z]{1,20}\s?\{|\{(?!\s*(?:['“‘]|[A-Za-z_]{1,40}\s*:)))(?![^{}]*correct)([^{}"]{1,200})\}|\\[{}]""",
+    re.IGNORECASE,
+)
+_DEEPEST_GROUP = 8
 
 
 class VerdictError(ValueError):
@@ -71,7 +80,7 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
 def _only_object(reply: JSONReply) -> dict[str, Any]:
     """The one JSON object of a reply, be it in a list of its own, with plain keys."""
     # Not looked into any further: what is inside may be a quotation.
-    if any("{" in text for text in reply.around):
+    if any("{" in _without_groups(text) for text in reply.around):
         reasons = [broken.reason for broken in reply.broken]
         doubled = next((reason for reason in reasons if reason.startswith("two values")), "")
         malformed = "its JSON object is malformed or breaks off"
@@ -83,6 +92,17 @@ def _only_object(reply: JSONReply) -> dict[str, Any]:
     if len(found) > 1 or found[0] not in alone:
         raise VerdictError("it holds more than one JSON object")
     return {plain_key(key): value for key, value in found[0].items()}
+
+
+def _without_groups(text: str) -> str:
+    r"""A text without its braces that can be no object's, innermost first.
+
+    >>> _without_groups(r"\boxed{\text{Oru}} of {Oru, Vel}").split(), _without_groups('{"verdict')
+    (['Oru', 'of', 'Oru,', 'Vel'], '{"verdict')
+    """
+    for _ in range(_DEEPEST_GROUP if "{" in text else 0):
+        text = _GROUP.sub(r" \1 ", text)
+    return text
 
 
 PROMPT = prompts.load("judge/equivalence")

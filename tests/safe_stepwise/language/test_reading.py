@@ -53,7 +53,7 @@ def test_cleaning_twice_changes_nothing_but_dashes_and_lone_quotes(text: str) ->
         ("well-known", "well known"),
         ("18 August 154216 November 1601", "18 august 1542 -- 16 november 1601"),
         ("1901Vel", "1901 -- vel"),
-        ("U.S. Army", "u s army"),
+        ("U.S. Army", "usa army"),
         ("1,250", "1 , 250"),
         ("", ""),
     ],

@@ -119,6 +119,8 @@ def test_a_judge_that_never_replies_is_an_error(script: Callable[..., str]) -> N
     [
         ({"predictions": "Oru"}, "predictions is one string"),
         ({"predictions": []}, "there are no predictions"),
+        ({"predictions": ["Oru", "a\ud800b"]}, r"predictions\[1\] holds half of a surrogate pair: 'a\\ud800b'; mend"),
+        ({"references": [["Vel"], ["Oru", "\udfff"]]}, r"references\[1\]\[1\] holds half of a surrogate pair"),
         ({"predictions": ["Oru", 3]}, r"predictions\[1\] is no string but of type int: 3"),
         ({"predictions": ["Oru"]}, "1 predictions but 2 references"),
         ({"references": "Oru"}, "list of lists"),
@@ -265,6 +267,7 @@ def test_a_failed_question_is_counted_and_all_of_them_are_an_error(script: Calla
         ({"passages": [["Oru"], []]}, r"passages\[1\] is empty"),
         ({"passages": [["Oru"], [{"title": "Marn"}]]}, r"passages\[1\]\[0\] is \{'title'"),
         ({"passages": [["Oru"], [{"text": 3}]]}, r"passages\[1\]\[0\]: its title"),
+        ({"passages": [["Oru"], [{"title": "\ud800", "text": "x"}]]}, r"passages\[1\]\[0\] title\[0\] holds half"),
         ({"passages": [["Oru"], [{"sentences": ["x", 3]}]]}, r"sentences\[1\] is no string"),
         ({"generator": "symbolic"}, "generator: symbolic goes by annotations"),
         ({"questions": [Question("1", "musique", "", "?", "a")]}, "leave those out"),

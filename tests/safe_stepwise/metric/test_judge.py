@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -134,6 +137,11 @@ def test_an_endless_answer_is_cut_and_the_judge_is_told() -> None:
         ('{"Verdict": "Incorrect", "EXPLANATION": "Not\nso.", "sure": 1}', "incorrect"),
         (f"<think>It could be {PLANTED}</think>{said('incorrect')}", "incorrect"),
         (said("incorrect", f"It says {PLANTED}"), "incorrect"),
+        (rf"$\frac{{1}}{{2}} = 0.5$, so {said('correct')}", "correct"),
+        (rf"\boxed{{\text{{Vel}}}} is the river. {said('correct')}", "correct"),
+        (rf"$\{{x : x > 0\}}$ is no river. {said('incorrect')}", "incorrect"),
+        (rf"\begin{{aligned}} x &= \sqrt{{\frac{{1}}{{2}}}} \end{{aligned}} {said('incorrect')}", "incorrect"),
+        (f"Of {{Vel, Marn}} it is {{Vel}}: {said('correct')}", "correct"),
     ],
 )
 def test_replies_that_are_read(reply: str, outcome: str) -> None:
@@ -160,7 +168,14 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
         (f'{{"quoted": {PLANTED}, "verdict": "unsure"}}', "'unsure'"),
         (f'{{"quoted": {PLANTED}}}', "no verdict"),
         (f'{{"quoted": {PLANTED}, "verdict": "incorrect"', "breaks off"),
-        (f"{{oh}} {PLANTED}", "malformed"),
+        (f"{{ {PLANTED}", "malformed"),
+        (f"{PLANTED} {{", "malformed"),
+        (f"{{verdict: incorrect}} {PLANTED}", "malformed"),
+        (f"{{'verdict': 'incorrect'}} {PLANTED}", "malformed"),
+        (rf"\boxed{{incorrect}} {PLANTED}", "malformed"),
+        (rf"\boxed{{\text{{Incorrect}}}} {PLANTED}", "malformed"),
+        (rf"{PLANTED} So \boxed{{\text{{incorrect}}}}", "malformed"),
+        (rf"\boxed{{{said('incorrect')}}} {PLANTED}", "malformed"),
         (PLANTED + said("incorrect"), "more than one"),
         (PLANTED + PLANTED, "more than one"),
         ('{"verdict": "correct", "verdict": "incorrect", "explanation": "?"}', "two values"),
@@ -218,6 +233,12 @@ PIECES = st.sampled_from([*WORDS, *MARKS])
 MESS = st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)
 
 
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    for brace in re.finditer("{", text):
+        with suppress(ValueError):
+            yield json.JSONDecoder(strict=False).raw_decode(text, brace.start())[0]
+
+
 @settings(deadline=None, max_examples=500)
 @given(MESS, MESS)
 def test_whatever_is_replied_a_verdict_is_only_ever_the_one_stated(reply: str, answer: str) -> None:
@@ -226,7 +247,7 @@ def test_whatever_is_replied_a_verdict_is_only_ever_the_one_stated(reply: str, a
     except VerdictError:
         return
     body = split_thought(reply).text
-    stated, _ = json.JSONDecoder(strict=False).raw_decode(body, body.index("{"))
+    stated = next(objects_in(body))  # braces of prose may stand before it
     label = {key.strip().lower(): value for key, value in stated.items()}["verdict"]
     assert label.strip().lower() == outcome
     assert explanation
