@@ -14,7 +14,7 @@ import safe_stepwise
 from evaluators.comparison.systems import VARIANT
 from evaluators.deliberation.measuring import RESAMPLES, Answered, differences, measured, scored
 from evaluators.deliberation.options import Options, engines_of
-from evaluators.deliberation.proposing import PROPOSER, Contender, answered, contenders
+from evaluators.deliberation.proposing import PROPOSER, Proposer, answered, contenders
 from evaluators.deliberation.questions import Case, Questions, Rows
 from evaluators.deliberation.scorers import METRICS, OURS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
@@ -54,14 +54,15 @@ class Plan:
 
     options: Options
     questions: Questions
-    contenders: tuple[Contender, ...]
+    contenders: Mapping[str, Proposer]
+    """Who proposes, by the name of the run."""
     players: Mapping[str, Client]
     """Who verifies, as ``generator``; empty where no model does."""
 
     @property
     def clients(self) -> list[Client]:
         """All that may be asked, each once."""
-        clients = (*(contender.proposer.client for contender in self.contenders), *self.players.values())
+        clients = (*(proposer.client for proposer in self.contenders.values()), *self.players.values())
         return [*{id(client): client for client in clients if client is not None}.values()]
 
     @property
@@ -82,33 +83,34 @@ class Plan:
         graphs = ("safe_stepwise.graphs.knowledge", "evaluators.deliberation.proposing")
         return code_digest(*graphs, *modules_of(engines))
 
-    def system(self, contender: Contender) -> dict[str, Any]:
+    def system(self, name: str) -> dict[str, Any]:
         """What a run's records say of who took part, and what tells them from those of any other run.
 
         A model learnt from what its adapter is named after, and not from the set beside it.
         """
-        clients = [c for c in (contender.proposer.client, *self.players.values()) if c is not None]
+        proposer = self.contenders[name]
+        clients = [c for c in (proposer.client, *self.players.values()) if c is not None]
         conditions = {**self.options.conditions, **self.questions.learnt_from}
-        if contender.proposer.client is not None:
-            conditions = {name: value for name, value in conditions.items() if name not in _LEARNING}
+        if proposer.client is not None:
+            conditions = {key: value for key, value in conditions.items() if key not in _LEARNING}
         return {
-            "players": {**self.names, PROPOSER: contender.proposer.name},
-            "conditions": {**conditions, VARIANT: contender.name},
+            "players": {**self.names, PROPOSER: proposer.name},
+            "conditions": {**conditions, VARIANT: name},
             "simulated": any(client.engine.simulated for client in clients),
         }
 
-    def task(self, contender: Contender) -> Task[Put, list[Answered]]:
+    def task(self, proposer: Proposer) -> Task[Put, list[Answered]]:
         """The run of who proposes."""
         generator = next((dict(client.engine.identity) for client in self.players.values()), None)
         loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
-        key = identity([contender.proposer.identity, *loop, self.questions.graph, self.code])
+        key = identity([proposer.identity, *loop, self.questions.graph, self.code])
 
         def items(ended: frozenset[int]) -> Iterator[tuple[int, Put]]:
             pairs = zip(self.questions.cases, self.questions.knowledge(), strict=True)
             return (placed for placed in enumerate(pairs) if placed[0] not in ended)
 
         async def answer(put: Put) -> Trajectory:
-            return await answered(*put, contender.proposer, self.players, self.options.loop)
+            return await answered(*put, proposer, self.players, self.options.loop)
 
         async def finish(trajectories: Sequence[Trajectory]) -> list[Answered]:
             return [scored(*pair) for pair in zip(self.questions.cases, trajectories, strict=True)]
@@ -147,16 +149,14 @@ def _carry_out(plan: Plan) -> str:
         questions=[
             [case.question, {t: list(paths) for t, paths in case.gold.items()}] for case in plan.questions.cases
         ],
-        tasks=[plan.task(contender) for contender in plan.contenders],
+        tasks=[*map(plan.task, plan.contenders.values())],
         clients=plan.clients,
         output=output,
         at_once=options.at_once,
     )
-    runs = dict(zip((contender.name for contender in plan.contenders), run_tasks(work), strict=True))
+    runs = dict(zip(plan.contenders, run_tasks(work), strict=True))
     (output / RESULTS).unlink(missing_ok=True)
-    outcomes = (
-        outcome for contender in plan.contenders for outcome in _outcomes(plan, contender, runs[contender.name])
-    )
+    outcomes = (outcome for name, run in runs.items() for outcome in _outcomes(plan, name, run))
     write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(output / QUESTIONS, (_record(case).to_json() for case in plan.questions.cases))
     results = _results(plan, runs)
@@ -180,10 +180,7 @@ def _said(plan: Plan, results: Mapping[str, Any]) -> str:
 
 def _results(plan: Plan, runs: Mapping[str, Sequence[Answered]]) -> dict[str, Any]:
     seed = plan.options.seed
-    records = [
-        {"name": contender.name, **plan.system(contender), **measured(runs[contender.name], seed)}
-        for contender in plan.contenders
-    ]
+    records = [{"name": name, **plan.system(name), **measured(run, seed)} for name, run in runs.items()]
     first, shown = records[0], (*METRICS, "questions", "failed")
     return {
         "version": safe_stepwise.__version__,
@@ -205,7 +202,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "constrained": not options.free,
         "questions": len(cases),
         "questions_sha256": identity([identity(case.question) for case in cases]),
-        "paths": [contender.name for contender in plan.contenders],
+        "paths": [*plan.contenders],
         "generator": plan.names.get("generator"),
         "options": plan.loop_options,
         "seed": options.seed,
@@ -215,8 +212,8 @@ def _settings(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _outcomes(plan: Plan, contender: Contender, run: Sequence[Answered]) -> Iterator[Outcome]:
-    system = plan.system(contender)
+def _outcomes(plan: Plan, name: str, run: Sequence[Answered]) -> Iterator[Outcome]:
+    system = plan.system(name)
     for answer in run:
         question, score = answer.case.question, answer.scores[OURS]
         yield Outcome(

@@ -186,24 +186,16 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     return Proposal(topic, said, path, reply.transcript, reason, reply.usage)
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """Who proposes, under the name that the run has."""
-
-    name: str
-    proposer: Proposer
-
-
 def contenders(
     options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
-) -> tuple[Contender, ...]:
-    """Who proposes, by the specs of ``--paths``, of which ``clients`` has the engines.
+) -> dict[str, Proposer]:
+    """Who proposes, by the name of the run, by the specs of ``--paths``, of which ``clients`` has the engines.
 
     Raises ``UserError`` for two of one name.
     """
     pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in map(named, options.paths)]
     check_names((name or proposer.name, spec) for name, spec, proposer in pairs)
-    return tuple(Contender(name or proposer.name, proposer) for name, _, proposer in pairs)
+    return {name or proposer.name: proposer for name, _, proposer in pairs}
 
 
 def _proposer(

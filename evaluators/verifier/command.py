@@ -222,12 +222,4 @@ def _line(run: Verdicts, prefix: Prefix, **about: Any) -> str:
 
 
 def _type(score: Score) -> dict[str, Any]:
-    return {
-        "name": score.name,
-        "both": score.both,
-        "gold": score.true,
-        "said": score.found,
-        "precision": score.precision if score.found else None,
-        "recall": score.recall if score.true else None,
-        "f1": score.f1,
-    }
+    return {"name": score.name, "both": score.both, "gold": score.true, "said": score.found, **score.shares}

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from safe_stepwise.commands.values import Count, Seconds
+from safe_stepwise.engines import client
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Engine
-from safe_stepwise.engines.client import IN_FLIGHT, TRIES, Client, ResponseCache, default_cache
+from safe_stepwise.engines.client import IN_FLIGHT, Client, ResponseCache, default_cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,4 +30,4 @@ class Asking:
 
     def client(self, engine: Engine, replies: ResponseCache) -> Client:
         """The client of an engine."""
-        return Client(engine, replies, self.in_flight, TRIES, self.allowance)
+        return Client(engine, replies, self.in_flight, client.TRIES, self.allowance)

@@ -50,6 +50,15 @@ class Score:
         """Harmonic mean of precision and recall."""
         return 2 * self.both / (self.true + self.found) if self.true + self.found else 0.0
 
+    @property
+    def shares(self) -> dict[str, float | None]:
+        """Precision, recall and F1 by name, None where there is nothing to divide by."""
+        return {
+            "precision": self.precision if self.found else None,
+            "recall": self.recall if self.true else None,
+            "f1": self.f1 if self.true or self.found else None,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:

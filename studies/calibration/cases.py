@@ -183,18 +183,11 @@ class Case:
     said: Triple
 
 
-@dataclass(frozen=True, slots=True)
-class Cases:
-    """``not_made`` counts, by setting and kind, the facts for which there was no such error."""
-
-    cases: tuple[Case, ...]
-    not_made: Counter[tuple[Setting, Kind]]
-
-
-def cases_of(sources: Sequence[Source], pool: Pool, seed: int) -> Cases:
+def cases_of(sources: Sequence[Source], pool: Pool, seed: int) -> tuple[list[Case], Counter[tuple[Setting, Kind]]]:
     """Every fact of every path alone in each kind; each path whole, and once with each error.
 
-    Which fact of a path an error befalls, and with what, hangs on the seed and the question's id.
+    Which fact of a path an error befalls, and with what, hangs on the seed and the question's id. Beside them stand
+    counts, by setting and kind, of the facts for which there was no such error.
     """
     found: list[Case] = []
     not_made: Counter[tuple[Setting, Kind]] = Counter()
@@ -204,7 +197,7 @@ def cases_of(sources: Sequence[Source], pool: Pool, seed: int) -> Cases:
                 found.append(case)
             else:
                 not_made[case] += 1
-    return Cases(tuple(found), not_made)
+    return found, not_made
 
 
 def _alone(source: Source, pool: Pool, seed: int) -> Iterator[Case | tuple[Setting, Kind]]:

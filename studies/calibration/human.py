@@ -8,7 +8,7 @@ is one too: ``id``, ``label`` ((un)faithful) and, if a step is bad, ``first_bad`
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -18,6 +18,7 @@ from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
+from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, shown
@@ -135,17 +136,6 @@ class Judged:
     first: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How a judge does by one label; what it can't judge is neither right nor wrong, but missed."""
-
-    label: Label
-    chains: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
-
-
 def judged(judges: Iterable[Judge], chains: Iterable[Written], grounds: Mapping[str, Grounds]) -> list[Judged]:
     """Every judge's verdict on every chain; ``grounds`` by the chain's id."""
     found = []
@@ -160,19 +150,19 @@ def judged(judges: Iterable[Judge], chains: Iterable[Written], grounds: Mapping[
     return found
 
 
-def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label) -> Score:
-    """Precision, recall and F1 of one label, over the chains that are labelled.
+def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label) -> dict[str, Any]:
+    """How a judge does by one label, over the ``chains`` that are labelled so.
+
+    What it can't judge is neither right nor wrong, but missed.
 
     >>> score({"a": "faithful", "b": "unjudgeable"}, {"a": "faithful", "b": "faithful"}, "faithful")
-    Score(label='faithful', chains=2, precision=1.0, recall=0.5, f1=0.6667)
+    {'label': 'faithful', 'chains': 2, 'precision': 1.0, 'recall': 0.5, 'f1': 0.6667}
     """
-    meant = [id_ for id_, one in labels.items() if one == label]
-    called = [id_ for id_ in labels if verdicts[id_] == label]
-    hits = sum(verdicts[id_] == label for id_ in meant)
-    precision = round(hits / len(called), 4) if called else None
-    recall = round(hits / len(meant), 4) if meant else None
-    both = len(called) + len(meant)
-    return Score(label, len(meant), precision, recall, round(2 * hits / both, 4) if both else None)
+    meant = [id_ for id_, its_label in labels.items() if its_label == label]
+    hits, called = (sum(verdicts[id_] == label for id_ in ids) for ids in (meant, labels))
+    shares = Score(label, hits, len(meant), called).shares
+    rounded = {name: None if share is None else round(share, 4) for name, share in shares.items()}
+    return {"label": label, "chains": len(meant), **rounded}
 
 
 def results(chains: Sequence[Written], readings: Readings, verdicts: Sequence[Judged], who: str) -> dict[str, Any]:
@@ -186,9 +176,7 @@ def results(chains: Sequence[Written], readings: Readings, verdicts: Sequence[Ju
         paths = {id_: one.path for id_, one in mine.items()}
         against = {"both readers": agreed, "reader 1": first, "reader 2": second}
         rules[name] = {
-            "scores": {
-                whom: [asdict(score(paths, labels, label)) for label in LABELS] for whom, labels in against.items()
-            },
+            "scores": {whom: [score(paths, labels, label) for label in LABELS] for whom, labels in against.items()},
             "unjudgeable": sum(path == "unjudgeable" for path in paths.values()),
             "first_bad": _first_bad(agreed, readings, mine),
         }

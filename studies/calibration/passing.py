@@ -121,14 +121,14 @@ def measure(
 ) -> Measured:
     """Calibrate on a benchmark's questions; ``graph``: what is true beside their gold paths."""
     facts = [t for source in sources for t in source.grounds.triples]
-    made = cases_of(sources, Pool(facts, graph), seed)
+    cases, not_made = cases_of(sources, Pool(facts, graph), seed)
     tables: list[Table] = []
     reported: list[Table] = []
     thresholds: list[Threshold] = []
     others, of_others = against_others(sources), dict[str, float]()
     for judge in judges:
-        what, total = f"{benchmark}: {judge.name}", len(made.cases)
-        found = list(judged(judge, progress.bar(made.cases, desc=what, total=total, unit="chain", delay=1)))
+        what, total = f"{benchmark}: {judge.name}", len(cases)
+        found = list(judged(judge, progress.bar(cases, desc=what, total=total, unit="chain", delay=1)))
         tables += tables_of(judge, found)
         reported += tables_of(judge, [one for one in found if one.case.source.is_reported])
         if others:
@@ -137,12 +137,5 @@ def measure(
         if judge.rule == "paper" and (threshold := threshold_of(judge, found)):
             thresholds.append(threshold)
     return Measured(
-        benchmark,
-        len(sources),
-        left_out or {},
-        made.not_made,
-        tuple(tables),
-        tuple(reported),
-        tuple(thresholds),
-        of_others,
+        benchmark, len(sources), left_out or {}, not_made, tuple(tables), tuple(reported), tuple(thresholds), of_others
     )

@@ -101,9 +101,6 @@ class Threshold:
     true_passes: float
     wrong_tail_passes: float
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -130,7 +127,7 @@ class Measured:
             "tables": [table.as_json() for table in self.tables],
             "reported_half": [table.as_json() for table in self.reported],
             "faithful_to_other_annotators": dict(sorted(self.others.items())),
-            "thresholds": [threshold.as_json() for threshold in self.thresholds],
+            "thresholds": [asdict(threshold) for threshold in self.thresholds],
         }
 
 

@@ -8,6 +8,7 @@ from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.records import NOISE_TYPES, Question
 from safe_stepwise.store.agreement import SOUND, Score
+from safe_stepwise.store.tables import decimal, shown
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 Key = TypeVar("Key", bound=Hashable)
@@ -52,19 +53,10 @@ def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     }
 
 
-def score_rows(scores: Sequence[Score]) -> list[tuple[str, int, int, str, str, str]]:
+def score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
     """Scores as rows of a table: name, true, found, precision, recall, F1 ("-" where undefined)."""
-    return [
-        (
-            score.name,
-            score.true,
-            score.found,
-            f"{score.precision:.3f}" if score.found else "-",
-            f"{score.recall:.3f}" if score.true else "-",
-            f"{score.f1:.3f}" if score.true or score.found else "-",
-        )
-        for score in scores
-    ]
+    shares = ([shown(share, decimal(3), "-") for share in score.shares.values()] for score in scores)
+    return [(score.name, score.true, score.found, *row) for score, row in zip(scores, shares, strict=True)]
 
 
 def lacks_entities(question: Question) -> bool:

@@ -6,8 +6,8 @@ id and the text of the question. What one of them did not judge has no label to 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from operator import attrgetter
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -53,34 +53,15 @@ class Built:
         return sorted({row.teacher for rows in self.rows.values() for row in rows.values()})
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Two builds on a benchmark's split, or on all (where both names are empty).
+Part = Mapping[str, Any]
+"""Two builds on a ``benchmark``'s ``split``, or on all (where both names are empty).
 
-    Of the rows that both ``judged``, ``noise`` counts those that the first, the second and both
-    call unverifiable. ``agreement`` (their share with one verdict), ``kappa`` (Cohen's),
-    ``precision``, ``recall`` and ``f1`` (of the first's *unverifiable* against the second's) are
-    None where they are not defined.
-    """
-
-    benchmark: str
-    split: str
-    both: int
-    only_one: int
-    only_other: int
-    other_question: int
-    """Rows of one id whose questions differ: in none of the other counts."""
-    judged: int
-    noise_one: int
-    noise_other: int
-    noise_both: int
-    agreement: float | None
-    kappa: float | None
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    types: Mapping[str, Mapping[str, int]]
-    """Rows of ``both`` by the first's noise type, then the second's."""
+Rows are in ``both``, in ``only_one``, in ``only_other``, or of one id with an ``other_question``, which are in none of
+the other counts. Of the rows that both ``judged``, ``noise_one``, ``noise_other`` and ``noise_both`` count those that
+the first, the second and both call unverifiable. ``agreement`` (their share with one verdict), ``kappa`` (Cohen's),
+``precision``, ``recall`` and ``f1`` (of the first's *unverifiable* against the second's) are None where they are not
+defined. ``types`` are rows of ``both`` by the first's noise type, then the second's.
+"""
 
 
 def read_labels(folder: Path) -> Built:
@@ -139,18 +120,18 @@ def _part(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Part:
             counts["other_question"] += 1
         else:
             types[one.noise_type, other.noise_type] += 1
-    return Part(
-        benchmark,
-        split,
-        both=types.total(),
+    return {
+        "benchmark": benchmark,
+        "split": split,
+        "both": types.total(),
         **{name: counts[name] for name in ("only_one", "only_other", "other_question")},
         **_agreement(types),
-        types={
+        "types": {
             name: {b: types[name, b] for b in NOISE_TYPES if types[name, b]}
             for name in NOISE_TYPES
             if any(types[name, b] for b in NOISE_TYPES)
         },
-    )
+    }
 
 
 def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
@@ -160,38 +141,40 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
             verdicts[one not in SOUND, other not in SOUND] += rows
     judged, both = verdicts.total(), verdicts[True, True]
     score = Score("", both, both + verdicts[False, True], both + verdicts[True, False])
+    agreed = (both + verdicts[False, False]) / judged if judged else None
     kappa = cohens_kappa([(str(a), str(b)) for a, b in verdicts.elements()])
+    shares = {"agreement": agreed, "kappa": kappa, **score.shares}
     return {
         "judged": judged,
         "noise_one": score.found,
         "noise_other": score.true,
         "noise_both": both,
-        "agreement": round((both + verdicts[False, False]) / judged, 4) if judged else None,
-        "kappa": None if kappa is None else round(kappa, 4),
-        "precision": round(score.precision, 4) if score.found else None,
-        "recall": round(score.recall, 4) if score.true else None,
-        "f1": round(score.f1, 4) if score.true or score.found else None,
+        **{name: None if share is None else round(share, 4) for name, share in shares.items()},
     }
 
 
 _PLACE: tuple[Column[Part], ...] = (
-    Column("benchmark", lambda part: part.benchmark or "all"),
-    Column("split", lambda part: part.split),
+    Column("benchmark", lambda part: part["benchmark"] or "all"),
+    Column("split", itemgetter("split")),
 )
 _ROWS: tuple[Column[Part], ...] = (
     *_PLACE,
-    Column("in both", lambda part: part.both),
-    Column("only in the first", lambda part: part.only_one),
-    Column("only in the second", lambda part: part.only_other),
-    Column("other text", lambda part: part.other_question),
+    Column("in both", itemgetter("both")),
+    Column("only in the first", itemgetter("only_one")),
+    Column("only in the second", itemgetter("only_other")),
+    Column("other text", itemgetter("other_question")),
 )
 _SCORES: tuple[Column[Part], ...] = (
     *_PLACE,
-    Column("judged by both", lambda part: part.judged),
-    Column("noise: first", lambda part: part.noise_one),
-    Column("second", lambda part: part.noise_other),
-    Column("both", lambda part: part.noise_both),
-    *(Column(name, attrgetter(name), decimal(3)) for name in ("agreement", "kappa", "precision", "recall", "f1")),
+    Column("judged by both", itemgetter("judged")),
+    Column("noise: first", itemgetter("noise_one")),
+    Column("second", itemgetter("noise_other")),
+    Column("both", itemgetter("noise_both")),
+    Column("agreement", itemgetter("agreement"), decimal(3)),
+    Column("kappa", itemgetter("kappa"), decimal(3)),
+    Column("precision", itemgetter("precision"), decimal(3)),
+    Column("recall", itemgetter("recall"), decimal(3)),
+    Column("f1", itemgetter("f1"), decimal(3)),
 )
 
 
@@ -208,15 +191,17 @@ def told(first: Built, second: Built, parts: Sequence[Part]) -> str:
 def _crossed(parts: Sequence[Part]) -> Iterator[tuple[str, Table]]:
     """Noise types against each other: rows the first's, columns the second's."""
     for part in parts:
-        if part.both:
-            columns = [name for name in NOISE_TYPES if any(name in row for row in part.types.values())]
-            rows = [(name, *(row.get(column, 0) for column in columns)) for name, row in part.types.items()]
-            yield f"{part.benchmark or 'all'} {part.split}".strip(), [("first, by the second's", *columns), *rows]
+        if part["both"]:
+            types = part["types"]
+            columns = [name for name in NOISE_TYPES if any(name in row for row in types.values())]
+            rows = [(name, *(row.get(column, 0) for column in columns)) for name, row in types.items()]
+            title = f"{part['benchmark'] or 'all'} {part['split']}".strip()
+            yield title, [("first, by the second's", *columns), *rows]
 
 
 def write(first: Built, second: Built, parts: Sequence[Part], path: Path) -> None:
     """Write the comparison as JSON; ``UserError`` for a file that can't be written."""
-    *those, every = map(asdict, parts)
+    *those, every = parts
     builds = {
         name: {"folder": str(build.folder), "teachers": build.teachers}
         for name, build in (("first", first), ("second", second))

@@ -99,7 +99,7 @@ def test_scores_are_those_of_sklearn(rows: list[tuple[Label, str]]) -> None:
     verdicts = {str(n): verdict for n, (_, verdict) in enumerate(rows)}
     for label in LABELS:
         found = score(verdicts, labels, label)
-        mine = [found.precision or 0.0, found.recall or 0.0, found.f1 or 0.0]
+        mine = [found[name] or 0.0 for name in ("precision", "recall", "f1")]
         if rows:
             pairs = [*zip(*rows, strict=True)]
             theirs = precision_recall_fscore_support(*pairs, labels=[label], average="macro", zero_division=0)

@@ -11,7 +11,7 @@ from studies.calibration.report import curve_figure, page
 from studies.calibration.tables import WRONG, Judge
 from tests.studies.calibration.test_cases import FILMS, POOL
 
-CASES = cases_of(FILMS, POOL, 0).cases
+CASES = cases_of(FILMS, POOL, 0)[0]
 PAPER = Judge("paper", "words")
 
 
