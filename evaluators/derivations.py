@@ -61,15 +61,11 @@ def _speaks(text: str, title: str, triple: tuple[str, str, str]) -> bool:
 
 def read_derivations(file: Path) -> dict[str, list[Derivation]]:
     """Derivations by question id; ``UserError`` where the file is missing or no R4C file."""
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError:
-        raise UserError(f"{file}: not found; give the folder that holds it with --data") from None
-    found: dict[str, list[Derivation]] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            row = parse_json(line)
-            found[row["id"]] = boundary.read(list[Derivation], row["derivations"], "derivations")
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{file}:{number}: not one of R4C's derivations ({error!r}); get the file anew") from None
-    return found
+    if not file.is_file():
+        raise UserError(f"{file}: not found; give the folder that holds it with --data")
+
+    def read(line: bytes) -> tuple[str, list[Derivation]]:
+        row = parse_json(line)
+        return row["id"], boundary.read(list[Derivation], row["derivations"], "derivations")
+
+    return dict(row for _, row in boundary.read_lines(file, read, "derivation of R4C's", "get the file anew"))

@@ -9,7 +9,6 @@ from typing import Any
 
 from builders.steps.rows import StepRow, check_row
 from builders.steps.words import FAMILIES
-from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json, read_object
@@ -38,26 +37,12 @@ def read_refined(path: Path) -> list[StepRow]:
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    if not lines[-1]:
-        lines.pop()
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(_row_of(parse_json(line)))
-        except (ValueError, TypeError, KeyError) as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise UserError(
-                f"{path}, line {number}: is no refined row ({reason}); make the file anew with "
-                "safe-stepwise refine_verifier_steps"
-            ) from None
-    return rows
+    mend = "make the file anew with safe-stepwise refine_verifier_steps"
+    return [row for _, row in boundary.read_lines(path, _row_of, "refined row", mend)]
 
 
-def _row_of(content: Mapping[str, Any]) -> StepRow:
+def _row_of(line: bytes) -> StepRow:
+    content = parse_json(line)
     place = {"benchmark": content["benchmark"], "split": content["split"]}
     row = boundary.read(StepRow, {**content, "question": {**content["question"], **place}}, "the row")
     if row.origin != ORIGIN:

@@ -256,18 +256,8 @@ class AcceptedStep:
 def read_accepted(file: Path) -> list[AcceptedStep]:
     """The steps of a file; raises ``UserError`` for one that can't be read, with the line."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
-    try:
-        lines = file.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}); {mend}") from None
-    steps = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            steps.append(boundary.read(AcceptedStep, parse_json(line), "the step"))
-        except ValueError as error:
-            raise UserError(f"{file}, line {number}: is no accepted step ({error!s:.200}); {mend}") from None
+    read = lambda line: boundary.read(AcceptedStep, parse_json(line), "the step")  # noqa: E731
+    steps = [step for _, step in boundary.read_lines(file, read, "accepted step", mend, blanks=True)]
     if not steps:
         raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
     return steps

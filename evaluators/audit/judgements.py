@@ -8,7 +8,7 @@
 left open, or is not asked of the row, is null.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -172,17 +172,8 @@ def read(files: Iterable[Path]) -> list[Judgement]:
     return judgements
 
 
-def _lines(file: Path) -> Iterator[tuple[str, Judgement]]:
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}); give files that the page exported") from None
+def _lines(file: Path) -> list[tuple[str, Judgement]]:
+    lines = list(boundary.read_lines(file, parse, "judgement", _AGAIN))
     if not lines:
         raise UserError(f"{file}: holds no judgement; export it from the page")
-    for number, line in enumerate(lines, 1):
-        where = f"{file}, line {number}"
-        try:
-            judgement = parse(line)
-        except ValueError as error:
-            raise UserError(f"{where}: is no judgement ({error}); {_AGAIN}") from None
-        yield where, judgement
+    return lines

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.boundary import parse_json, read_lines
 from safe_stepwise.store.names import marked
 
 SOUND = ("none", "unparsed")
@@ -152,26 +151,14 @@ PUBLISHED = "published"
 
 def read_published(path: Path) -> dict[str, bool]:
     """Whether each id is unverifiable, from JSONL; raises ``UserError`` with file and line."""
-    labels: dict[str, bool] = {}
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            row = parse_json(line)
-            labels[str(row["id"])] = _is_noise(row)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f'{path}:{number}: not a JSON object with "id" and "unverifiable" (true or false),'
-                ' or "truth" (a noise type)'
-            ) from None
-    return labels
+    mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
+    return dict(label for _, label in read_lines(path, _published_label, "label", mend))
 
 
-def _is_noise(row: Mapping[str, object]) -> bool:
+def _published_label(line: bytes) -> tuple[str, bool]:
+    row = parse_json(line)
     if isinstance(row.get("unverifiable"), bool):
-        return bool(row["unverifiable"])
+        return str(row["id"]), row["unverifiable"]
     if row["truth"] not in NOISE_TYPES:
-        raise ValueError(row["truth"])
-    return row["truth"] not in SOUND
+        raise ValueError(f"truth {row['truth']!r}")
+    return str(row["id"]), row["truth"] not in SOUND

@@ -8,7 +8,7 @@ import dataclasses
 import difflib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType
@@ -175,6 +175,30 @@ def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact:
     except ValueError as error:
         reason = str(error)
     raise UserError(f"{path}: cannot be read ({reason}); {mend}" if mend else f"{path}: {reason}")
+
+
+def read_lines(
+    file: Path, read: Callable[[bytes], T], what: str, mend: str, *, blanks: bool = False
+) -> Iterator[tuple[str, T]]:
+    """What ``read`` makes of each line of a file, with the line's place; ``blanks`` are passed over.
+
+    Raises ``UserError``, with ``mend`` as what to do, for a file that can't be read and a line that is no such thing.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}); {mend}") from None
+    for number, line in enumerate(content.splitlines(), 1):
+        if blanks and not line.strip():
+            continue
+        where = f"{file}, line {number}"
+        try:
+            value = read(line)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
+            reason = " ".join(f"{kind}{error}".split())[:200]
+            raise UserError(f"{where}: is no {what} ({reason}); {mend}") from None
+        yield where, value
 
 
 def plain(value: Any) -> Any:

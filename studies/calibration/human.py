@@ -58,8 +58,7 @@ class Reading:
 
 def read_chains(file: Path) -> list[Written]:
     """The chains of a file; ``UserError`` with file and line for what is none."""
-    rows = _rows(file, Written, "a chain has id, benchmark, question_id, steps (texts) and answer")
-    return list(_once(rows, file))
+    return [*_rows(file, Written, "chain", "a chain has id, benchmark, question_id, steps (texts) and answer")]
 
 
 def read_labels(file: Path, chains: Iterable[Written]) -> dict[str, Reading]:
@@ -68,7 +67,7 @@ def read_labels(file: Path, chains: Iterable[Written]) -> dict[str, Reading]:
     Raises ``UserError`` for a line that is none, and unless every chain has one and none else.
     """
     mend = "a label has id, label (faithful or unfaithful) and perhaps first_bad (from 1)"
-    found = {row.id: row for row in _once(_rows(file, Reading, mend), file)}
+    found = {row.id: row for row in _rows(file, Reading, "label", mend)}
     ids = {chain.id for chain in chains}
     if lacking := sorted(ids - found.keys()):
         raise UserError(f"{file}: no label for chain {lacking[0]!r} ({len(lacking)} lack one)")
@@ -91,25 +90,14 @@ def told(chain: Written) -> Chain:
     return Chain(tuple(step for _, step in kept), chain.answer, tuple(n for n, _ in kept))
 
 
-def _rows(file: Path, kind: type[T], mend: str) -> Iterator[tuple[int, T]]:
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield number, boundary.read(kind, parse_json(line))
-            except ValueError as error:
-                raise UserError(f"{file}:{number}: {error}; {mend}") from None
-
-
-def _once(rows: Iterable[tuple[int, T]], file: Path) -> Iterator[T]:
+def _rows(file: Path, kind: type[T], what: str, mend: str) -> Iterator[T]:
+    """The lines of a file, each with an id of its own."""
     seen: set[str] = set()
-    for number, row in rows:
+    read = lambda line: boundary.read(kind, parse_json(line))  # noqa: E731
+    for where, row in boundary.read_lines(file, read, what, mend, blanks=True):
         id_ = row.id  # type: ignore[attr-defined]
         if id_ in seen:
-            raise UserError(f"{file}:{number}: id {id_!r} came before; give each chain one id")
+            raise UserError(f"{where}: id {id_!r} came before; give each chain one id")
         seen.add(id_)
         yield row
     if not seen:
