@@ -157,7 +157,7 @@ def model_card(
         **given,
         **read,
         "is_generator": role == "generator",
-        "name": (names.generator_repo if role == "generator" else names.adapter_repo)(base.name),
+        "name": names.model_repo(names.GENERATOR_KIND if role == "generator" else names.VERIFIER_KIND, base.name),
         "sources": sources,
         "origins": {} if steps is None else steps["origins"]["train"],
         "simulated": any(simulated),
@@ -230,7 +230,7 @@ def proposer_card(
     _check_config(config, base, last["recipe"])
     for training in stages:
         _check_stage(training, last, paths)
-    learnt, name = last["dataset"]["name"], names.proposer_repo(last["dataset"]["name"], base.name)
+    learnt, name = last["dataset"]["name"], names.model_repo(last["dataset"]["name"], base.name)
     is_synthetic = all(source["synthetic"] for source in paths["sources"])
     card = {
         "name": name,

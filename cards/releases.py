@@ -134,9 +134,11 @@ def _artifacts(
         configs = datasets.configs_of(probe["files"], names.PROBED)
         artifacts.append(dataset("path probe", names.PATH_PROBE, probe["verified"], configs))
     if base is not None and names.GENERATOR in metadata:
-        artifacts.append(other("generator", names.GENERATOR, names.generator_repo(base.name), "model"))
+        repo = names.model_repo(names.GENERATOR_KIND, base.name)
+        artifacts.append(other("generator", names.GENERATOR, repo, "model"))
     if base is not None:
-        artifacts.append(other("verifier adapter", names.ADAPTER, names.adapter_repo(base.name), "model"))
+        repo = names.model_repo(names.VERIFIER_KIND, base.name)
+        artifacts.append(other("verifier adapter", names.ADAPTER, repo, "model"))
     if names.SPACE in metadata:
         artifacts.append(other("stepwise metric", names.SPACE, names.METRIC, "space"))
     return artifacts
@@ -179,7 +181,7 @@ def paths_release(
         folder=f"{names.DATASETS}/{dataset}",
         configs=datasets.configs_of(paths["files"]),
         base=base,
-        adapter=None if base is None else names.proposer_repo(dataset, base.name),
+        adapter=None if base is None else names.model_repo(dataset, base.name),
         license=license,
         stages=trained,
         evaluations=[Deliberation(place, record) for place, record in (results or {}).items()],

@@ -1,9 +1,6 @@
 """Answer questions over a knowledge graph by relation paths, and score the answers."""
 
-from pathlib import Path
-
 from builders.paths.questions import Questions
-from builders.paths.relation_readers import known_benchmark
 from evaluators.deliberation.command import run_deliberation
 from evaluators.deliberation.options import Options
 from safe_stepwise.methods.path_deliberating import PROMPTS
@@ -12,12 +9,7 @@ from scripts.cli import command, roles_of, run
 
 def evaluated(options: Options) -> str:
     """Evaluate; returns the summary, and raises ``UserError`` for what the user can mend."""
-    return run_deliberation(options, _rows)
-
-
-def _rows(options: Options, work: Path) -> Questions:
-    benchmark = known_benchmark(options.benchmark)
-    return Questions(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
+    return run_deliberation(options, Questions.of_options)
 
 
 main = command(evaluated, roles=roles_of(("deliberation/propose", *PROMPTS)), shown=roles_of(PROMPTS))

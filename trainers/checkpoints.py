@@ -4,7 +4,6 @@ The trainer writes a checkpoint file by file, and its own search takes the newes
 not. Here a checkpoint counts only with its mark, which is written last and lists every file's size.
 """
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.files import json_bytes, write_atomically
 
 MARK = "complete.json"
 
@@ -64,8 +63,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 def write_json(file: Path, value: Any) -> None:
     """Write a value as JSON so that the file never exists in part."""
-    content = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(file, f"{content}\n".encode())
+    write_atomically(file, json_bytes(value))
 
 
 def _step(checkpoint: Path) -> int:

@@ -157,7 +157,9 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     if (root / names.ADAPTER).is_dir():
         found.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
     if (root / names.GENERATOR).is_dir():
-        found.append(("model", names.generator_repo(_tuned_base(root / names.GENERATOR)), names.GENERATOR))
+        found.append(
+            ("model", names.model_repo(names.GENERATOR_KIND, _tuned_base(root / names.GENERATOR)), names.GENERATOR)
+        )
     found.append(("space", names.METRIC, names.SPACE))
     artifacts = []
     for kind, name, folder in found:
@@ -177,7 +179,7 @@ def _paths_sets(root: Path) -> list[str]:
 def _adapter_repo(adapter: Path) -> str:
     """What an adapter is called after: its base model, and its rows if these are paths."""
     if (adapter / names.TUNED).is_dir():
-        return names.adapter_repo(_tuned_base(adapter))
+        return names.model_repo(names.VERIFIER_KIND, _tuned_base(adapter))
     file = adapter / ADAPTER_CONFIG
     base = read_object(file).get("base_model_name_or_path")
     if not isinstance(base, str):
@@ -185,7 +187,7 @@ def _adapter_repo(adapter: Path) -> str:
     record = adapter / names.TRAINING
     learnt = read_object(record).get("dataset") if record.is_file() else None
     name = str(learnt.get("name")) if isinstance(learnt, dict) else ""
-    return names.proposer_repo(name, base) if fnmatch(name, names.PATHS_SETS) else names.adapter_repo(base)
+    return names.model_repo(name if fnmatch(name, names.PATHS_SETS) else names.VERIFIER_KIND, base)
 
 
 def _tuned_base(model: Path) -> str:

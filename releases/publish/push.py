@@ -158,7 +158,12 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     """
     owed = [plan for plan in plans if plan.tagged is None]
     if publisher.private:
-        _refuse_public(publisher, [plan.artifact for plan in owed if plan.remote is not None])
+        # What is meant to be private must not end up in a repo that all can read.
+        for artifact in (plan.artifact for plan in owed if plan.remote is not None):
+            if not publisher.hub.call(artifact.url, "repo_info", artifact.repo, repo_type=artifact.kind).private:
+                raise UserError(
+                    f"{artifact.url}: is public already; make it private on the Hub, or leave out --private"
+                )
     for plan in plans:
         if plan.tagged is not None:
             publisher.say(f"{plan.artifact.url}: {release.version} is published, nothing to do")
@@ -173,13 +178,6 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     for item in pushed:
         tag(publisher, release.version, item)
     return collect(publisher, release.collection, [plan.artifact for plan in plans])
-
-
-def _refuse_public(publisher: Publisher, artifacts: Sequence[Artifact]) -> None:
-    """What is meant to be private must not end up in a repo that all can read."""
-    for artifact in artifacts:
-        if not publisher.hub.call(artifact.url, "repo_info", artifact.repo, repo_type=artifact.kind).private:
-            raise UserError(f"{artifact.url}: is public already; make it private on the Hub, or leave out --private")
 
 
 def create(publisher: Publisher, artifact: Artifact) -> None:

@@ -111,7 +111,8 @@ def readings(block: bytes, depth: int = DECODED) -> Iterator[bytes]:
         yield plain
     runs = [*_runs(_INDENTED.sub(b"\n", plain))] if depth else []
     for start in range(4 if runs else 0):  # of four characters a run may begin with any
-        yield from readings(b"\n".join(_from_base64(run[start:]) for run in runs), depth - 1)
+        ends = (run[start:] for run in runs)
+        yield from readings(b"\n".join(binascii.a2b_base64(end + b"A" * (-len(end) % 4)) for end in ends), depth - 1)
 
 
 def _plain(block: bytes) -> bytes:
@@ -134,10 +135,6 @@ def _runs(block: bytes) -> Iterator[bytes]:
         run = block[start:end] if end >= 0 else block[start:]
         yield run.translate(_URL_SAFE, b"\r\n")
         start = marked.find(b"a" * _LEAST, end) if end >= 0 else -1
-
-
-def _from_base64(run: bytes) -> bytes:
-    return binascii.a2b_base64(run + b"A" * (-len(run) % 4))
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:

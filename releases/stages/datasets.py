@@ -20,6 +20,7 @@ from cards.datasets import CARDS, Audit
 from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
 from releases.stage import Cost, Forecast, Made, Release, Stage, price_rows
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.agreement import read_published
@@ -50,22 +51,18 @@ class Datasets(Stage[Manifest]):
         release, manifest = self.release, self.release.manifest
         beside = release.file.parent
         allowance = manifest.allowance.only([prompt.role for prompt in PROMPTS])
-        return Build(
-            benchmark=entry.benchmark,
+        return copy_into(
+            Build,
+            entry,
             source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
-            split=entry.split,
             output=release.datasets,
             teacher=open_teachers(release, entry.teacher, allowance, beside),
             version=manifest.version,
             seed=manifest.seed,
-            limit=entry.limit,
             keep_rejects=entry.on_error == "keep",
             evaluation_size=manifest.evaluation_size,
             evaluation_passages=manifest.evaluation_passages or PASSAGES,
-            sha256=entry.sha256,
             keep_work=True,
-            min_confidence=entry.min_confidence,
-            published=entry.published,
             **release.options.engine_options,
         )
 

@@ -84,7 +84,7 @@ class Deliberation(Stage[PathsManifest]):
     def make(self) -> Made:
         options = self.options()
         options.output.mkdir(parents=True, exist_ok=True)
-        summary = run_deliberation(options, self._open_questions)
+        summary = run_deliberation(options, Questions.of_options)
         page.show(options.output)
         return Made(summary)
 
@@ -115,10 +115,6 @@ class Deliberation(Stage[PathsManifest]):
             seed=manifest.seed,
             **{name: value for name, value in unsaid.items() if value is not None},
         )
-
-    def _open_questions(self, options: Options, work: Path) -> Questions:
-        where = (options.benchmark, options.questions, options.split, options.kb)
-        return Questions(*where, options.max_hops, work)
 
     def _located(self, spec: str) -> str:
         for placeholder, folder in _PLACES.items():

@@ -18,6 +18,7 @@ from evaluators.derivations import read_derivations
 from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.paths_manifest import PathsManifest
 from releases.stage import Cost, Forecast, Made, SourceRows, Stage
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import DATASETS, PATH_PROBE, PATHS, REJECTS, WORK, paths_set
 from safe_stepwise.store.tables import text_table
@@ -148,14 +149,12 @@ class PathProbe(Stage[Manifest]):
         """Make it among the work, as a build of its own, and then put it in place."""
         datasets, entry = self.release.datasets, self.entry
         recover(datasets / PATH_PROBE)
-        plan = ProbeBuild(
+        plan = copy_into(
+            ProbeBuild,
+            entry,
             verified=datasets,
             output=datasets / WORK / PROBE,
             films=entry.kb,
-            questions=entry.questions,
-            derivations=entry.derivations,
-            benchmarks=entry.benchmarks,
-            limit=entry.limit,
             version=self.release.manifest.version,
             seed=self.release.manifest.seed,
         )

@@ -15,7 +15,8 @@ SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
 PATH_PROBE = "safe-path-probe"
 """Valid and corrupted relation paths; in a release if its manifest says so."""
 METRIC = "safe_stepwise"
-"""The artifacts' repos; the adapter's is `adapter_repo`."""
+"""The artifacts' repos; those of models are `model_repo`."""
+VERIFIER_KIND, GENERATOR_KIND = "safe-verifier", "safe-generator"
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
 BLOCKS, SFT, GENERATOR = "blocks", "sft", "generator"
@@ -136,42 +137,19 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups()))
 
 
-def adapter_repo(base: str) -> str:
-    """The adapter's repo, called after its base model.
+def model_repo(kind: str, base: str) -> str:
+    """The repo of a model that was trained, called after its kind and its base model.
 
-    Raises ``UserError`` for a base model without a name.
+    That is `VERIFIER_KIND`, `GENERATOR_KIND`, or of what proposes paths the `paths_set` that it learnt. Raises
+    ``UserError`` for a base model without a name.
 
-    >>> adapter_repo("Qwen/Qwen3-8B")
-    'safe-verifier-Qwen3-8B'
+    >>> model_repo(VERIFIER_KIND, "Qwen/Qwen3-8B"), model_repo("dp-metaqa-paths", "HuggingFaceTB/SmolLM2-135M")
+    ('safe-verifier-Qwen3-8B', 'dp-metaqa-SmolLM2-135M')
     """
-    return f"safe-verifier-{_base_name(base)}"
-
-
-def generator_repo(base: str) -> str:
-    """The repo of a model that was tuned to write steps; raises as `adapter_repo`.
-
-    >>> generator_repo("HuggingFaceTB/SmolLM2-135M-Instruct")
-    'safe-generator-SmolLM2-135M-Instruct'
-    """
-    return f"safe-generator-{_base_name(base)}"
-
-
-def proposer_repo(dataset: str, base: str) -> str:
-    """The repo of an adapter that learnt a `paths_set`, called after that and its base model.
-
-    Raises ``UserError`` as `adapter_repo`.
-
-    >>> proposer_repo("dp-metaqa-paths", "HuggingFaceTB/SmolLM2-135M-Instruct")
-    'dp-metaqa-SmolLM2-135M-Instruct'
-    """
-    return f"{dataset.removesuffix(PATHS)}{_base_name(base)}"
-
-
-def _base_name(base: str) -> str:
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", base.rstrip("/").rsplit("/", 1)[-1]).strip("-.")
     if not name:
         raise UserError(f"base model {base!r} has no name to call the adapter's repo after")
-    return name
+    return f"{kind.removesuffix(f'-{PATHS}')}-{name}"
 
 
 def marked(name: str, simulated: bool) -> str:
