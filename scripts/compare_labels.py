@@ -10,17 +10,7 @@ from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run, warn
 from studies.labels import builds
-from studies.labels.published import (
-    CALIBRATION,
-    HEADER,
-    calibration,
-    comparison,
-    disagreements,
-    halves,
-    kept_back,
-    listed,
-    write_disagreements,
-)
+from studies.labels import published as against
 
 ALONE = ("verified", "published", "min_confidence", "halves", "disagreements")
 """Options that two builds have no use for."""
@@ -58,16 +48,16 @@ def main(options: Options) -> None:
         published, rows = real_rows(options.data)
     rows = sure(rows, options.min_confidence, warn)
     if options.halves:
-        rows = halves(rows)
-    print(text_table([HEADER, *comparison(rows, published)]))
+        rows = against.halves(rows)
+    print(text_table([against.HEADER, *against.comparison(rows, published)]))
     print("\nHow sure the labels are, and the share of them that the published ones confirm:\n")
-    print(text_table([CALIBRATION, *calibration(rows, published)]))
-    differ = disagreements(rows, published)
+    print(text_table([against.CALIBRATION, *against.calibration(rows, published)]))
+    differ = against.disagreements(rows, published)
     if options.halves:
-        differ = [row for row in differ if not kept_back(row[0].id)]
-    print(listed(differ, options.show))
+        differ = [row for row in differ if not against.kept_back(row[0].id)]
+    print(against.listed(differ, options.show))
     if options.disagreements:
-        write_disagreements(differ, options.disagreements)
+        against.write_disagreements(differ, options.disagreements)
         print(f"\n{len(differ)} disagreements in {options.disagreements}")
 
 

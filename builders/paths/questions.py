@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import InputSource, RawRow, canonical_split
-from builders.paths.relation_readers import (
-    GraphFile,
-    check_graph,
-    graph_of,
-    known_benchmark,
-    own_graph,
-    placed,
-    raw_rows,
-    reader_of,
-)
+from builders.paths import relation_readers
+from builders.paths.relation_readers import GraphFile, check_graph, graph_of, own_graph, placed, raw_rows, reader_of
 from builders.paths.weak import Explored, Templates, explore_all
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import GraphStore
@@ -69,7 +61,7 @@ class Questions:
     @classmethod
     def of_options(cls, options: Any, work: Path) -> "Questions":
         """Those that the options of an evaluation name; raises ``UserError`` for a benchmark that is none."""
-        benchmark = known_benchmark(options.benchmark)
+        benchmark = relation_readers.known_benchmark(options.benchmark)
         return cls(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
 
     def read(self) -> list[KGQuestion]:

@@ -18,17 +18,9 @@ from builders.steps.questions import OF_A_BUILD
 from builders.verified.lookup import labelled
 from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
+from safe_stepwise.graphs import store
 from safe_stepwise.graphs.hops import annotated_hops
-from safe_stepwise.graphs.store import (
-    BACKWARDS,
-    HOPS,
-    GraphStore,
-    MemoryGraph,
-    execute,
-    instances,
-    inverse,
-    read_triples,
-)
+from safe_stepwise.graphs.store import BACKWARDS, HOPS, GraphStore, MemoryGraph, inverse
 from safe_stepwise.language.text import words_of
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion, Label, Question, RelationPath, Triple
@@ -208,7 +200,7 @@ class Films(NamedTuple):
 
 def read_films(kb: File, asked: File) -> Films:
     """The files of MetaQA; ``UserError`` where one is none, with the line."""
-    named = list(dict.fromkeys(read_triples(kb)))
+    named = list(dict.fromkeys(store.read_triples(kb)))
     try:
         graph = MemoryGraph(named)
     except ValueError as error:
@@ -258,9 +250,9 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | No
     if gold is None:
         return "no relation path, or several, give the answers of its template"
     topic = question.topics[0]
-    if execute(graph, topic, gold) != question.answers:
+    if store.execute(graph, topic, gold) != question.answers:
         return "its template's relation path does not give its answers"
-    walks = (facts(chain, gold) for chain in instances(graph, topic, gold, most=_MOST_PATHS))
+    walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, most=_MOST_PATHS))
     paths = tuple(path for path in walks if len(set(path)) == len(path))
     if not paths:
         return "its paths go by one fact twice"

@@ -10,17 +10,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
-from safe_stepwise.checking.inference import (
-    Drawn,
-    concludes,
-    count_of,
-    draw,
-    names_answer,
-    span_of,
-    states_count,
-    states_span,
-)
+from safe_stepwise.checking.inference import Drawn
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import plural, several, steps_named
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
@@ -121,9 +113,9 @@ class Checker:
         if step.kind != "Logical":
             return False
         if item.derivation == "life span":
-            return states_span(reading, span_of(self.plan, item)) is True
+            return inference.states_span(reading, inference.span_of(self.plan, item)) is True
         if item.derivation == "count":
-            return states_count(reading, count_of(self.plan, item)) is True
+            return inference.states_count(reading, inference.count_of(self.plan, item)) is True
         read_all = all(place in done for place in self.plan.facts)
         return read_all and self._drawn(reading).right is True
 
@@ -155,10 +147,10 @@ class Checker:
             return self._guide_to(item, previous, text)
         steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
         if item.derivation == "life span":
-            who = span_of(self.plan, item).head
+            who = inference.span_of(self.plan, item).head
             return self._word("guidance", "span", text, steps=steps, what=who)
         if item.derivation == "count":
-            count = count_of(self.plan, item)
+            count = inference.count_of(self.plan, item)
             told = {"what": count.head, "things": plural(count.relation)}
             return self._word("guidance", "count", text, steps=steps, **told)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
@@ -247,7 +239,7 @@ class Checker:
         if reading.denies or tells or any(self.claims.held(value) for value in new):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
-        if case.step.kind == "Logical" and (entities or names_answer(reading)) and not reading.announces:
+        if case.step.kind == "Logical" and (entities or inference.names_answer(reading)) and not reading.announces:
             return None
         what = self._lacking(case) or None
         return self._feedback(case, "Inefficiency", "no_operation", missing=what)
@@ -312,15 +304,15 @@ class Checker:
 
     def _check_logical(self, case: _Case) -> Feedback | None:
         drawn = self._drawn(case.reading)
-        if concludes(case.reading) and drawn.right is not None:
+        if inference.concludes(case.reading) and drawn.right is not None:
             return self._check_conclusion(case, drawn)
         for place, item in enumerate(self.plan.items):
             if item.derivation == "life span":
-                right = states_span(case.reading, span_of(self.plan, item))
+                right = inference.states_span(case.reading, inference.span_of(self.plan, item))
                 if right is not None:
                     return self._check_calculation(case, place, right, "false_calculation")
         if (counted := self._counts(case.reading)) is not None:
-            right = states_count(case.reading, count_of(self.plan, self.plan.items[counted]))
+            right = inference.states_count(case.reading, inference.count_of(self.plan, self.plan.items[counted]))
             return self._check_calculation(case, counted, right is True, "false_inference")
         facts = [n for n in self.plan.facts if n in case.done]
         stated = [n for n in facts if self.claims.states(case.reading, n)]
@@ -354,15 +346,15 @@ class Checker:
             return self._sound(case, "sound_derivation", place, **told)
         told["said"] = self._stated(case, item)
         if item.derivation == "life span":
-            span = span_of(self.plan, item)
+            span = inference.span_of(self.plan, item)
             told["said"] += f", from {span.born} to {span.died}"
         return self._feedback(case, "Logical Fallacy", code, **told)
 
     def _counts(self, reading: Reading) -> int | None:
         """Place of the one item whose count a step gives, be it right or wrong."""
         items = enumerate(self.plan.items)
-        counts = [(n, count_of(self.plan, i)) for n, i in items if i.derivation == "count"]
-        given = [n for n, count in counts if states_count(reading, count) is not None]
+        counts = [(n, inference.count_of(self.plan, i)) for n, i in items if i.derivation == "count"]
+        given = [n for n, count in counts if inference.states_count(reading, count) is not None]
         return given[0] if len(given) == 1 else None
 
     def _drawn(self, reading: Reading) -> Drawn:
@@ -370,7 +362,7 @@ class Checker:
         if self._counts(reading) is not None:
             return Drawn(None)
         others = [name for item in self.claims.facts for name in item.ends]
-        return draw(reading, self.question, self.plan, others)
+        return inference.draw(reading, self.question, self.plan, others)
 
     def _grounds(self, case: _Case, place: int) -> dict[str, Any]:
         """The steps that a derivation rests on, and what these say, unless it is long."""
@@ -388,9 +380,9 @@ class Checker:
         if item.triples:
             return said(item, self.passages, choice_for(case.step.text, "said"))
         if item.derivation == "count":
-            count = count_of(self.plan, item)
+            count = inference.count_of(self.plan, item)
             return f"{count.head} has {several(count.relation, count.number)}"
-        span = span_of(self.plan, item)
+        span = inference.span_of(self.plan, item)
         return f"{span.head} lived for {span.years} years"
 
     def _check_answer(self, case: _Case) -> Feedback | None:

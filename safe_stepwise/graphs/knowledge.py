@@ -30,16 +30,8 @@ from math import isfinite
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from safe_stepwise.graphs.store import (
-    BACKWARDS,
-    HOPS,
-    NO_TOPIC,
-    Convention,
-    GraphStore,
-    instances,
-    inverse,
-    paths_from,
-)
+from safe_stepwise.graphs import store
+from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention, GraphStore
 from safe_stepwise.language.text import as_date
 from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind, RelationPath
 
@@ -121,7 +113,7 @@ class Place:
     def leading_to(self, name: str) -> list[str]:
         """The relations that lead to an entity from anywhere."""
         node = self.graph.node(name)
-        return [] if node is None else [inverse(one) for one in self.graph.steps([node])]
+        return [] if node is None else [store.inverse(one) for one in self.graph.steps([node])]
 
 
 def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
@@ -157,8 +149,8 @@ def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
     if other is None or constraint.entity == place.candidate.topic:
         return {}
     relation = place.known(constraint.relation)
-    for towards in (relation, inverse(relation)) if relation else ():
-        if linked := set(graph.names(graph.follow([other], inverse(towards)))):
+    for towards in (relation, store.inverse(relation)) if relation else ():
+        if linked := set(graph.names(graph.follow([other], store.inverse(towards)))):
             return {end: end in linked for end in place.ends if place.told(end, towards)}
     met = place.others & {*place.ends}
     return {end: end in met for end in place.ends} if met else {}
@@ -226,10 +218,10 @@ def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
     """
     node = _node(place, name)
     steps = {} if node is None else place.graph.steps([node])
-    asked = [relation] if relation else [one for one in steps if not one.startswith(BACKWARDS)]
+    asked = [relation] if relation else [one for one in steps if not one.startswith(store.BACKWARDS)]
     told = {one: place.graph.names(steps.get(one, ())) for one in asked}
     days = {one: {day for said in names if (day := _day(said))} for one, names in told.items()}
-    is_value = not relation and all(one.startswith(BACKWARDS) for one in steps)
+    is_value = not relation and all(one.startswith(store.BACKWARDS) for one in steps)
     own = _day(name) if is_value else None
     return {one: found for one, found in days.items() if found} or ({"": {own}} if own else {})
 
@@ -360,7 +352,7 @@ class GraphKnowledge:
 
         They are found by ``no_topic``; where no entity may be visited twice, some lead nowhere.
         """
-        found = paths_from(self.graph, topic, self.hops)
+        found = store.paths_from(self.graph, topic, self.hops)
         if self.convention != "no_revisit":
             return found
         return [path for path in found if self.chains(Candidate(topic, path), 1)]
@@ -391,7 +383,7 @@ class GraphKnowledge:
 
     def chains(self, candidate: Candidate, most: int | None) -> list[tuple[str, ...]]:
         """Its instantiations entity by entity, the first ``most`` of them by name."""
-        return instances(self.graph, candidate.topic, candidate.path, self.convention, most)
+        return store.instances(self.graph, candidate.topic, candidate.path, self.convention, most)
 
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
         """The relations of some paths, and those that lead on from what they lead to; sorted."""

@@ -9,20 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import Estimate
+from safe_stepwise.store import tables
 from safe_stepwise.store.files import cannot_write, json_bytes, write_atomically
 from safe_stepwise.store.names import LOCK, SPACE
-from safe_stepwise.store.tables import (
-    NOTHING,
-    Column,
-    Table,
-    decimal,
-    fill,
-    interval,
-    p_value,
-    percent,
-    signed,
-    table_of,
-)
+from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
 from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, Experiment, Home, one_of, references
 from studies.experiment.figures import arms_figure, curves_figure, retries_figure
@@ -66,7 +56,7 @@ def files(experiment: Experiment) -> dict[str, bytes]:
 def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment | None = None) -> str:
     """The page as Markdown; ``figures`` are those that lie beside it."""
     ticks = re.findall("`+", experiment.example)
-    return fill(
+    return tables.fill(
         Path(__file__).parent / "templates",
         "results.md.jinja",
         experiment=experiment,
@@ -130,13 +120,13 @@ def _subject(home: Home, varied: Sequence[str]) -> list[Column[Arm]]:
 def _arms(home: Home, varied: Sequence[str]) -> Table:
     columns: list[Column[Arm]] = [
         *_subject(home, varied),
-        Column("EM", lambda arm: (arm.em.value, (arm.em.low, arm.em.high)), interval),
+        Column("EM", lambda arm: (arm.em.value, (arm.em.low, arm.em.high)), tables.interval),
         Column("F1", lambda arm: arm.run["all"]["f1"], percent),
         Column("both", lambda arm: arm.both, percent),
         Column("rejected", lambda arm: arm.rejected, percent),
         Column("unread", lambda arm: arm.unread, percent),
-        Column("calls", lambda arm: arm.run["all"]["calls_per_question"], decimal(1)),
-        Column("steps", lambda arm: arm.run["all"]["steps_per_question"], decimal(1)),
+        Column("calls", lambda arm: arm.run["all"]["calls_per_question"], tables.decimal(1)),
+        Column("steps", lambda arm: arm.run["all"]["steps_per_question"], tables.decimal(1)),
         Column("failed", lambda arm: arm.run["all"]["failed"]),
     ]
     return table_of(columns, home.arms)

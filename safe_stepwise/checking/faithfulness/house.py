@@ -10,16 +10,8 @@ from typing import NamedTuple
 
 from rapidfuzz.fuzz import ratio
 
-from safe_stepwise.checking.faithfulness.grounds import (
-    Chain,
-    ChainVerdict,
-    Fault,
-    Grounds,
-    Path,
-    StepVerdict,
-    ends_of,
-    is_same,
-)
+from safe_stepwise.checking.faithfulness import grounds as nouns
+from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
 from safe_stepwise.checking.faithfulness.misstating import Support, is_told_otherwise, misstated, novelties, same
 from safe_stepwise.checking.faithfulness.said import Said, Stand, as_read, named, said_by
 from safe_stepwise.checking.faithfulness.stating import stand_of_free, stand_of_known
@@ -62,7 +54,7 @@ class Quotations:
         """Whether a step names nothing but what a sentence that it repeats does, or is about."""
         found = self._of(said)
         return bool(found) and all(
-            any(has_words(s.words, words_of(value)) or is_same(value, s.title) for s in found)
+            any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in found)
             for value in said.reading.values
         )
 
@@ -77,7 +69,7 @@ class Quotations:
         True
         """
         return any(
-            all(ends) or (any(ends) and is_same(sentence.title, other))
+            all(ends) or (any(ends) and nouns.is_same(sentence.title, other))
             for sentence in self._of(said)
             for ends in (tuple(_names(sentence, triple)),)
             for other in (triple.tail if ends[0] else triple.head,)
@@ -148,7 +140,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
 def _read(chain: Chain, support: Support) -> list[Said]:
     """The steps, each with what was spoken of before it."""
     grounds, question = support.grounds, support.question
-    ends = ends_of(triple for path in grounds.paths for triple in path)
+    ends = nouns.ends_of(triple for path in grounds.paths for triple in path)
     told = [name for name in ends if name in grounds.starts or question.named(name)]
     aliases = aliases_of(grounds, [name for name in ends if question.named(name)])
     saids: list[Said] = []
@@ -272,7 +264,7 @@ def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support
 def _out_of_order(path: Path, stated: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
     """An order fault for each step that rests on what neither question nor step has given."""
     starts, question = support.grounds.starts, support.question
-    known = {name for name in ends_of(path) if name in starts or question.named(name)}
+    known = {name for name in nouns.ends_of(path) if name in starts or question.named(name)}
     known |= _opening(path, known)
     seen: set[Triple] = set()
     faults: list[Fault] = []

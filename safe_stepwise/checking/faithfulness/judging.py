@@ -11,19 +11,9 @@ from typing import Any, Literal
 
 from rapidfuzz.distance import Levenshtein
 
+from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness import house, paper
-from safe_stepwise.checking.faithfulness.grounds import (
-    Chain,
-    ChainVerdict,
-    Fault,
-    Grounds,
-    Rule,
-    StepVerdict,
-    fact_of,
-    grounds_of,
-    orders,
-    verdict_row,
-)
+from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Rule, StepVerdict
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, words
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.records import Passage, Question, Triple
@@ -65,7 +55,7 @@ def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
     for number, step in enumerate(steps):
         is_foreign = step.fault in _FOREIGN
         if not (is_foreign and step.score is not None):
-            path |= dict.fromkeys(map(fact_of, step.triples))
+            path |= dict.fromkeys(map(nouns.fact_of, step.triples))
         if is_foreign:
             path[number] = None
     return list(path)
@@ -73,8 +63,8 @@ def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
 
 def to_gold(grounds: Grounds, steps: Iterable[StepVerdict]) -> tuple[int, float] | None:
     """Edits from what steps tell to the nearest gold path, as `nearest`; branches in any order."""
-    golds = (order for path in grounds.paths for order in (orders(path) if grounds.is_branched else (path,)))
-    return nearest(told_by(steps), ([fact_of(triple) for triple in gold] for gold in golds))
+    golds = (order for path in grounds.paths for order in (nouns.orders(path) if grounds.is_branched else (path,)))
+    return nearest(told_by(steps), ([nouns.fact_of(triple) for triple in gold] for gold in golds))
 
 
 def judge_chain(
@@ -159,7 +149,7 @@ def chains_given(
     asked = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
     chains = [chain_of(texts, answer) for texts, answer in zip(steps, answers, strict=True)]
     right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, asked, strict=True)]
-    rows = list(zip(map(grounds_of, asked), chains, strict=True))
+    rows = list(zip(map(nouns.grounds_of, asked), chains, strict=True))
     shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
     for name in rules:
         verdicts = [
@@ -221,5 +211,5 @@ def _summed(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -> d
         "spurious_bounds": bounds,
         "reasoning": earned["faithful"] / size,
         "gap": (sum(right) - earned["faithful"]) / size,
-        "verdicts": [verdict_row(verdict) if verdict else None for verdict in verdicts],
+        "verdicts": [nouns.verdict_row(verdict) if verdict else None for verdict in verdicts],
     }

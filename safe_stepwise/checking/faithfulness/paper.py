@@ -25,20 +25,8 @@ from itertools import pairwise
 
 from rapidfuzz.fuzz import partial_ratio, ratio
 
-from safe_stepwise.checking.faithfulness.grounds import (
-    Chain,
-    ChainVerdict,
-    Fault,
-    Grounds,
-    Path,
-    StepVerdict,
-    Verdict,
-    ends_like,
-    fact_of,
-    is_alike,
-    is_same,
-    onward,
-)
+from safe_stepwise.checking.faithfulness import grounds as nouns
+from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
 from safe_stepwise.checking.faithfulness.retrieval import Retrieval, verbalised, words
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
@@ -68,7 +56,7 @@ def judge(
     >>> backwards.path, backwards.fault, backwards.first
     ('unfaithful', 'order', 2)
     """
-    right = any(is_alike(chain.answer, answer) for answer in grounds.answers)
+    right = any(nouns.is_alike(chain.answer, answer) for answer in grounds.answers)
     stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
     if not (stating and grounds.triples and grounds.paths):
         return ChainVerdict("paper", "unjudgeable", right, fault="unread")
@@ -82,7 +70,7 @@ def judge(
         if place is not None:
             steps[place] = replace(steps[place], fault="order")
     first = next((number for number, step in enumerate(steps, 1) if step.fault), None)
-    path: Verdict = "unfaithful" if fault else "faithful"
+    path: nouns.Verdict = "unfaithful" if fault else "faithful"
     return ChainVerdict("paper", path, right, tuple(steps), fault, first)
 
 
@@ -116,15 +104,15 @@ def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -
     told: dict[tuple[str, str, str], int] = {}
     for number, step in enumerate(steps):
         if step.triples:
-            told.setdefault(fact_of(step.triples[0]), number)
+            told.setdefault(nouns.fact_of(step.triples[0]), number)
     numbers = list(told.values())
     path = tuple(steps[number].triples[0] for number in numbers)
     if grounds.is_branched:
         place = _stray(path, grounds.starts)
     else:
-        goals = ends_like(path, grounds.answers) or ends_like(path, [answer])
+        goals = nouns.ends_like(path, grounds.answers) or nouns.ends_like(path, [answer])
         place = _astray(path, goals)
-        if place is None and not goals and any(ends_like(p, grounds.answers) for p in grounds.paths):
+        if place is None and not goals and any(nouns.ends_like(p, grounds.answers) for p in grounds.paths):
             return None, "missing"
     return (None, "") if place is None else (numbers[place], "order")
 
@@ -134,7 +122,7 @@ def _stray(path: Path, starts: Sequence[str]) -> int | None:
     known = dict.fromkeys(starts)
     for place, triple in enumerate(path):
         ends = (triple.head, triple.tail)
-        if not any(is_same(end, name) for end in ends for name in known):
+        if not any(nouns.is_same(end, name) for end in ends for name in known):
             return place
         known |= dict.fromkeys(ends)
     return None
@@ -146,10 +134,10 @@ def _astray(path: Path, goals: Sequence[str]) -> int | None:
     # Where the walk may stand, and whether it has come to a goal.
     states = {(end, end in goals) for end in (first.head, first.tail)}
     for place, triple in enumerate(path[1:], 1):
-        states = {(end, came or end in goals) for name, came in states for end in onward(triple, name)}
+        states = {(end, came or end in goals) for name, came in states for end in nouns.onward(triple, name)}
         if not states:
             return place
     if not goals or any(came for _, came in states):
         return None
-    turns = (n for n, (a, b) in enumerate(pairwise(path), 1) if not is_same(a.tail, b.head))
+    turns = (n for n, (a, b) in enumerate(pairwise(path), 1) if not nouns.is_same(a.tail, b.head))
     return next(turns, len(path) - 1)
