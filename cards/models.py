@@ -6,8 +6,6 @@ What they tell stands in ``training.json`` and ``adapter_config.json`` (as ``scr
 the set that was learnt. A figure that one of them lacks is an error, never a guess.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +67,7 @@ class Base:
     """Where else it came from: ``folder``, another repo of the Hub, or in words."""
 
     @classmethod
-    def read(cls, training: Record) -> Base:
+    def read(cls, training: Record) -> "Base":
         """The one that ``training.json`` names; raises ``KeyError`` for what it does not say."""
         model, recipe = training["base_model"], training["recipe"]
         renamed = recipe["base_model_name"] is not None and model["on_hub"]

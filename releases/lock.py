@@ -61,10 +61,18 @@ def unchanged(root: Path) -> dict[str, Any]:
         here = "is not complete" if root.is_dir() else "is no folder"
         raise UserError(f"{root}: {here}: it has no {LOCK}; {_ANEW}")
     lock = read_lock(root, ("version", "files", "manifest", "skipped"))
-    for name, digest in sorted(lock["files"].items()):
-        file = root / name
-        found = sha256_of(file) if file.is_file() else None
-        if found != digest:
-            state = "is missing" if found is None else "differs"
-            raise UserError(f"{file}: {state}, says {LOCK}; {_ANEW}")
+    refuse_changes(
+        root, lock, {name: sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}, _ANEW
+    )
     return lock
+
+
+def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, str], mend: str) -> None:
+    """Raise ``UserError``, with what to do, for the first file whose digest is not as a lock has it."""
+    locked = lock["files"]
+    for name in sorted({*locked, *digests}):
+        if locked.get(name) != digests.get(name):
+            state = (
+                "is missing" if name not in digests else "differs" if name in locked else "is not part of the release"
+            )
+            raise UserError(f"{root / name}: {state}, says {LOCK}; {mend}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from builders.work.plans import libraries
 from cards.releases import read_paths_release, read_release
-from releases.lock import read_lock
+from releases.lock import read_lock, refuse_changes
 from releases.manifest import REFINEMENT, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.report import pack
@@ -98,11 +98,7 @@ def check(release: Release[Any]) -> int:
             f"{lock['version']}); choose another --output, or delete that folder"
         )
     digests = file_digests(output)
-    for name in sorted({*lock["files"], *digests}):
-        if lock["files"].get(name) != digests.get(name):
-            state = "is missing" if name not in digests else "differs"
-            state = state if name in lock["files"] else "is not part of the release"
-            raise UserError(f"{output / name}: {state}, says {names.LOCK}; delete {output} and run this again")
+    refuse_changes(output, lock, digests, f"delete {output} and run this again")
     return len(digests)
 
 

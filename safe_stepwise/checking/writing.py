@@ -4,8 +4,6 @@ What a step says comes from the plan, how it is put from `phrases`, drawn by que
 fact in words of ours or in its passage's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -45,7 +43,7 @@ def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
 
 
-def _fitting(writer: Writer, checker: Checks, steps: Sequence[Step], item: Item) -> Step:
+def _fitting(writer: "Writer", checker: Checks, steps: Sequence[Step], item: Item) -> Step:
     """The first wording that passes; the last one tried where none does."""
     step = Step(1, "", item.kind)
     for attempt in range(_WORDINGS_TRIED):

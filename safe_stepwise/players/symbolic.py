@@ -10,8 +10,6 @@ A verifier may also draw its verdicts: what guidance by chance is worth, hence a
 the form that the request asks for, and knows nothing of any annotation. All that either makes is simulated.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -124,7 +122,7 @@ class SymbolicEngine(Player):
         self.roles, self.rates, self.seed = roles, rates, seed
 
     @classmethod
-    def read(cls, settings: str, roles: Mapping[str, Role]) -> SymbolicEngine:
+    def read(cls, settings: str, roles: Mapping[str, Role]) -> "SymbolicEngine":
         """The engine of a spec's settings; ``UserError`` for others.
 
         >>> SymbolicEngine.read("error_rate=0.1,seed=3", {}).name
@@ -266,7 +264,7 @@ class ChanceEngine(Player):
         self.reject, self.seed = reject, seed
 
     @classmethod
-    def read(cls, settings: str) -> ChanceEngine:
+    def read(cls, settings: str) -> "ChanceEngine":
         """The engine of a spec's settings; ``UserError`` for others.
 
         >>> ChanceEngine.read("reject=0.25,seed=3").name

@@ -4,8 +4,6 @@ What is being written is hidden beside its place as ``.NAME.half``, and locked b
 who write one thing take turns, and what nobody holds is what a killed run left (`sweep`).
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import gzip
@@ -51,7 +49,7 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, stream)
 
 
-def write_atomically(path: Path, content: ReadableBuffer) -> None:
+def write_atomically(path: Path, content: "ReadableBuffer") -> None:
     """Write a file so that it never exists in part: temporary file, fsync, rename."""
     write_parts(path, [content])
 
@@ -73,7 +71,7 @@ def copy_file(source: Path, path: Path) -> None:
         write_parts(path, iter(lambda: content.read(_BLOCK), b""))
 
 
-def write_parts(path: Path, parts: Iterable[ReadableBuffer]) -> None:
+def write_parts(path: Path, parts: "Iterable[ReadableBuffer]") -> None:
     """Write a file from its parts, as `write_atomically` does.
 
     Raises ``UserError`` for a link, which may be another's: neither it nor its target is replaced.
