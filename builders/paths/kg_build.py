@@ -24,22 +24,12 @@ from builders.work import dealing, parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store import tables
+from safe_stepwise.store import names, tables
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import (
-    BY_TEMPLATE,
-    KTO,
-    PATHS_RECORD,
-    PROMPT_COMPLETION,
-    REJECTS,
-    TEST,
-    TRAIN,
-    paths_set,
-)
 from safe_stepwise.store.progress import counts, telling
 
-SPLITS = (TRAIN, TEST)
-WAYS = ("", BY_TEMPLATE)
+SPLITS = (names.TRAIN, names.TEST)
+WAYS = ("", names.BY_TEMPLATE)
 """What the name of a config says of how it is split."""
 RULES = ("shortest", "best_f1", "best")
 """Equation 1; all of the best F1, whatever their length; those with ties settled."""
@@ -81,9 +71,9 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
             "code_sha256": code_digest(__name__, reader.parse.__module__),
             "simulated": False,
         }
-        return record, (plan.work / REJECTS).read_bytes()
+        return record, (plan.work / names.REJECTS).read_bytes()
 
-    dataset = publishing.Dataset(paths_set(plan.benchmark), PATHS_RECORD, config_features)
+    dataset = publishing.Dataset(names.paths_set(plan.benchmark), names.PATHS_RECORD, config_features)
     return dataset.build(plan, card, lambda: f"{collected.standing.done} questions searched", make)
 
 
@@ -106,13 +96,13 @@ class Corpus:
 
     def split_of(self, plan: PathsBuild, way: str, question: str, template: str) -> str:
         """The split of a question, by one of `WAYS`; the same words are always on one side."""
-        if way == BY_TEMPLATE:
-            return TEST if template in self.held_out else TRAIN
+        if way == names.BY_TEMPLATE:
+            return names.TEST if template in self.held_out else names.TRAIN
         return _split_by_question(plan, question)
 
 
 def _split_by_question(plan: PathsBuild, question: str) -> str:
-    return TEST if _draw(plan.seed, question) < plan.test_share else TRAIN
+    return names.TEST if _draw(plan.seed, question) < plan.test_share else names.TRAIN
 
 
 class Audit:
@@ -195,12 +185,12 @@ def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
             name, candidates = row["template"], candidates_of(row)
             hops.setdefault(name, row["hops"])
             templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
-            is_learnt = _split_by_question(plan, row["question"]) == TRAIN
+            is_learnt = _split_by_question(plan, row["question"]) == names.TRAIN
             ties[name, is_learnt, tuple(c.path for c in candidates if c.tied)] += 1
     held = held_out(templates.sizes, hops, plan.test_share, plan.seed)
     popular = {
         "": weak.popularity((tied, n) for (_, is_learnt, tied), n in ties.items() if is_learnt),
-        BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in held),
+        names.BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in held),
     }
     return Corpus(popular, templates.gold(), len(templates.sizes), held)
 
@@ -221,7 +211,7 @@ def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit,
                 for config, rows in topic.rows(plan.benchmark, judged).items():
                     made.setdefault((config, split), []).extend(rows)
             for (config, split), rows in made.items():
-                if config == KTO:
+                if config == names.KTO:
                     rows = dealing.dealt(rows, plan.seed, itemgetter("question_id"))
                     ids = [row["question_id"] for row in rows]
                     audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
@@ -241,9 +231,9 @@ def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, se
     for name in sizes:
         by_hops[hops[name]].append(name)
     held: set[str] = set()
-    for names in by_hops.values():
-        room = round(share * sum(sizes[name] for name in names))
-        for name in sorted(names, key=lambda name: (_draw(seed, name), name)):
+    for ids in by_hops.values():
+        room = round(share * sum(sizes[name] for name in ids))
+        for name in sorted(ids, key=lambda name: (_draw(seed, name), name)):
             if sizes[name] <= room:
                 held.add(name)
                 room -= sizes[name]
@@ -270,6 +260,6 @@ def summary(plan: PathsBuild, made: publishing.Record) -> str:
         made=made,
         lines=lines,
         positive=figure(made["positive_share"]),
-        place=plan.output / paths_set(plan.benchmark),
-        config=f"{PROMPT_COMPLETION}{BY_TEMPLATE}",
+        place=plan.output / names.paths_set(plan.benchmark),
+        config=f"{names.PROMPT_COMPLETION}{names.BY_TEMPLATE}",
     )

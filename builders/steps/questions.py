@@ -16,15 +16,9 @@ from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import features
+from builders.verified import questions as verified_rows
 from builders.verified.features import SPLITS
-from builders.verified.questions import (
-    Rows,
-    VerifiedQuestion,
-    is_sound,
-    is_unverifiable,
-    questions_in,
-    verified_questions,
-)
+from builders.verified.questions import Rows, VerifiedQuestion, verified_questions
 from builders.verified.questions import among as having_ids
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
@@ -77,7 +71,7 @@ class VerifiedSet:
         Of ``pool``, the first by a draw; or those ``among`` some ids.
         """
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
-        wanted: Rows = is_unverifiable if unverifiable else is_sound
+        wanted: Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
         if pool is not None:
             columns = ["id", "noise_type", "unverifiable"]
             ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted) for file in files)
@@ -91,7 +85,7 @@ class VerifiedSet:
         """The questions of every benchmark's evaluation sample."""
         for benchmark in dict.fromkeys(build["benchmark"] for build in self.builds):
             files = parquet_files(self.folder, benchmark + names.EVAL)
-            yield from questions_in(files, benchmark, names.VALIDATION)
+            yield from verified_rows.questions_in(files, benchmark, names.VALIDATION)
 
     def near_evaluation(self) -> Callable[[Question], bool]:
         """Whether a question is one of an evaluation sample, or nearly."""

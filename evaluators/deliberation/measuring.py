@@ -12,16 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.comparison.significance import (
-    Matrix,
-    bootstrap_means,
-    column_means,
-    flip_test,
-    flipped_means,
-    holm,
-    interval,
-    mcnemar,
-)
+from evaluators.comparison import significance
+from evaluators.comparison.significance import Matrix, holm, interval
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
 from evaluators.deliberation.proposing import LOST, NOWHERE, PROPOSER, UNREADABLE
 from evaluators.deliberation.questions import Case
@@ -81,8 +73,8 @@ def measured(found: Sequence[Answered], seed: int) -> dict[str, Any]:
 
 def _measures(found: Sequence[Answered], seed: int) -> dict[str, Any]:
     ours = _matrix(found)
-    resampled = bootstrap_means(ours, np.random.default_rng(seed), RESAMPLES)
-    means = dict(zip(METRICS, map(float, column_means(ours)), strict=True))
+    resampled = significance.bootstrap_means(ours, np.random.default_rng(seed), RESAMPLES)
+    means = dict(zip(METRICS, map(float, significance.column_means(ours)), strict=True))
     spans = zip(METRICS, means.values(), resampled.T, strict=True)
     stops = Counter(one.trajectory.stop_reason for one in found)
     return {
@@ -179,13 +171,14 @@ def differences(runs: Mapping[str, Sequence[Answered]], seed: int, resamples: in
     for name, theirs in others:
         apart = _matrix(theirs) - _matrix(ours)
         rng = np.random.default_rng(seed)
-        drawn, flipped = (bootstrap_means(apart, rng, resamples), flipped_means(apart, rng, resamples))
-        values = map(float, column_means(apart))
+        drawn = significance.bootstrap_means(apart, rng, resamples)
+        flipped = significance.flipped_means(apart, rng, resamples)
+        values = map(float, significance.column_means(apart))
         top = apart[:, METRICS.index("hits_at_1")]
         for metric, value, means, flips in zip(METRICS, values, drawn.T, flipped.T, strict=True):
-            p_values.append(flip_test(value, flips))
+            p_values.append(significance.flip_test(value, flips))
             row = {"first": first, "second": name, "metric": metric, "difference": value}
             told.append({**row, "interval": list(interval(value, means)), "p": p_values[-1]})
             if metric == "hits_at_1":
-                told[-1]["mcnemar_p"] = mcnemar(int((top > 0).sum()), int((top < 0).sum()))
+                told[-1]["mcnemar_p"] = significance.mcnemar(int((top > 0).sum()), int((top < 0).sum()))
     return [{**row, "p_holm": p} for row, p in zip(told, holm(p_values), strict=True)]

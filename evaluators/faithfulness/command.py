@@ -7,18 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
+from evaluators.faithfulness import lines as records
 from evaluators.faithfulness import tables
 from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.lines import (
-    DEFAULT,
-    Asked,
-    Line,
-    Options,
-    accepted_unfaithful,
-    is_grounded,
-    places,
-    row_of,
-)
+from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options
 from evaluators.faithfulness.measuring import Spread, measure, one_by_one
 from evaluators.faithfulness.summary import paired, systems
 from evaluators.outcomes import asked_under, conditions_of, read_outcomes, read_questions, read_results
@@ -81,17 +73,17 @@ def write_measures(
     ``before_last`` writes.
     """
     (folder / FAITHFULNESS).unlink(missing_ok=True)
-    if not any(is_grounded(question) for _, question in asked):
+    if not any(records.is_grounded(question) for _, question in asked):
         for name in OWNED:
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
     lines = measure(asked, plan.options, plan.knowledge, plan.spread)
     found = _content(asked, lines, plan, source)
-    at = places(lines)
-    rows = (row_of(line, at[line.system, line.taken]) for line in lines)
+    at = records.places(lines)
+    rows = (records.row_of(line, at[line.system, line.taken]) for line in lines)
     write_lines(folder / CHAINS, map(canonical_json, rows))
-    write_lines(folder / ACCEPTED, map(canonical_json, accepted_unfaithful(lines)))
+    write_lines(folder / ACCEPTED, map(canonical_json, records.accepted_unfaithful(lines)))
     write_files(report, tables.FILES, tables.files(found))
     before_last(found)
     write_atomically(folder / FAITHFULNESS, json_bytes(found))
@@ -100,7 +92,7 @@ def write_measures(
 
 def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: Source | None) -> dict[str, Any]:
     options = plan.options
-    questions = {(q.benchmark, q.id): is_grounded(q) for _, q in asked}
+    questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in asked}
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome, _ in asked),
@@ -183,7 +175,7 @@ def _key(benchmark: str, id_: str, under: Mapping[str, Any]) -> str:
 def _annotated(question: Question, source: Source) -> Question:
     """With the annotations of its source, unless it has its own or is not there."""
     known = source.questions.get((question.benchmark, question.id))
-    if known is None or is_grounded(question):
+    if known is None or records.is_grounded(question):
         return question
     if known.question != question.question:
         raise UserError(
@@ -198,7 +190,7 @@ def _annotated(question: Question, source: Source) -> Question:
 def _refuse_nothing(folder: Path, asked: Sequence[Asked], source: Source | None) -> None:
     if not asked:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
-    if any(is_grounded(question) for _, question in asked):
+    if any(records.is_grounded(question) for _, question in asked):
         return
     if source is not None:
         raise UserError(

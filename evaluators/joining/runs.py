@@ -14,16 +14,9 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+from evaluators import outcomes as reading
 from evaluators.comparison.systems import VARIANT, System, names, system_of
-from evaluators.outcomes import (
-    Outcome,
-    QuestionRecord,
-    asked_under,
-    conditions_of,
-    read_outcomes,
-    read_questions,
-    read_results,
-)
+from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.names import TRAJECTORIES
@@ -77,12 +70,12 @@ def read_run(text: str) -> Run:
     Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
     """
     folder, name = _named(text)
-    settings = read_results(folder)["settings"]
-    conditions = conditions_of(settings)
+    settings = reading.read_results(folder)["settings"]
+    conditions = reading.conditions_of(settings)
     # Older runs tell their conditions in the settings alone.
-    outcomes = (replace(o, conditions={**conditions, **o.conditions}) for o in read_outcomes(folder))
-    under = asked_under(conditions)
-    questions = (replace(q, conditions={**under, **q.conditions}) for q in read_questions(folder))
+    outcomes = (replace(o, conditions={**conditions, **o.conditions}) for o in reading.read_outcomes(folder))
+    under = reading.asked_under(conditions)
+    questions = (replace(q, conditions={**under, **q.conditions}) for q in reading.read_questions(folder))
     found = Run(folder, name, settings, tuple(outcomes), tuple(questions))
     if not found.outcomes:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")

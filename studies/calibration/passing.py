@@ -10,20 +10,10 @@ from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Triple
 from safe_stepwise.store import progress
+from studies.calibration import tables
 from studies.calibration.cases import Case, Pool, against_others, cases_of
 from studies.calibration.sources import Source
-from studies.calibration.tables import (
-    KINDS,
-    SETTINGS,
-    SIGMAS,
-    Judge,
-    Kind,
-    Measured,
-    Passed,
-    Setting,
-    Table,
-    Threshold,
-)
+from studies.calibration.tables import Judge, Kind, Measured, Passed, Setting, Table, Threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +50,13 @@ def judged(
 def table_of(judge: Judge, found: Sequence[Found], setting: Setting, sigma: float = SIGMA) -> Table:
     """A judge's table of the cases in a setting."""
     here = [one for one in found if one.case.setting == setting]
-    rows = (_passed(judge, kind, [f for f in here if f.case.kind == kind], sigma) for kind in KINDS)
+    rows = (_passed(judge, kind, [f for f in here if f.case.kind == kind], sigma) for kind in tables.KINDS)
     return Table(judge.name, setting, sigma if judge.rule == "paper" else None, tuple(rows))
 
 
 def tables_of(judge: Judge, found: Sequence[Found], sigma: float = SIGMA) -> list[Table]:
     """A judge's tables, of each setting."""
-    return [table_of(judge, found, setting, sigma) for setting in SETTINGS]
+    return [table_of(judge, found, setting, sigma) for setting in tables.SETTINGS]
 
 
 def _passed(judge: Judge, kind: Kind, found: Sequence[Found], sigma: float) -> Passed:
@@ -86,12 +76,12 @@ def threshold_of(judge: Judge, found: Sequence[Found]) -> Threshold | None:
     for one in found:
         halves[one.case.source.is_reported].append(one)
     developed, reported = halves
-    curve = [_accuracy(judge, developed, sigma) for sigma in SIGMAS]
+    curve = [_accuracy(judge, developed, sigma) for sigma in tables.SIGMAS]
     if None in curve or _accuracy(judge, reported, SIGMA) is None:
         return None
     known = [accuracy or 0.0 for accuracy in curve]
     best = max(known)
-    at_best = (sigma for sigma, value in zip(SIGMAS, known, strict=True) if value == best)
+    at_best = (sigma for sigma, value in zip(tables.SIGMAS, known, strict=True) if value == best)
     chosen = min(at_best, key=lambda sigma: (abs(sigma - SIGMA), sigma))
     of_chosen = _accuracy(judge, reported, chosen) or 0.0
     shares = table_of(judge, reported, "alone", chosen).shares

@@ -11,18 +11,8 @@ from safe_stepwise.commands.telling import lines_of_attempt
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts, step_of
 from safe_stepwise.records import Trajectory
+from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.names import (
-    ADAPTER,
-    BLOCKS,
-    DATASETS,
-    GENERATOR,
-    REPORT,
-    RESULTS,
-    TEST,
-    TRAINING,
-    VERIFIER_STEPS,
-)
 from safe_stepwise.store.terminal import printable
 from studies.experiment.experiment import Experiment, Gain, Gains, Home, Record, check, references
 from studies.experiment.verdicts import Probe, probed, read_steps, read_verdicts
@@ -39,22 +29,22 @@ def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
     """
     own = _home(folder, "")
     if own.results is None:
-        raise UserError(f"{folder}: has no {REPORT}/{RESULTS}: nothing was evaluated; {ANEW}")
-    check(own.results, f"{folder / REPORT}")
-    there = sorted(path for path in folder.glob(f"{BLOCKS}/*") if path.is_dir())
+        raise UserError(f"{folder}: has no {names.REPORT}/{names.RESULTS}: nothing was evaluated; {ANEW}")
+    check(own.results, f"{folder / names.REPORT}")
+    there = sorted(path for path in folder.glob(f"{names.BLOCKS}/*") if path.is_dir())
     blocks = {path.name: _homes(folder, path) for path in there}
     homes = [own, *(home for found in blocks.values() for home in found)]
-    steps, main = folder / DATASETS / VERIFIER_STEPS, [*read_outcomes(folder / REPORT)]
+    steps, main = folder / names.DATASETS / names.VERIFIER_STEPS, [*read_outcomes(folder / names.REPORT)]
     plain, learned = (arm.key for arm in references(own, own))
     return Experiment(
         lock=lock,
         own=own,
-        generator=_record(folder / GENERATOR / TRAINING),
+        generator=_record(folder / names.GENERATOR / names.TRAINING),
         blocks=blocks,
-        steps=read_steps(steps, TEST) if own.said is not None else (),
+        steps=read_steps(steps, names.TEST) if own.said is not None else (),
         probe=probed(steps, probe) if own.said is not None else None,
         gains={h.place: _gains(folder, h, own, main) for h in homes if h.results is not None},
-        example=example([*read_questions(folder / REPORT)], main, plain, learned),
+        example=example([*read_questions(folder / names.REPORT)], main, plain, learned),
     )
 
 
@@ -62,7 +52,7 @@ def _gains(folder: Path, home: Home, own: Home, main: Sequence[Outcome]) -> Gain
     assert own.results is not None
     keys = [arm.key for arm in references(home, own)]
     lacking = {*keys} - {arm.key for arm in home.arms}
-    there = main if home is own else [*read_outcomes(folder / home.place / REPORT)]
+    there = main if home is own else [*read_outcomes(folder / home.place / names.REPORT)]
     added = [one for one in main if system_of(one) in lacking]
     systems, seed = [arm.key for arm in home.arms], own.results["settings"]["seed"]
     return gains([*there, *added], systems, keys, seed)
@@ -70,20 +60,20 @@ def _gains(folder: Path, home: Home, own: Home, main: Sequence[Outcome]) -> Gain
 
 def _homes(folder: Path, block: Path) -> list[Home]:
     """The block's own evaluation, or its adapters."""
-    found = [block, *sorted(path for path in block.iterdir() if (path / ADAPTER).is_dir())]
+    found = [block, *sorted(path for path in block.iterdir() if (path / names.ADAPTER).is_dir())]
     homes = [_home(folder, path.relative_to(folder).as_posix()) for path in found]
     return [home for home in homes if home.results is not None or home.quality is not None]
 
 
 def _home(folder: Path, place: str) -> Home:
-    report = folder / place / REPORT
+    report = folder / place / names.REPORT
     verdicts = report / VERDICTS
     return Home(
         place,
-        _record(folder / place / ADAPTER / TRAINING),
+        _record(folder / place / names.ADAPTER / names.TRAINING),
         _record(report / QUALITY),
         read_verdicts(verdicts) if verdicts.is_file() else None,
-        _record(report / RESULTS),
+        _record(report / names.RESULTS),
     )
 
 
