@@ -1,6 +1,5 @@
 """What a release is made of: stages, each with what it needs, a check, a price and its making."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +11,12 @@ import yaml
 
 from builders.work.plans import ENGINES, Slurm
 from builders.work.shards import Annotator
-from releases.manifest import Manifest, read_manifest
-from releases.paths_manifest import PathsManifest, read_paths
+from releases.manifest import Manifest
+from releases.paths_manifest import PathsManifest
 from safe_stepwise.commands.values import Count, Known, Seconds
 from safe_stepwise.engines.client import IN_FLIGHT
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.boundary import content_of, parse_yaml
-from safe_stepwise.store.names import DATASETS, PATHS
+from safe_stepwise.store.names import DATASETS
 
 M = TypeVar("M", Manifest, PathsManifest, covariant=True)
 _SECONDS = 3600
@@ -185,18 +183,6 @@ class Release(Generic[M]):
         """Let go of all teachers: what comes next may want their memory. The next use opens them again."""
         for annotator in self.opened:
             annotator.close()
-
-
-def read_release(options: Options) -> Release[Any]:
-    """The release of a manifest; raises ``UserError``, with its file, for one that can't be read."""
-    content = content_of(options.manifest)
-    try:
-        values = parse_yaml(content)
-        read = read_paths if isinstance(values, dict) and PATHS in values else read_manifest
-        manifest: Any = read(values, options.manifest.parent)
-    except (UserError, ValueError) as error:
-        raise UserError(f"{options.manifest}: {error}") from None
-    return Release(options, manifest, hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,23 @@
 They are loaded by their names, as the way down from them is long.
 """
 
+import hashlib
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from releases.stage import Options, Release, Stage, read_release
+from releases.manifest import read_manifest
+from releases.paths_manifest import read_paths
+from releases.stage import Options, Release, Stage
 from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.store.boundary import content_of, parse_yaml
+from safe_stepwise.store.names import PATHS
 
 STAGES = (
     *("datasets.Datasets", "verifier_steps.Refinement", "verifier_steps.VerifierSet", "datasets.Audits"),
     *("paths.PathProbe", "space.Space", "training.Generator", "training.Adapter"),
     *("evaluation.Evaluation", "space.Traces"),
-    *("paths.PathsSet", "training.Proposer", "deliberation.Deliberation", "deliberation.ProposerCard"),
+    *("paths.PathsSet", "training.Proposer", "deliberation.Deliberation"),
 )
 """In the order of their making; what a block has of them comes behind."""
 SKIPPED, NOT_ASKED = "--skip-training", "--only"
@@ -28,12 +33,16 @@ def modules() -> list[str]:
 
 def open_release(options: Options) -> Release[Any]:
     """The release of a manifest; raises ``UserError`` with its file and the key that is wrong."""
-    release = read_release(options)
+    content = content_of(options.manifest)
     try:
+        values = parse_yaml(content)
+        read: Any = read_paths if isinstance(values, dict) and PATHS in values else read_manifest
+        manifest = read(values, options.manifest.parent)
+        release = Release[Any](options, manifest, hashlib.sha256(content).hexdigest())
         for stage in stages_of(release):
             stage.validate()
-    except UserError as error:
-        raise UserError(f"{release.file}: {error}") from None
+    except (UserError, ValueError) as error:
+        raise UserError(f"{options.manifest}: {error}") from None
     return release
 
 

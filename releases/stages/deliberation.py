@@ -1,4 +1,4 @@
-"""How well answers are found by relation paths: an evaluation a way of asking, and the proposer's card anew."""
+"""How well answers are found by relation paths: an evaluation a way of asking, and then the proposer's card anew."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -86,6 +86,9 @@ class Deliberation(Stage[PathsManifest]):
         options.output.mkdir(parents=True, exist_ok=True)
         summary = run_deliberation(options, Questions.of_options)
         page.show(options.output)
+        if self.way == self.entry.ways[-1] and self.entry.names(OWN_ADAPTER):
+            output, places = self.release.output, self.entry.places.values()
+            write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
         return Made(summary)
 
     def options(self) -> Options:
@@ -132,27 +135,6 @@ class Deliberation(Stage[PathsManifest]):
                 return min(total, per_hop * (self.release.manifest.paths.max_hops or HOPS))
             by_hops.update(counted)
         return sum(min(number, per_hop) for number in by_hops.values())
-
-
-@dataclass(frozen=True)
-class ProposerCard(Stage[PathsManifest]):
-    """The card of the proposer, written anew once it was measured, if it is."""
-
-    entry: DeliberationEntry
-    kind = PathsManifest
-
-    @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[ProposerCard]":
-        """Where the adapter plays."""
-        entry = release.manifest.deliberation
-        if entry is not None and entry.names(OWN_ADAPTER):
-            yield cls(release, EVALUATION, entry)
-
-    def make(self) -> Made:
-        output = self.release.output
-        places = self.entry.places.values()
-        write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
-        return Made()
 
 
 def _several(take: Take, number: int) -> Take:
