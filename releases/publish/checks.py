@@ -17,7 +17,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.boundary import parse_json, read_object
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import DATASETS, LOCK, README, STEPS_RECORD, VERIFIER_STEPS
-from safe_stepwise.store.parquet import parquet_files
+from safe_stepwise.store.parquet import parquet_files, read_rows
 from safe_stepwise.store.terminal import credentials
 
 _AGAIN = "make the release again with safe-stepwise regenerate"
@@ -121,7 +121,7 @@ def check_leaks(root: Path) -> None:
     for folder in sorted((root / _BENCHMARKS / "data").glob(f"*{names.EVAL}")):
         benchmark = folder.name.removesuffix(names.EVAL)
         files = parquet_files(root / _BENCHMARKS, folder.name, names.TEST)
-        sample = [row for file in files for row in _rows(file, _QUESTION)]
+        sample = [row for file in files for row in read_rows(file, dict, _QUESTION)]
         samples[benchmark] = {(row["id"], row["question"]) for row in sample}
         keys = {key for row in sample for key in _question_keys(benchmark, row["id"], row["question"])}
         _refuse(train & keys, _STEPS, f"a question of {folder.name}")
@@ -135,13 +135,20 @@ _QUESTION = ("id", "question", "passages")
 
 
 def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> None:
-    ids = {row["id"] for row in sample}
-    whole = {_whole(row) for row in sample}
-    texts = {row["question"] for row in sample}
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids, whole = {row["id"] for row in sample}, {_whole(row) for row in sample}
+    named = {"id": pa.array(sorted(ids), pa.string())}
+    named["question"] = pa.array(sorted({row["question"] for row in sample}), pa.string())
+
+    def known(batch: Any) -> Any:  # the rest are not turned into Python objects: 100,000 rows of ten passages
+        return pc.or_(*(pc.is_in(batch.column(name), values) for name, values in named.items()))
+
     where = f"{_BENCHMARKS}, {benchmark}"
     for config in (benchmark, benchmark + names.LABELED):
         for file in parquet_files(root / _BENCHMARKS, config, names.TRAIN):
-            for row in _rows(file, _QUESTION, texts, ids):
+            for row in read_rows(file, dict, _QUESTION, known):
                 if row["id"] in ids or _whole(row) in whole:
                     _refuse({row["id"]}, where, f"a question of {benchmark}{names.EVAL}")
 
@@ -212,35 +219,9 @@ def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> 
     """Some columns of all rows that configs of a dataset have in a split."""
     for config in configs:
         for file in parquet_files(dataset, config, split):
-            yield from _rows(file, columns)
+            yield from read_rows(file, dict, columns)
 
 
 def _whole(row: dict[str, Any]) -> bytes:
     gold = sorted(repr((p["title"], p["sentences"])) for p in row["passages"] if p["is_gold"])
     return hashlib.sha256(repr((row["question"], gold)).encode("utf-8", "replace")).digest()
-
-
-def _rows(
-    file: Path, columns: tuple[str, ...], texts: set[str] | None = None, ids: set[str] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Rows of some columns; with ``texts`` and ``ids`` those whose question or id is among them.
-
-    The rest are not turned into Python objects: a train split has 100,000 rows of ten passages.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(file) as parquet:
-            for batch in parquet.iter_batches(batch_size=1000, columns=list(columns)):
-                if texts is not None and ids is not None:
-                    known = pc.or_(
-                        pc.is_in(batch.column("question"), pa.array(sorted(texts), pa.string())),
-                        pc.is_in(batch.column("id"), pa.array(sorted(ids), pa.string())),
-                    )
-                    batch = batch.filter(known)
-                yield from batch.to_pylist()
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        line = str(error).splitlines()[0]
-        raise UserError(f"{file}: can't be read as rows of {', '.join(columns)}: {line}") from None
