@@ -3,8 +3,6 @@
 The page with filters and totals stands on what a checkout has (``view_traces``).
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +14,12 @@ from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Trajectory
-from safe_stepwise.store.boundary import parse_json, read
+from safe_stepwise.store.boundary import parse_json, read, read_lines
 from safe_stepwise.store.names import QUESTIONS, SIMULATED, TRAJECTORIES
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT
+
+_GIVE = "give what an evaluation, or answer --output, wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,14 @@ def read_traces(place: Path) -> Iterator[Trace]:
     """The traces of a file or folder; raises ``UserError`` for what can't be read."""
     file = _file(place / TRAJECTORIES) if place.is_dir() else place
     known = _questions(_file(place / QUESTIONS)) if place.is_dir() else {}
-    for where, line in _lines(file):
-        try:
-            run = read(Trajectory, line["trajectory"], "the trajectory")
-            asked = known.get((str(line.get("benchmark")), run.question_id))
-            asked = asked or str(line.get("question", ""))
-            yield Trace(run, asked, bool(line["simulated"]), _scores(line))
-        except (ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{where}: holds no trajectory ({error})") from None
+
+    def trace_of(content: bytes) -> Trace:
+        line = parse_json(content)
+        run = read(Trajectory, line["trajectory"], "the trajectory")
+        asked = known.get((str(line.get("benchmark")), run.question_id)) or str(line.get("question", ""))
+        return Trace(run, asked, bool(line["simulated"]), _scores(line))
+
+    yield from (trace for _, trace in read_lines(file, trace_of, "trajectory", _GIVE))
 
 
 def _scores(line: Mapping[str, Any]) -> str:
@@ -116,27 +116,14 @@ def _scores(line: Mapping[str, Any]) -> str:
 def _questions(file: Path) -> dict[tuple[str, str], str]:
     if not file.exists():
         return {}
-    rows = (row for _, row in _lines(file))
-    return {(str(r.get("benchmark")), str(r.get("id"))): str(r.get("question")) for r in rows}
+
+    def asked(content: bytes) -> tuple[tuple[str, str], str]:
+        row = parse_json(content)
+        return (str(row.get("benchmark")), str(row.get("id"))), str(row.get("question"))
+
+    return dict(question for _, question in read_lines(file, asked, "question", _GIVE))
 
 
 def _file(plain: Path) -> Path:
     packed = plain.with_name(f"{plain.name}.gz")
     return packed if packed.is_file() and not plain.exists() else plain
-
-
-def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
-            for number, line in enumerate(opened, 1):
-                where = f"{file}, line {number}"
-                try:
-                    found = parse_json(line)
-                except ValueError as error:
-                    raise UserError(f"{where}: is no JSON ({error})") from None
-                if not isinstance(found, dict):
-                    raise UserError(f"{where}: is no JSON object")
-                yield where, found
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{file}: cannot be read ({reason})") from None

@@ -286,9 +286,9 @@ def test_traces_show_what_answer_wrote(rows: Path, tmp_path: Path, capsys: pytes
 
 def test_a_line_that_is_no_trace_is_told(tmp_path: Path) -> None:
     for content, says in (
-        ("{", "line 1: is no JSON"),
-        ("[]", "line 1: is no JSON object"),
-        ("{}", "line 1: holds no trajectory"),
+        ("{", "line 1: is no trajectory"),
+        ("[]", "line 1: is no trajectory"),
+        ("{}", "line 1: is no trajectory"),
         ("", "has no trajectories"),
     ):
         file = tmp_path / "a.jsonl"
