@@ -20,7 +20,7 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json
-from safe_stepwise.store.files import unpacked
+from safe_stepwise.store.files import place_of, unpacked
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
@@ -202,12 +202,6 @@ def reading(file: Path, number: int) -> Iterator[None]:
         raise UserError(
             f"{file}, line {number}: cannot be read ({reason}); make it anew with safe-stepwise evaluate_stepwise"
         ) from None
-
-
-def place_of(folder: Path, name: str) -> Path:
-    """Where a run's file of lines is; of a report that was published it is packed."""
-    packed = folder / f"{name}.gz"
-    return packed if packed.is_file() and not (folder / name).exists() else folder / name
 
 
 def _read_lines(file: Path, kind: type[T], what: str) -> Iterator[T]:

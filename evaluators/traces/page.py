@@ -20,6 +20,7 @@ from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
+from safe_stepwise.store.files import place_of
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
@@ -106,7 +107,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "name": folder.resolve().name,
         "version": safe_stepwise.__version__,
         "settings": _settings(folder),
-        "has_questions": outcomes.place_of(folder, QUESTIONS).exists(),
+        "has_questions": place_of(folder, QUESTIONS).exists(),
         "roles": known_first(set().union(*roles.values()), answering),
         "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "states": [[state, states[state]] for state in sorted(states) if state],
@@ -121,7 +122,7 @@ def traces(folder: Path) -> dict[str, Any]:
 def _check(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
-    if not outcomes.place_of(folder, TRAJECTORIES).exists():
+    if not place_of(folder, TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
         mend = "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
@@ -132,7 +133,7 @@ _Key = tuple[str, str, str]
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
-    if not outcomes.place_of(folder, QUESTIONS).exists():
+    if not place_of(folder, QUESTIONS).exists():
         return {}
     questions = ((asked, _under(asked.conditions)) for asked in outcomes.read_questions(folder))
     return {(asked.benchmark, asked.id, under): _question(asked, under) for asked, under in questions}

@@ -3,14 +3,14 @@
 import json
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from releases.manifest import Manifest
 from releases.stage import Made, Stage
-from safe_stepwise.store.files import unpacked
+from safe_stepwise.store.files import place_of, unpacked, write_lines
 from safe_stepwise.store.names import METRIC, QUESTIONS, REPORT, SPACE, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT
 
@@ -73,7 +73,7 @@ def copy_traces(output: Path) -> None:
     folder = output / SPACE / TRACES
     shutil.rmtree(folder, ignore_errors=True)
     chosen: list[dict[str, Any]] = []
-    for line in _lines(output / REPORT / TRAJECTORIES):
+    for line in _lines(output / REPORT, TRAJECTORIES):
         if _was_rejected(line["trajectory"]):
             chosen.append(line)
         if len(chosen) == MOST_TRACES:
@@ -83,9 +83,9 @@ def copy_traces(output: Path) -> None:
         _write(folder / TRAJECTORIES, chosen)
         names = ("benchmark", "id", "question")
         wanted = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
-        rows = _lines(output / REPORT / QUESTIONS)
+        rows = _lines(output / REPORT, QUESTIONS)
         questions = [row for row in rows if (row["benchmark"], row["id"]) in wanted]
-        _write(folder / QUESTIONS, [{name: row[name] for name in names} for row in questions])
+        _write(folder / QUESTIONS, ({name: row[name] for name in names} for row in questions))
 
 
 def _was_rejected(trajectory: Any) -> bool:
@@ -93,13 +93,11 @@ def _was_rejected(trajectory: Any) -> bool:
     return any(verdict is not None and verdict["error_type"] != CORRECT for verdict in verdicts)
 
 
-def _lines(file: Path) -> Iterator[Any]:
-    packed = file.with_name(f"{file.name}.gz")
-    if file.is_file() or packed.is_file():
-        with unpacked(file if file.is_file() else packed) as lines:
+def _lines(folder: Path, name: str) -> Iterator[Any]:
+    if (file := place_of(folder, name)).is_file():
+        with unpacked(file) as lines:
             yield from map(json.loads, lines)
 
 
-def _write(file: Path, rows: list[dict[str, Any]]) -> None:
-    lines = (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    file.write_text("".join(lines), encoding="utf-8")
+def _write(file: Path, rows: Iterable[dict[str, Any]]) -> None:
+    write_lines(file, (json.dumps(row, ensure_ascii=False) for row in rows))

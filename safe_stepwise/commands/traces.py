@@ -15,6 +15,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.boundary import parse_json, read, read_lines
+from safe_stepwise.store.files import place_of
 from safe_stepwise.store.names import QUESTIONS, SIMULATED, TRAJECTORIES
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT
@@ -94,8 +95,8 @@ def lines_of(trace: Trace) -> Iterator[str]:
 
 def read_traces(place: Path) -> Iterator[Trace]:
     """The traces of a file or folder; raises ``UserError`` for what can't be read."""
-    file = _file(place / TRAJECTORIES) if place.is_dir() else place
-    known = _questions(_file(place / QUESTIONS)) if place.is_dir() else {}
+    file = place_of(place, TRAJECTORIES) if place.is_dir() else place
+    known = _questions(place_of(place, QUESTIONS)) if place.is_dir() else {}
 
     def trace_of(content: bytes) -> Trace:
         line = parse_json(content)
@@ -122,8 +123,3 @@ def _questions(file: Path) -> dict[tuple[str, str], str]:
         return (str(row.get("benchmark")), str(row.get("id"))), str(row.get("question"))
 
     return dict(question for _, question in read_lines(file, asked, "question", _GIVE))
-
-
-def _file(plain: Path) -> Path:
-    packed = plain.with_name(f"{plain.name}.gz")
-    return packed if packed.is_file() and not plain.exists() else plain

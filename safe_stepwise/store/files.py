@@ -49,6 +49,12 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, stream)
 
 
+def place_of(folder: Path, name: str) -> Path:
+    """Where a run's file of lines is; of a report that was published it is packed."""
+    packed = folder / f"{name}.gz"
+    return packed if packed.is_file() and not (folder / name).exists() else folder / name
+
+
 def write_atomically(path: Path, content: "ReadableBuffer") -> None:
     """Write a file so that it never exists in part: temporary file, fsync, rename."""
     write_parts(path, [content])
