@@ -13,6 +13,7 @@ from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.files import read_lines
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
@@ -68,4 +69,4 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
         row = parse_json(line)
         return row["id"], boundary.read(list[Derivation], row["derivations"], "derivations")
 
-    return dict(row for _, row in boundary.read_lines(file, read, "derivation of R4C's", "get the file anew"))
+    return dict(row for _, row in read_lines(file, read, "derivation of R4C's", "get the file anew"))

@@ -13,7 +13,7 @@ from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json, read_object
 from safe_stepwise.store.codec import question_row
-from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.files import read_lines, write_atomically
 from safe_stepwise.store.names import REFINED as ORIGIN
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -38,7 +38,7 @@ def read_refined(path: Path) -> list[StepRow]:
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
     mend = "make the file anew with safe-stepwise refine_verifier_steps"
-    return [row for _, row in boundary.read_lines(path, _row_of, "refined row", mend)]
+    return [row for _, row in read_lines(path, _row_of, "refined row", mend)]
 
 
 def _row_of(line: bytes) -> StepRow:

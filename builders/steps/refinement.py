@@ -49,6 +49,7 @@ from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.event_loop import for_each
+from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import TRAIN
 from safe_stepwise.store.tables import text_table
 from safe_stepwise.taxonomy import CORRECT
@@ -257,7 +258,7 @@ def read_accepted(file: Path) -> list[AcceptedStep]:
     """The steps of a file; raises ``UserError`` for one that can't be read, with the line."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
     read = lambda line: boundary.read(AcceptedStep, parse_json(line), "the step")  # noqa: E731
-    steps = [step for _, step in boundary.read_lines(file, read, "accepted step", mend, blanks=True)]
+    steps = [step for _, step in read_lines(file, read, "accepted step", mend, blanks=True)]
     if not steps:
         raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
     return steps

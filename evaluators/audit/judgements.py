@@ -16,6 +16,7 @@ from evaluators.audit.rows import Key, Stratum
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import AUDITED, LABELS, STEPS, Audited
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT, labels
@@ -173,7 +174,7 @@ def read(files: Iterable[Path]) -> list[Judgement]:
 
 
 def _lines(file: Path) -> list[tuple[str, Judgement]]:
-    lines = list(boundary.read_lines(file, parse, "judgement", _AGAIN))
+    lines = list(read_lines(file, parse, "judgement", _AGAIN))
     if not lines:
         raise UserError(f"{file}: holds no judgement; export it from the page")
     return lines

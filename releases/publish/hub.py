@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,8 @@ MOST_FILES = 100_000
 MOST_TOLD = 300
 """Characters of what the Hub says."""
 
+told = partial(shown, limit=MOST_TOLD)
+"""What a stranger says, as it may be printed: one line, short, without keys."""
 State = Literal["new", "changed", "same", "gone"]
 
 
@@ -204,12 +207,6 @@ def _meaning(error: Exception, http: Any) -> str:
     line = (str(error).strip().splitlines() or [""])[0]
     said = f"{type(error).__name__}: {told(line)}" if line else type(error).__name__
     return f"the Hub can't be reached ({said}); nothing is lost, run the same command again"
-
-
-def told(text: object) -> str:
-    """What a stranger says, as it may be printed: one line, short, without keys."""
-    line = shown(text)
-    return line if len(line) <= MOST_TOLD else line[:MOST_TOLD] + "..."
 
 
 PREFIX = "safe-stepwise-scratch-"

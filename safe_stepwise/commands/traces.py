@@ -14,8 +14,8 @@ from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Trajectory
-from safe_stepwise.store.boundary import parse_json, read, read_lines
-from safe_stepwise.store.files import place_of
+from safe_stepwise.store.boundary import parse_json, read
+from safe_stepwise.store.files import place_of, read_lines
 from safe_stepwise.store.names import QUESTIONS, SIMULATED, TRAJECTORIES
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT

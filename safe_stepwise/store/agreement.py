@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store.boundary import parse_json, read_lines
+from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import marked
 
 SOUND = ("none", "unparsed")

@@ -8,8 +8,7 @@ import dataclasses
 import difflib
 import json
 import math
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, 
 import yaml
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import unpacked
 from safe_stepwise.store.terminal import printable
 
 DEEPEST = 100
@@ -177,33 +175,6 @@ def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact:
     except ValueError as error:
         reason = str(error)
     raise UserError(f"{path}: cannot be read ({reason}); {mend}" if mend else f"{path}: {reason}")
-
-
-def read_lines(
-    file: Path, read: Callable[[bytes], T], what: str, mend: str, *, blanks: bool = False
-) -> Iterator[tuple[str, T]]:
-    """What ``read`` makes of each line of a file (gzipped or not), with its place; ``blanks`` are passed over.
-
-    Raises ``UserError``, with ``mend`` as what to do, for a file that can't be read and a line that is no such thing.
-    """
-    try:
-        with unpacked(file) as lines:
-            for number, line in enumerate(lines, 1):
-                where = f"{file}, line {number}"
-                if not (blanks and not line.strip()):
-                    yield where, _read_line(line, read, f"{where}: is no {what}", mend)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{file}: cannot be read ({reason}); {mend}") from None
-
-
-def _read_line(line: bytes, read: Callable[[bytes], T], fault: str, mend: str) -> T:
-    try:
-        return read(line)
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
-        reason = " ".join(f"{kind}{error}".split())[:200]
-        raise UserError(f"{fault} ({reason}); {mend}") from None
 
 
 def plain(value: Any) -> Any:

@@ -11,17 +11,19 @@ import hashlib
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from safe_stepwise.errors import UserError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+T = TypeVar("T")
 HALF = ".half"
 _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
@@ -47,6 +49,33 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
             return
         with gzip.open(file) as stream:
             yield cast(BinaryIO, stream)
+
+
+def read_lines(
+    file: Path, read: Callable[[bytes], T], what: str, mend: str, *, blanks: bool = False
+) -> Iterator[tuple[str, T]]:
+    """What ``read`` makes of each line of a file (gzipped or not), with its place; ``blanks`` are passed over.
+
+    Raises ``UserError``, with ``mend`` as what to do, for a file that can't be read and a line that is no such thing.
+    """
+    try:
+        with unpacked(file) as lines:
+            for number, line in enumerate(lines, 1):
+                where = f"{file}, line {number}"
+                if not (blanks and not line.strip()):
+                    yield where, _read_line(line, read, f"{where}: is no {what}", mend)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{file}: cannot be read ({reason}); {mend}") from None
+
+
+def _read_line(line: bytes, read: Callable[[bytes], T], fault: str, mend: str) -> T:
+    try:
+        return read(line)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
+        reason = " ".join(f"{kind}{error}".split())[:200]
+        raise UserError(f"{fault} ({reason}); {mend}") from None
 
 
 def place_of(folder: Path, name: str) -> Path:

@@ -20,7 +20,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.files import json_bytes, write_files
+from safe_stepwise.store.files import json_bytes, read_lines, write_files
 from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, shown
 from studies.calibration.tables import Judge
 
@@ -94,7 +94,7 @@ def _rows(file: Path, kind: type[T], what: str, mend: str) -> Iterator[T]:
     """The lines of a file, each with an id of its own."""
     seen: set[str] = set()
     read = lambda line: boundary.read(kind, parse_json(line))  # noqa: E731
-    for where, row in boundary.read_lines(file, read, what, mend, blanks=True):
+    for where, row in read_lines(file, read, what, mend, blanks=True):
         id_ = row.id  # type: ignore[attr-defined]
         if id_ in seen:
             raise UserError(f"{where}: id {id_!r} came before; give each chain one id")
