@@ -12,7 +12,7 @@ from evaluators.run.trial import Trial
 from releases.reading import RecipeEntry, need_positive, need_share, read_strictly
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EFFORTS, Allowance
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store import names
 from trainers.config import GeneratorRecipe, VerifierRecipe
@@ -214,10 +214,8 @@ class StepsEntry:
             one_of(name, [build.benchmark for build in builds], f"{where}per_benchmark")
         if self.refinement is not None and self.refined_from is not None:
             raise UserError(f"{where}refinement: finds the rows that refined_from has; name one")
-        try:
+        with at_place(key, (UserError, ValueError)):
             _ = self.composition, self.prompt_set
-        except (UserError, ValueError) as error:
-            raise UserError(f"{key}: {error}") from None
         if any(number is not None and number < 1 for number in (self.max_length, self.pool)):
             raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
         need_share(self.test_share, f"{where}test_share")

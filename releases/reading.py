@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.store import boundary
 from trainers.config import Recipe, read_recipe
 
@@ -94,7 +94,5 @@ class RecipeEntry:
         if not self.file.is_file():
             known = ", ".join(sorted(recipe.stem for recipe in RECIPES.glob("*.yaml")))
             raise UserError(f"{where}.recipe: there is no {self.file}; name one of {known}, or a YAML file")
-        try:
+        with at_place(f"{where}{key}"):
             self.read(kind, **dict.fromkeys(("dataset", "output", *places), "of the release"))
-        except UserError as error:
-            raise UserError(f"{where}{key}: {error}") from None

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluators.run.trial import SHOWN
 from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
 from safe_stepwise.methods.options import published_values
@@ -81,10 +81,8 @@ def check_evaluation(entry: EvaluationEntry, where: str, trained: Collection[str
         if getattr(entry, key) and key not in known:
             raise UserError(f"{where}.{key}: none of {', '.join(entry.methods)} has it")
     for setting in settings_of(entry):
-        try:
+        with at_place(where, ValueError):
             options_type(METHODS[setting.method])(**dict(setting.options))
-        except ValueError as error:
-            raise UserError(f"{where}: {error}") from None
 
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")
@@ -101,7 +99,5 @@ def check_player(spec: str, where: str, trained: Collection[str]) -> None:
     if strange := _PLACEHOLDER.search(meant):
         names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
         raise UserError(f"{where}: {strange[0]} stands for nothing; write {names}")
-    try:
+    with at_place(where):
         check_spec(meant)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None

@@ -2,7 +2,8 @@
 
 import difflib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -42,6 +43,15 @@ def one_of(value: str, choices: Iterable[str], what: str) -> str:
     near = difflib.get_close_matches(value.lower(), names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
     raise UserError(f"{what} {value!r} is not known; {hint}choose from {', '.join(names)}")
+
+
+@contextmanager
+def at_place(where: str, kinds: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
+    """Raise ``UserError`` with a place in front for one within, or for other ``kinds`` of error."""
+    try:
+        yield
+    except kinds as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def tell_in_one_line() -> None:

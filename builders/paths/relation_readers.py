@@ -15,7 +15,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import Chunk, RawRow, canonical_split, decode
 from builders.paths import metaqa
 from builders.paths.freebase import CWQ, WEBQSP
-from safe_stepwise.errors import RowError, UserError, one_of
+from safe_stepwise.errors import RowError, UserError, at_place, one_of
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, read_triples
 from safe_stepwise.records import KGQuestion
@@ -165,7 +165,7 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
     file = GraphFile(kb.absolute(), digest)
     if large:
         file = GraphFile(work.absolute() / f"graph-{digest[:24]}.sqlite", digest)
-    try:
+    with at_place(f"{kb}", ValueError):
         if large and not file.file.exists():
             file.file.parent.mkdir(parents=True, exist_ok=True)
             with telling("graph", "triple", None, lambda: read["triples"], lambda: ""):
@@ -173,6 +173,4 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
         else:
             deque(counted(), maxlen=0)
         relations = len(file.open().relations)
-    except ValueError as error:
-        raise UserError(f"{kb}: {error}") from None
     return file, {"name": kb.name, "digest": digest, "triples": read["triples"], "relations": relations // 2}

@@ -17,7 +17,7 @@ from builders.paths.world import Path, PathQuestion, Refuse, bare
 from builders.steps.questions import OF_A_BUILD
 from builders.verified.lookup import labelled
 from builders.work.plans import Plan
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.graphs import store
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.store import BACKWARDS, HOPS, GraphStore, MemoryGraph, inverse
@@ -201,10 +201,8 @@ class Films(NamedTuple):
 def read_films(kb: File, asked: File) -> Films:
     """The files of MetaQA; ``UserError`` where one is none, with the line."""
     named = list(dict.fromkeys(store.read_triples(kb)))
-    try:
+    with at_place(f"{kb}", ValueError):
         graph = MemoryGraph(named)
-    except ValueError as error:
-        raise UserError(f"{kb}: {error}") from None
     read = list(questions(metaqa.NAME, str(asked), names.TEST))
     return Films(tuple(Triple(*triple) for triple in named), graph, read)
 

@@ -16,7 +16,7 @@ from safe_stepwise.commands.asking import Asking
 from safe_stepwise.commands.values import Count, Known
 from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type, settled
 from safe_stepwise.methods.corpus import Corpus
@@ -161,10 +161,8 @@ class Options(Trial, Asking):
 
         def client(role: str, spec: str) -> Client:
             allowance = allowed.only([JUDGE]) if role == JUDGE else allowed
-            try:
+            with at_place(f"{_option(role)}"):
                 return Client(opened(spec), cache, self.in_flight, allowance=allowance)
-            except UserError as error:
-                raise UserError(f"{_option(role)}: {error}") from None
 
         settings, judge = self._settings(client), None
         if self.judge is not None:
@@ -218,10 +216,8 @@ class Options(Trial, Asking):
         names = [field.name for field in fields(kind) if field.name in asked]
         tried = (dict.fromkeys(_value(types[name], name, value) for value in asked[name]) for name in names)
         for values in product(*tried):
-            try:
+            with at_place(f"--method {method.name}", ValueError):
                 yield kind(**dict(zip(names, values, strict=True)))
-            except ValueError as error:
-                raise UserError(f"--method {method.name}: {error}") from None
 
 
 def _named(texts: Sequence[str], form: str) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 from releases.manifest import read_manifest
 from releases.paths_manifest import read_paths
 from releases.stage import Options, Release, Stage
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.store.boundary import content_of, parse_yaml
 from safe_stepwise.store.names import PATHS
 
@@ -34,15 +34,13 @@ def modules() -> list[str]:
 def open_release(options: Options) -> Release[Any]:
     """The release of a manifest; raises ``UserError`` with its file and the key that is wrong."""
     content = content_of(options.manifest)
-    try:
+    with at_place(f"{options.manifest}", (UserError, ValueError)):
         values = parse_yaml(content)
         read: Any = read_paths if isinstance(values, dict) and PATHS in values else read_manifest
         manifest = read(values, options.manifest.parent)
         release = Release[Any](options, manifest, hashlib.sha256(content).hexdigest())
         for stage in stages_of(release):
             stage.validate()
-    except (UserError, ValueError) as error:
-        raise UserError(f"{options.manifest}: {error}") from None
     return release
 
 

@@ -22,7 +22,7 @@ from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
 from releases.stage import Cost, Forecast, Made, Release, Stage, price_rows
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
@@ -72,10 +72,8 @@ class Datasets(Stage[Manifest]):
             where = f"builds[{number}]."
             one_of(entry.benchmark, BENCHMARKS, f"{where}benchmark")
             if not (beside / entry.input).exists():
-                try:
+                with at_place(f"{where}input"):
                     spec_of(entry.benchmark, entry.input)
-                except UserError as error:
-                    raise UserError(f"{where}input: {error}") from None
             known_teacher(entry.teacher, where=f"{where}teacher", lists=beside)
 
     def look(self) -> None:

@@ -10,7 +10,7 @@ from safe_stepwise.commands.values import Count, Known, Seconds, Whole
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
@@ -47,10 +47,8 @@ class Loop:
         if VERIFIER not in self.stepwise.roles and self.verifier is not None:
             raise UserError(f"the method {self.method} asks no verifier: leave --verifier out")
         for role, spec in self.specs.items():
-            try:
+            with at_place(f"--{role}"):
                 check_spec(spec)
-            except UserError as error:
-                raise UserError(f"--{role}: {error}") from None
 
     @property
     def stepwise(self) -> Stepwise:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
@@ -88,10 +88,8 @@ def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None
     if benchmark:
         known["benchmark"] = benchmark
     columns = {field.name: known[field.name] for field in fields(Question)}
-    try:
+    with at_place(where, ValueError):
         found = boundary.read(Question, columns, "row")
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from None
     if not all(0 <= fact.sentence < MOST_SENTENCES for fact in found.supporting_facts):
         raise UserError(f"{where}: row.supporting_facts: a sentence's number is too low or high")
     return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, 
 
 import yaml
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.store.terminal import printable
 
 DEEPEST = 100
@@ -348,10 +348,8 @@ def parse_yaml(content: bytes) -> Any:
 def read_yaml(file: Path) -> Any:
     """The value of a YAML file; raises ``UserError`` that names it, as `parse_yaml` does."""
     content = content_of(file)
-    try:
+    with at_place(f"{file}", ValueError):
         return parse_yaml(content)
-    except ValueError as error:
-        raise UserError(f"{file}: {error}") from None
 
 
 def read_object(file: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import known_lists
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import IN_FLIGHT, Client, default_cache
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.open import KINDS, Opener, open_engine
 from safe_stepwise.store.agreement import PUBLISHED
 from safe_stepwise.store.tables import text_table
@@ -42,10 +42,8 @@ def known_teacher(
         files = rest.split(",")
         if not all(files):
             raise UserError(f"{where} {spec!r}: name the lists, as {PUBLISHED}:FILE[,FILE]")
-        try:
+        with at_place(where):
             return known_lists([lists / file for file in files])
-        except UserError as error:
-            raise UserError(f"{where}: {error}") from None
     if difflib.get_close_matches(spec.lower(), [ANNOTATIONS], cutoff=0.8):
         raise UserError(f"{where} {spec!r} is not known; did you mean {ANNOTATIONS}?")
     try:
