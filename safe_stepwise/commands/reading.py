@@ -12,7 +12,7 @@ from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import MOST_JSON, parse_json, read_bounded
+from safe_stepwise.store.boundary import MOST_JSON, content_of, parse_json
 from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
@@ -140,9 +140,7 @@ def passage_of(value: Any, where: str) -> Passage:
 
 def _text(file: Path) -> str:
     try:
-        return read_bounded(file, MOST_JSON).decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
+        return content_of(file, MOST_JSON).decode("utf-8-sig")
     except ValueError as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
 
