@@ -1,16 +1,10 @@
 """Measure a model's verdicts on relation paths, valid and corrupted (safe-path-probe)."""
 
-from evaluators.paths.command import Options, run_paths
+from evaluators.paths.command import run_paths
 from safe_stepwise.methods.paths import roles
 from scripts.cli import command, run
 
-
-def evaluated(options: Options) -> str:
-    """Measure and write; returns the summary, and raises ``UserError`` for what the user can mend."""
-    return run_paths(options)
-
-
-main = command(evaluated, roles=roles())
+main = command(run_paths, roles=roles(), module=__name__)
 
 if __name__ == "__main__":
     run(main)

@@ -81,9 +81,7 @@ def merged(ours: str, theirs: str, where: str) -> str:
     together = {**mine, **kept}
     if added:
         together["tags"] = [*_listed(mine.get("tags")), *added]
-    block = yaml.safe_dump(together, sort_keys=False, allow_unicode=True, width=100).rstrip()
-    _, body = _parts(ours)
-    return f"---\n{block}\n---\n{body}"
+    return f"---\n{_dumped(together).decode()}---\n{_parts(ours)[1]}"
 
 
 def check_card(artifact: Artifact) -> Any:

@@ -6,6 +6,7 @@ its help. What the function returns is printed.
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -103,20 +104,23 @@ def command(
     name: str = "",
     roles: Sequence[str] = (),
     shown: Sequence[str] = (),
+    module: str = "",
     **usual: Any,
 ) -> Command:
     """The command that fills the parameter of ``action`` and calls it; named as its file, if not said.
 
     ``roles`` are those that may be given tokens and effort, ``shown`` those with examples; ``usual``
-    are values in the place of the fields' defaults. A name of two words is of a command in a group.
+    are values in the place of the fields' defaults. A name of two words is of a command in a group. ``module`` is the
+    script's, if not that of the action.
     """
-    source = Path(inspect.getfile(action))
+    place = sys.modules[module or action.__module__]
+    source = Path(str(place.__file__))
     words = (name or source.stem).split()
     folder = source.with_name("help")
     (kind,) = (hint for place, hint in get_type_hints(action).items() if place != "return")
     file = folder / f"{'_'.join(words).replace('-', '_')}.yaml"
     line = Line(kind, read_words(file), roles, shown, usual)
-    told = action.__doc__ if len(words) > 1 else action.__globals__["__doc__"]
+    told = action.__doc__ if len(words) > 1 else place.__doc__
     return Command(words[-1], action, line, (told or "").partition("\n")[0], notes_of(source, words[0]))
 
 

@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -51,13 +51,8 @@ def percent(value: float, sign: str = "") -> str:
     return f"{round(100 * value, 1) + 0.0:{sign}.1f}"
 
 
-def signed(value: float) -> str:
-    """A form: a difference of shares, in points.
-
-    >>> signed(0.08)
-    '+8.0'
-    """
-    return percent(value, "+")
+signed = partial(percent, sign="+")
+"""A form: a difference of shares, in points."""
 
 
 def decimal(places: int, sign: str = "") -> Callable[[float], str]:
