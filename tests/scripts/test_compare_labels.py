@@ -225,7 +225,7 @@ def test_a_benchmark_without_published_labels_is_left_out(
         (["--verified", "{built}", "--published", "{tmp}/none.jsonl"], "none.jsonl"),
         (["--verified", "{built}", "--published", "{tmp}"], "cannot be read"),
         (["--verified", "{built}", "--published", "{strange}"], "no id"),
-        (["--verified", "{built}", "--published", "{torn}"], "torn.jsonl:2"),
+        (["--verified", "{built}", "--published", "{torn}"], "torn.jsonl, line 2"),
         (["--verified", "{built}", "--published", "{list}"], "list.jsonl, line 1"),
         (["--verified", "{built}", "--published", "{fieldless}"], "fieldless.jsonl, line 1"),
         (["--data", "{tmp}"], "--data"),
@@ -281,7 +281,7 @@ def test_a_line_separator_within_a_row_is_no_new_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("truth", ["nonsense", None, 3])
 def test_a_truth_that_is_no_noise_type(tmp_path: Path, truth: object) -> None:
     file = write(tmp_path / "labels.jsonl", [{"id": "1", "truth": truth}])
-    with pytest.raises(UserError, match=r"labels\.jsonl:1"):
+    with pytest.raises(UserError, match=r"labels\.jsonl, line 1: is no label \(truth"):
         read_published(file)
 
 
