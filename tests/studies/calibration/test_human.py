@@ -36,7 +36,7 @@ def written(folder: Path, *rows: object) -> Path:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("{", ":1: .*a chain has id"),
+        ("{", ", line 1: .*a chain has id"),
         ({**CHAIN, "steps": "Ana wed Ors."}, "steps is not a list"),
         ({key: value for key, value in CHAIN.items() if key != "answer"}, "answer is not there"),
     ],
@@ -47,7 +47,7 @@ def test_a_chain_that_is_none_is_named_by_its_line(tmp_path: Path, row: object, 
 
 
 def test_an_id_twice_and_no_row_at_all(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=":2: id 'c1' came before"):
+    with pytest.raises(UserError, match=", line 2: id 'c1' came before"):
         read_chains(written(tmp_path, CHAIN, CHAIN))
     with pytest.raises(UserError, match="is empty"):
         read_chains(written(tmp_path))
