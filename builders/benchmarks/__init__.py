@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 from builders import synthetic
 from builders.benchmarks import hotpotqa, musique, twowiki
-from builders.benchmarks.sizes import check_size
 from builders.work.fields import OTHER_BENCHMARK
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
+from safe_stepwise.store.sizes import check_size
 
 
 class Benchmark(Protocol):

@@ -22,7 +22,6 @@ from builders import synthetic
 from builders.benchmarks import BENCHMARKS, looks_like, parse_row, sources
 from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
-from builders.benchmarks.sizes import check_size
 from builders.verified.questions import PASSAGES, with_passages
 from builders.work import fields
 from builders.work.rejects import Reject, Rejecting
@@ -33,6 +32,7 @@ from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import codec
 from safe_stepwise.store.names import EVAL, TEST, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
+from safe_stepwise.store.sizes import check_size
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.sizes import PASSAGE
 
 Reader = Callable[[Any, str], Any]
 """Checks a value, with what it is called in a message."""
@@ -17,7 +18,7 @@ NO_JSON = "not in JSON"
 
 OTHER_BENCHMARK = "try --benchmark"
 """In a reason that needs no other advice."""
-LONGEST = 50_000
+LONGEST = PASSAGE
 """Characters of a text; those of real rows have a sixth of it."""
 MOST = 1_000
 """Entries of a list; those of real rows have up to 53, the sentences of a passage."""

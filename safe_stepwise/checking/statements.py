@@ -146,6 +146,8 @@ def told(passage: Passage, sentence: int, needed: str) -> str:
     words = " ".join(passage.sentences[sentence].split())
     if needed != passage.title:
         words = _shortened(words, needed)
+    if not title.strip():
+        return words
     before = passage.sentences[sentence - 1] if sentence else ""
     opens = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
     if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):

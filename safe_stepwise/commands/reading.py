@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import MOST_JSON, content_of, parse_json
+from safe_stepwise.store.sizes import check_size
 from safe_stepwise.store.terminal import printable
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
@@ -92,7 +93,14 @@ def question_in(where: str, row: Mapping[str, Any], benchmark: str | None = None
         found = boundary.read(Question, columns, "row")
     if not all(0 <= fact.sentence < MOST_SENTENCES for fact in found.supporting_facts):
         raise UserError(f"{where}: row.supporting_facts: a sentence's number is too low or high")
-    return found
+    return _of_real_size(found, where)
+
+
+def _of_real_size(question: Question, where: str) -> Question:
+    """The question; raises ``UserError`` for one that is larger than anything real (`store.sizes`)."""
+    with at_place(where, RowError):
+        check_size(question)
+    return question
 
 
 def question_from(file: Path, question: str | None) -> Question:
@@ -127,9 +135,9 @@ def _asked(question: str | None, pages: list[Passage]) -> Question:
 
 
 def unannotated(question: str, pages: Sequence[Passage]) -> Question:
-    """A question of which nothing is known but the passages to answer it from."""
+    """A question of which nothing is known but the passages to answer it from; ``UserError`` where it is too large."""
     name = identity([question, [[page.title, page.text] for page in pages]])
-    return Question(name, "hotpotqa", "", question, "", passages=tuple(pages))
+    return _of_real_size(Question(name, "hotpotqa", "", question, "", passages=tuple(pages)), "the question")
 
 
 def passage_of(value: Any, where: str) -> Passage:

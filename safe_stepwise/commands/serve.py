@@ -33,7 +33,7 @@ def serve_loop(options: Options) -> None:
     async def serving() -> None:
         async with options.opened() as clients:
             loop = VerifiedLoop(options.answer, clients, copy_into(Bounds, options), served)
-            await serve_at(loop.application(), options.host, options.port, started)
+            await serve_at(loop.application(options.host), options.host, options.port, started)
 
     def started(port: int) -> None:
         print(f"{MODEL} answers at http://{options.host}:{port}/v1; Ctrl-C ends it", flush=True)

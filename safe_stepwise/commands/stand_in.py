@@ -40,7 +40,7 @@ def stand_in_for_a_model(options: Options) -> None:
             print(f"  knows: {printable(question.question)}")
         print("Ctrl-C ends it", flush=True)
 
-    app = player.application(MOST_BYTES)
+    app = player.application(MOST_BYTES, options.host)
     run_server(partial(serve, app, options.host, options.port, started), lambda: "stand-in ended")
 
 

@@ -50,12 +50,13 @@ def record(
 
 
 def verdict(told: Mapping[str, Any]) -> str:
-    """The last line: the answer, whether it is verified, and who says so."""
+    """The last lines: the answer, whether it is verified, and who says so; that it is not stands before it."""
     end = "verified" if told["verified"] else f"NOT VERIFIED: {'; '.join(told['doubts'])}"
     tries, steps = told["trajectory"]["attempts"], told["trajectory"]["steps"]
     marked = SIMULATED if told["simulated"] else ""
-    answer = printable(told["answer"]) or "none"
-    return f"Answer: {answer}\n{end}; {len(steps)} steps, {len(tries)} tries{marked}"
+    answer = f"Answer: {printable(told['answer']) or 'none'}"
+    told_of_it = printable(f"{end}; {len(steps)} steps, {len(tries)} tries{marked}")
+    return f"{answer}\n{told_of_it}" if told["verified"] else f"{told_of_it}\n{answer}"
 
 
 def tokens(trajectory: Trajectory) -> dict[str, dict[str, int]]:

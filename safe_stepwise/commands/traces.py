@@ -88,7 +88,8 @@ def lines_of(trace: Trace) -> Iterator[str]:
             yield f"  {line}"
     why = doubts(run)
     end = f"NOT VERIFIED: {'; '.join(why)}" if why else "verified"
-    yield printable(f"Answer: {run.answer or 'none'} ({run.stop_reason}; {end})")
+    yield printable(f"{end}; {run.stop_reason}")
+    yield printable(f"Answer: {run.answer or 'none'}")
     if trace.scores:
         yield printable(trace.scores)
 

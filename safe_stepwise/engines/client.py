@@ -205,6 +205,8 @@ class Client:
     """Why the last request that failed for good did."""
     _ours: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
+    _waiting_for: Counter[str] = field(default_factory=Counter)
+    """How many wait for the call under a key."""
     _fault: str = ""
     """What the last call came to, if to nothing."""
     _refused: int = 0
@@ -232,8 +234,14 @@ class Client:
             pending = asyncio.ensure_future(self._call(key, asked, account))
             self._pending[key] = pending
             pending.add_done_callback(functools.partial(self._settle, key))
-        # Shielded: one who gives up must not take the reply from the others, or from the cache.
-        completion = await asyncio.shield(pending)
+        self._waiting_for[key] += 1
+        try:
+            completion = await asyncio.shield(pending)  # one who gives up must not take the reply from the others
+        finally:
+            self._waiting_for[key] -= 1
+            if not self._waiting_for[key]:
+                del self._waiting_for[key]
+                self._drop(key, pending)
         account.hits += shared
         return completion
 
@@ -269,8 +277,15 @@ class Client:
         """The sum over roles."""
         return _total(self.accounts.values())
 
+    def _drop(self, key: str, call: asyncio.Future[Completion]) -> None:
+        """End a call that nobody waits for any more, so that its place is free."""
+        if not call.done():
+            self._pending.pop(key, None)
+            call.cancel()
+
     def _settle(self, key: str, done: asyncio.Future[Completion]) -> None:
-        self._pending.pop(key, None)
+        if self._pending.get(key) is done:
+            del self._pending[key]
         if not done.cancelled():
             done.exception()  # looked at: asyncio would print that of a call nobody waits for
 

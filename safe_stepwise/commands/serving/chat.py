@@ -78,6 +78,14 @@ def models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
     return {"object": "list", "data": data}
 
 
+def model(names: Mapping[str, Any], owner: str, wanted: str) -> dict[str, Any]:
+    """One model of the list; raises `Refused` for another."""
+    for listed in models(names, owner)["data"]:
+        if listed["id"] == wanted:
+            return dict(listed)
+    raise Refused(404, f"no such model: this server has {', '.join(names)} alone")
+
+
 def text_of(message: Any) -> str:
     """The text of a message, whose content is one, or a list of parts that are text.
 

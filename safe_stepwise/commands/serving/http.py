@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -25,34 +26,68 @@ MOST_BYTES = 4 << 20
 BODY_S = 30.0
 """Seconds in which a request's body has to be here."""
 _LEAVE_S = 5.0
+_SHORT_BODY = 1 << 16
+_HERE = ("localhost", "127.0.0.1", "::1")
+_EVERYWHERE = ("0.0.0.0", "::", "")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Started = Callable[[int], None]
 
 
-def application(routes: list[web.RouteDef], most_bytes: int) -> web.Application:
-    """The application of some routes; what they raise is answered in the protocol's form."""
-    app = web.Application(client_max_size=most_bytes, middlewares=[_answered])
+def application(routes: list[web.RouteDef], most_bytes: int, host: str = "127.0.0.1") -> web.Application:
+    """The application of some routes; what they raise is answered in the protocol's form.
+
+    It answers to the name of the ``host`` it serves at, and to this machine's own: a page of another site reaches a
+    server here by a name of its own, or says where it comes from.
+    """
+    names = None if host in _EVERYWHERE else frozenset((*_HERE, host.lower()))
+    app = web.Application(client_max_size=most_bytes, middlewares=[_answered, _by_name(names)])
     app.add_routes(routes)
     return app
+
+
+def _by_name(names: frozenset[str] | None) -> Any:
+    """A middleware that answers where a request names this server and comes from no other site; None: any name."""
+
+    @web.middleware
+    async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = _hostname(f"//{request.headers.get('Host', '')}")
+        if names is not None and asked not in names:
+            raise Refused(403, f"this server answers to {', '.join(sorted(names))} alone: start it with --host NAME")
+        origin = request.headers.get("Origin")
+        if origin is not None and _hostname(origin) not in (names or {asked}):
+            raise Refused(403, "a page of another site may not ask here")
+        return await handler(request)
+
+    return answered
+
+
+def _hostname(address: str) -> str:
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""
 
 
 async def body_of(request: web.Request) -> dict[str, Any]:
     """The JSON object that a request brings; raises `Refused` for none, in time and size.
 
     It has to be called JSON: a page in the browser of whoever serves can send nothing so called
-    without being asked for leave, which no server here gives.
+    without being asked for leave, which no server here gives. And it has to come as it is: what is packed may be a
+    thousand times as long. A long one is parsed beside the event loop, which goes on.
     """
     if request.content_type != "application/json":
         raise Refused(415, "send Content-Type: application/json")
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Refused(415, "send the body as it is, without Content-Encoding")
     try:
         async with asyncio.timeout(BODY_S):
             raw = await request.read()
     except TimeoutError:
         raise Refused(408, f"the body was not here within {BODY_S:g} s") from None
     except web.RequestPayloadError:
-        raise Refused(400, "the body can't be unpacked") from None
+        raise Refused(400, "the body breaks off") from None
     try:
-        body = parse_json(raw)
+        body = parse_json(raw) if len(raw) <= _SHORT_BODY else await asyncio.to_thread(parse_json, raw)
     except ValueError as error:
         raise Refused(400, f"the body is no JSON ({error})") from None
     if not isinstance(body, dict):
@@ -89,7 +124,12 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
     Who is gone is no longer answered: a client that leaves ends what is done for it.
     """
     runner = web.AppRunner(
-        app, access_log=None, logger=_silent(), handler_cancellation=True, shutdown_timeout=_LEAVE_S
+        app,
+        access_log=None,
+        logger=_silent(),
+        handler_cancellation=True,
+        shutdown_timeout=_LEAVE_S,
+        auto_decompress=False,
     )
     await runner.setup()
     try:

@@ -46,13 +46,20 @@ class StandIn:
         digest = identity(dict(self._engine.identity))[:8]
         self.model = STAND_IN if spec == _PLAIN else f"{STAND_IN}-{digest}"
 
-    def application(self, most_bytes: int) -> web.Application:
-        """The application; each request is answered by itself."""
-        routes = [web.get("/v1/models", self._models), web.post("/v1/chat/completions", self._complete)]
-        return application(routes, most_bytes)
+    def application(self, most_bytes: int, host: str = "127.0.0.1") -> web.Application:
+        """The application at a host; each request is answered by itself."""
+        routes = [
+            web.get("/v1/models", self._models),
+            web.get("/v1/models/{name:.+}", self._model),
+            web.post("/v1/chat/completions", self._complete),
+        ]
+        return application(routes, most_bytes, host)
 
     async def _models(self, _: web.Request) -> web.Response:
         return answer_json(chat.models({self.model: MARKS}, OWNER))
+
+    async def _model(self, request: web.Request) -> web.Response:
+        return answer_json(chat.model({self.model: MARKS}, OWNER, request.match_info["name"]))
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await body_of(request)

@@ -25,12 +25,12 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
-from safe_stepwise.store.terminal import shown
+from safe_stepwise.store.terminal import printable, shown
 
 MODEL = "safe-stepwise"
 OWNER = "safe-stepwise"
 MARK = "[not verified: {}]"
-"""What stands behind an answer that is not."""
+"""What stands before an answer that is not."""
 ALIVE_S = 10.0
 """Seconds of silence in a stream after which a comment says that work goes on."""
 ALIVE = b": still at work\n\n"
@@ -87,14 +87,15 @@ class VerifiedLoop:
         simulated = any(client.engine.simulated for client in self.players.values())
         self._marks = {"simulated": True} if simulated else {}
 
-    def application(self) -> web.Application:
-        """The application of the server."""
+    def application(self, host: str = "127.0.0.1") -> web.Application:
+        """The application of the server at a host."""
         routes = [
             web.get("/v1/models", self._models),
+            web.get("/v1/models/{name:.+}", self._model),
             web.get("/health", self._health),
             web.post("/v1/chat/completions", self._complete),
         ]
-        return application(routes, self.bounds.most_bytes)
+        return application(routes, self.bounds.most_bytes, host)
 
     async def _health(self, _: web.Request) -> web.Response:
         return answer_json({"status": "ok", "under_way": self._here})
@@ -102,11 +103,15 @@ class VerifiedLoop:
     async def _models(self, _: web.Request) -> web.Response:
         return answer_json(chat.models({MODEL: self._marks}, OWNER))
 
+    async def _model(self, request: web.Request) -> web.Response:
+        return answer_json(chat.model({MODEL: self._marks}, OWNER, request.match_info["name"]))
+
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         with log_line(self.log) as line:
+            # A place is taken once the question is here: else who sends none would keep it.
+            body = await body_of(request)
+            question, unread = await asyncio.to_thread(question_of, body)
             async with self._admitted():
-                body = await body_of(request)
-                question, unread = question_of(body)
                 marks = self._marks | ({"messages_not_read": unread} if unread else {})
                 reply = Reply(MODEL, marks)
                 if body.get("stream"):
@@ -238,19 +243,19 @@ def question_of(body: Mapping[str, Any]) -> tuple[Question, int]:
         )
     try:
         pages = [passage_of(page, f"passages[{n}]") for n, page in enumerate(given)]
+        return unannotated(text, pages), len(messages) - 1
     except UserError as error:
         raise Refused(400, str(error)) from None
-    return unannotated(text, pages), len(messages) - 1
 
 
 def content_of(trajectory: Trajectory) -> str:
-    """The answer, and where it is not verified that and why.
+    """The answer as one line, and before it, where it is not verified, that and why: nothing in it can hide that.
 
     >>> content_of(Trajectory("q", "safe", (), (), "", "max_steps"))
     '[not verified: no answer was reached]'
     """
-    why = doubts(trajectory)
-    return "\n\n".join(filter(None, [trajectory.answer, MARK.format("; ".join(why)) if why else ""]))
+    why = printable("; ".join(doubts(trajectory)))
+    return "\n\n".join(filter(None, [MARK.format(why) if why else "", printable(trajectory.answer)]))
 
 
 def verification(trajectory: Trajectory) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _class(attempt: Attempt) -> str:
 def _end(answer: str, why: Sequence[str], *, simulated: bool) -> str:
     marked = "<p>Simulated: no model wrote or judged this.</p>" if simulated else ""
     verified = f"NOT VERIFIED: {'; '.join(why)}" if why else "verified"
-    told = _line("answer", f"Answer: {answer or 'none'}") + _line("verified", verified)
+    told = _line("verified", verified) + _line("answer", f"Answer: {answer or 'none'}")
     return f'<div class="ended">{told}{marked}</div>'
 
 

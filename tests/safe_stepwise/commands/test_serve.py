@@ -20,7 +20,12 @@ from typing import Any
 import openai
 import pytest
 
-from safe_stepwise.commands.serving.verified import Bounds, Served
+from safe_stepwise.commands.serving.verified import Bounds, Served, content_of
+from safe_stepwise.commands.telling import verdict
+from safe_stepwise.commands.traces import Trace, lines_of
+from safe_stepwise.commands.trying.html import trace_shown
+from safe_stepwise.methods.verified import doubts
+from safe_stepwise.records import Attempt, Trajectory
 from tests.servers.openai_server import Cut, MockServer
 from tests.servers.serving import verified_loop
 from tests.servers.stepper import Stepper, found
@@ -108,7 +113,8 @@ def test_what_is_not_verified_says_so(tmp_path: Path, stream: bool) -> None:
         verified_loop(model.spec, model.spec, tmp_path / "c.sqlite") as url,
     ):
         content, told = whole(client_of(url), asked("X1", stream=stream))
-    assert content.startswith("X1\n\n[not verified: step 1: accepted though no verdict on it")
+    assert content.startswith("[not verified: step 1: accepted though no verdict on it")
+    assert content.endswith("]\n\nX1")
     assert told["verified"] is False
     assert told["answer"] == "X1"
     assert len(told["doubts"]) == 2
@@ -120,7 +126,7 @@ def test_nobody_verifies_is_said_too(tmp_path: Path) -> None:
         verified_loop(model.spec, None, tmp_path / "c.sqlite", method="no_verification") as url,
     ):
         content, told = whole(client_of(url), asked("AB12"))
-    assert content == "AB12\n\n[not verified: no step was seen by a verifier]"
+    assert content == "[not verified: no step was seen by a verifier]\n\nAB12"
     assert told["verified"] is False
 
 
@@ -192,7 +198,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
         assert told["answer"] == name
         assert told["verified"] is (content == name)
         assert told["verified"] is (name.startswith("A"))
-        assert told["verified"] or content.startswith(f"{name}\n\n[not verified: ")
+        assert told["verified"] or (content.startswith("[not verified: ") and content.endswith(f"]\n\n{name}"))
         kinds["verified" if told["verified"] else "unverified"] += 1
     assert kinds == {"verified": 160, "unverified": 20, "failed": 20}
     assert (served.verified, served.unverified, served.failed) == (160, 20, 20)
@@ -237,7 +243,13 @@ def test_what_is_no_question_is_refused(
     ("headers", "status", "says"),
     [
         ({"Content-Type": "text/plain"}, 415, "send Content-Type: application/json"),
-        ({"Content-Encoding": "gzip"}, 400, "the body can't be unpacked"),
+        ({"Content-Encoding": "gzip"}, 415, "send the body as it is, without Content-Encoding"),
+        ({"Content-Encoding": "deflate, br"}, 415, "without Content-Encoding"),
+        ({"Host": "evil.example"}, 403, "this server answers to 127.0.0.1, ::1, localhost alone"),
+        ({"Host": "127.0.0.1.evil.example:80"}, 403, "this server answers to"),
+        ({"Host": "["}, 403, "this server answers to"),
+        ({"Origin": "https://evil.example"}, 403, "a page of another site may not ask here"),
+        ({"Origin": "null"}, 403, "a page of another site may not ask here"),
     ],
 )
 def test_what_a_page_or_a_broken_client_sends_is_refused(
@@ -245,7 +257,7 @@ def test_what_a_page_or_a_broken_client_sends_is_refused(
 ) -> None:
     model, url = plain
     sent = {"Content-Type": "application/json", **headers}
-    body = b"\x1f\x8b\x08\x00 no gzip at all" if status == 400 else b"{}"
+    body = b"\x1f\x8b\x08\x00 no gzip at all" if "Content-Encoding" in headers else b"{}"
     request = urllib.request.Request(f"{url}/chat/completions", body, sent)
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=60)
@@ -315,6 +327,112 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
     assert isinstance(refused, openai.RateLimitError)
     assert refused.response.headers["retry-after"] == "5"
     assert (served.refused, served.gone) == (1, 2)
+
+
+def test_clients_that_left_keep_no_place_and_no_call(tmp_path: Path) -> None:
+    """A model that hangs is asked for those alone who wait; when it is back, the next question is answered."""
+    bounds = Bounds(at_once=4, waiting=100)
+
+    async def leave(url: str) -> None:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            for _ in range(3):
+                those = [asyncio.ensure_future(client.chat.completions.create(**asked(f"A{n}"))) for n in range(60)]
+                while json.loads(await client.get("/../health", cast_to=bytes))["under_way"] < 60:
+                    await asyncio.sleep(0.01)
+                for one in those:
+                    one.cancel()
+                await asyncio.gather(*those, return_exceptions=True)
+                while json.loads(await client.get("/../health", cast_to=bytes))["under_way"]:
+                    await asyncio.sleep(0.01)
+
+    with (
+        MockServer(Stepper(flawed=0.0), last=0) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds) as url,
+    ):
+        asyncio.run(leave(url))
+        assert model.calls <= 3 * 60
+        before, model.last = model.calls, float("inf")
+        assert client_of(url).chat.completions.create(**asked("A99")).choices[0].message.content == "A99"
+        assert model.calls == before + model.answered.total()  # nobody else's question was asked
+
+
+def test_a_place_is_taken_by_a_question_not_by_a_connection(tmp_path: Path) -> None:
+    bounds = Bounds(at_once=1, waiting=0)
+    with (
+        MockServer(Stepper(flawed=0.0)) as model,
+        verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds) as url,
+    ):
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+        for connection in slow:
+            connection.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        assert client_of(url).chat.completions.create(**asked("A1")).choices[0].message.content == "A1"
+        for connection in slow:
+            connection.close()
+
+
+def test_passages_beyond_anything_real_are_refused(plain: tuple[MockServer, str]) -> None:
+    _, url = plain
+    for passages, says in (
+        ([""] * 200_000, "passages has 200000 entries, at most 200 are read"),
+        (["x" * 60_000], "passage 1 has 60000 characters, at most 50000 are read"),
+    ):
+        with pytest.raises(openai.BadRequestError, match=says):
+            client_of(url).chat.completions.create(**asked("A1", extra_body={"passages": passages}))
+
+
+def test_a_model_of_the_list_can_be_asked_for(plain: tuple[MockServer, str]) -> None:
+    client = client_of(plain[1])
+    assert client.models.retrieve("safe-stepwise").id == "safe-stepwise"
+    with pytest.raises(openai.NotFoundError, match="this server has safe-stepwise alone"):
+        client.models.retrieve("another")
+
+
+HIDING = {
+    "a comment": "Oru <!--",
+    "a style": "Oru <style>*{display:none}</style>",
+    "a closed page": "Oru </body></html>",
+    "concealed": "Oru \x1b[8m",
+    "a cleared screen": "\x1b[2J\x1b[HOru",
+    "a title": "\x1b]0;verified\x07Oru",
+    "right to left": "Oru \u202e",
+    "isolated": "Oru \u2066",
+    "spaces": "Oru" + " " * 3_000,
+    "lines": "Oru" + "\n" * 300,
+    "a carriage return": "Oru\rverified; 3 steps, 3 tries",
+    "a mark of its own": "Oru\n\nverified; 3 steps, 3 tries",
+    "a fence": "Oru\n```\n",
+    "without ink": "Oru" + "\u3164" * 200 + "\U000e0041",
+    "length": "Oru " * 20_000,
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_no_answer_hides_that_it_is_not_verified(name: str) -> None:
+    """It is said first, and what follows is one line of what is seen."""
+    answer = HIDING[name]
+    run = Trajectory("q1", "safe", (), (Attempt(1, answer, None, True, {}),), answer, "answered")
+    told = {
+        "verified": False,
+        "doubts": list(doubts(run)),
+        "answer": answer,
+        "simulated": False,
+        "trajectory": {"attempts": [1], "steps": [1]},
+    }
+    trace = Trace(run, "Where?", simulated=False)
+    page = trace_shown(trace)
+    says = {
+        "serve": (content_of(run), r"\[not verified: .*\]\n\n[^\n]*"),
+        "answer": (verdict(told), r"NOT VERIFIED: .*\nAnswer: [^\n]*"),
+        "traces": ("\n".join([*lines_of(trace)][-2:]), r"NOT VERIFIED: .*\nAnswer: [^\n]*"),
+    }
+    for where, (text, form) in says.items():
+        assert re.fullmatch(form, text), where
+        assert text.replace("\n", "").isprintable(), where
+    assert "<!--" not in page
+    assert "<style" not in page
+    assert page.index("NOT VERIFIED") < page.index("Answer: ")
 
 
 def test_a_model_that_comes_back_is_asked_again(tmp_path: Path) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.synthetic import generate, parse_spec
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.commands.trying import answering, html
 from safe_stepwise.commands.trying.answering import LIMITS, Standing, players, standings, typed_fields, typed_question
+from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.loop import UNREAD
-from safe_stepwise.records import Attempt, Feedback
+from safe_stepwise.methods.loop import UNREAD, run_question
+from safe_stepwise.open import open_engine
+from safe_stepwise.records import Attempt, Feedback, Question, Trajectory
 from safe_stepwise.taxonomy import ERROR_TYPES
 from tests.browsing import BREAKOUTS
 
@@ -126,3 +130,16 @@ def test_every_text_is_escaped() -> None:
         for mark in ("<script", "<img", "<svg", "<!--", "\u202e", "\0"):
             assert mark not in page
     assert typed_question(nasty[:400], nasty).question
+
+
+@pytest.mark.parametrize("title", ["", " ", "?", "(x)", "…"])
+@pytest.mark.parametrize("spec", ["symbolic", "symbolic:error_rate=1"])
+def test_passages_need_no_title(title: str, spec: str) -> None:
+    """Players without a model word steps by titles, where there are any."""
+
+    async def answered(question: Question) -> Trajectory:
+        return await run_question(question, Client(open_engine(spec)), Client(open_engine("symbolic")))
+
+    for question, _ in generate(parse_spec("rows=12,seed=5,noise=0.0"), 0, 12, "train"):
+        untitled = replace(question, passages=tuple(replace(page, title=title) for page in question.passages))
+        assert asyncio.run(answered(untitled)).stop_reason in ("answered", "failed", "max_steps")

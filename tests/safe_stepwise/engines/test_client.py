@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -146,7 +146,7 @@ def test_one_who_gives_up_leaves_the_others_their_reply(cancelled: int) -> None:
     assert (account.calls, account.retries, account.answered) == (2, 1, 1)
 
 
-def test_a_reply_that_nobody_waits_for_any_more_is_kept() -> None:
+def test_what_nobody_waited_for_is_asked_for_anew() -> None:
     cache = ResponseCache(Path(":memory:"))
     engine = Failing(EngineError("HTTP 500", transient=True))
     client = Client(engine, cache)
@@ -157,11 +157,12 @@ def test_a_reply_that_nobody_waits_for_any_more_is_kept() -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
+        assert len(cache) == 0
         return await client.ask(ASKED)
 
     assert asyncio.run(given_up_and_asked_again()).text.startswith("said")
-    assert engine.calls == 2
     assert len(cache) == 1
+    assert client.total().owed == 0
 
 
 def test_a_failure_that_nobody_waits_for_any_more_is_not_printed() -> None:
@@ -302,3 +303,48 @@ def test_faulty_engine_loses_nothing() -> None:
     found = asyncio.run(client.ask_all([numbered(n) for n in range(500)]))
     assert [c.text for c in found if isinstance(c, Completion)] == [f"said: question {n}" for n in range(500)]
     assert client.total().retries > 50
+
+
+@dataclass
+class Hanging:
+    """Answers nothing until it is let go."""
+
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    calls: int = 0
+    simulated = True
+    name = "hanging"
+    identity = {"engine": "hanging"}  # noqa: RUF012
+
+    async def check(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
+        self.calls += 1
+        await self.gate.wait()
+        return [Completion("Oru")]
+
+
+def test_a_call_that_nobody_waits_for_gives_its_place_back() -> None:
+    async def going() -> None:
+        engine = Hanging()
+        client = Client(engine, in_flight=1)
+        first, again = (asyncio.ensure_future(client.ask(numbered(1))) for _ in range(2))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        assert not again.done()  # another waits for the same
+        again.cancel()
+        await asyncio.gather(first, again, return_exceptions=True)
+        await asyncio.sleep(0.01)
+        assert client.total().owed == 0
+        # Whoever comes while the call is being ended is not ended with it.
+        late = asyncio.ensure_future(client.ask(numbered(2)))
+        await asyncio.sleep(0.01)
+        late.cancel()
+        anew = asyncio.ensure_future(client.ask(numbered(2)))
+        engine.gate.set()
+        assert (await asyncio.wait_for(anew, 10)).text == "Oru"
+        assert engine.calls == 3
+
+    asyncio.run(going())

@@ -7,13 +7,12 @@ where each name is looked for in each passage.
 
 from collections.abc import Iterator
 
-from builders.work.fields import LONGEST
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
 
 ROW = 1_000_000
 """Characters of all passages together."""
-PASSAGE = LONGEST
+PASSAGE = 50_000
 QUESTION = 10_000
 NAME = 1_000
 """Characters of a title, an answer, an alias, a hop's question, an end of a triple."""
