@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from safe_stepwise.errors import UserError
@@ -131,6 +133,18 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return found
 
 
+def numbered(items: Iterable[T], key: Callable[[T], K]) -> Iterator[tuple[tuple[K, int], T]]:
+    """Items with their keys, those that share one numbered from 0 in their order.
+
+    >>> [key for key, _ in numbered(["a1", "b1", "a2"], lambda item: item[0])]
+    [('a', 0), ('b', 0), ('a', 1)]
+    """
+    seen = Counter[K]()
+    for item in items:
+        yield ((own := key(item)), seen[own]), item
+        seen[own] += 1
+
+
 def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The conditions that a run's ``settings`` put its systems under; none where all is whole.
 
@@ -154,17 +168,20 @@ def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in conditions.items() if name in (DROP_GOLD, PASSAGES)}
 
 
-def read_outcomes(folder: Path) -> Iterator[Outcome]:
-    """The outcomes in a run's folder, in their order.
+def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Outcome]:
+    """The outcomes in a run's folder, in their order; ``conditions`` are those that older lines do not tell.
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    return _read_lines(place_of(folder, TRAJECTORIES), Outcome, "the outcome")
+    outcomes = _read_lines(place_of(folder, TRAJECTORIES), Outcome, "the outcome")
+    return (replace(o, conditions={**conditions, **o.conditions}) if conditions else o for o in outcomes)
 
 
-def read_questions(folder: Path) -> Iterator[QuestionRecord]:
-    """The questions in a run's folder, in their order; raises as `read_outcomes` does."""
-    return _read_lines(place_of(folder, QUESTIONS), QuestionRecord, "the question")
+def read_questions(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[QuestionRecord]:
+    """The questions in a run's folder, in their order; all else is as of `read_outcomes`."""
+    under = asked_under(conditions)
+    questions = _read_lines(place_of(folder, QUESTIONS), QuestionRecord, "the question")
+    return (replace(q, conditions={**under, **q.conditions}) if under else q for q in questions)
 
 
 def read_results(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluators.verifier import command as verifier
-from evaluators.verifier.page import margins
+from evaluators.verifier.command import margins
 from safe_stepwise.engines.base import Allowance, need
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from builders.verified.evaluation_questions import read
 from builders.work.workers import in_order
-from evaluators.faithfulness.command import Plan, Source, measure_folder
+from evaluators.faithfulness.command import Source, measure_folder
 from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.lines import RULES
-from evaluators.faithfulness.lines import Options as Rules
+from evaluators.faithfulness.measuring import Options as Judging
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.errors import UserError
@@ -34,8 +34,10 @@ def main(options: Options) -> str:
     """Measure; returns a summary, and raises ``UserError`` for what the user can mend."""
     RETRIEVALS[options.retrieval]([""], [""])  # an extra that is not installed is told now
     rules = RULES if options.rule == "both" else (options.rule,)
-    plan = Plan(
-        Rules(rules, options.retrieval, options.sigma),
+    plan = Judging(
+        rules,
+        options.retrieval,
+        options.sigma,
         read_knowledge(options.kb) if options.kb else None,
         partial(in_order, workers=options.workers, own_processes=True),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import InputSource
-from builders.paths import relation_readers, weak
+from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, collect
 from builders.paths.negatives import KINDS, POSITIVE
 from builders.paths.relation_rows import CONFIGS, Labelled, Row, candidates_of, config_features
@@ -46,7 +46,7 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
 
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
         inputs = [InputSource.of(source) for source in plan.sources]
-        graph, about = (None, None) if plan.kb is None else relation_readers.graph_of(plan.kb, plan.work)
+        graph, about = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
         collect(plan, graph, collected)
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)

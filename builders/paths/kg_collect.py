@@ -15,7 +15,8 @@ from builders.benchmarks.rows import RowsChunk
 from builders.benchmarks.sources import canonical_split
 from builders.paths import weak
 from builders.paths.negatives import MOST, negatives
-from builders.paths.relation_readers import READERS, GraphFile, check_graph, own_graph, reader_of
+from builders.paths.relation_inputs import GraphFile
+from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
 from builders.work import collect as work
 from builders.work import plans, shards
 from builders.work.rejects import Reject, Rejecting, RowsRead

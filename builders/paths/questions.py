@@ -10,7 +10,8 @@ from typing import Any
 
 from builders.benchmarks.sources import InputSource, RawRow, canonical_split
 from builders.paths import relation_readers
-from builders.paths.relation_readers import GraphFile, check_graph, graph_of, own_graph, placed, raw_rows, reader_of
+from builders.paths.relation_inputs import GraphFile, graph_of
+from builders.paths.relation_readers import check_graph, own_graph, placed, raw_rows, reader_of
 from builders.paths.weak import Explored, Templates, explore_all
 from safe_stepwise.errors import RowError
 from safe_stepwise.graphs.store import GraphStore

@@ -1,26 +1,16 @@
-"""The benchmarks over a knowledge graph, by the name that ``--benchmark`` takes: one line each; and their graphs.
+"""The benchmarks over a knowledge graph, by the name that ``--benchmark`` takes: one line each."""
 
-Builds and evaluations open a graph alike, in memory or, if it is large, from SQLite.
-"""
-
-import functools
-from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import Chunk, RawRow, canonical_split, decode
 from builders.paths import metaqa
 from builders.paths.freebase import CWQ, WEBQSP
-from safe_stepwise.errors import RowError, UserError, at_place, one_of
-from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
-from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, read_triples
+from safe_stepwise.errors import RowError, UserError, one_of
+from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
 from safe_stepwise.records import KGQuestion
-from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.progress import telling
 
 
 class Reader(Protocol):
@@ -118,59 +108,3 @@ def questions(benchmark: str, source: str, split: str, limit: int | None = None)
         with placed(row):
             question = reader_of(benchmark).parse(content, canonical_split(split))
         yield question
-
-
-LARGE = 64 * 2**20
-"""Bytes of a graph's file from which it is kept on disk: its dictionaries would take some GB."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFile:
-    """Where the graph is: triples a line, or what `build_sqlite` wrote of them."""
-
-    file: Path
-    digest: str
-    """SHA-256 of the triples' file."""
-
-    def open(self) -> GraphStore:
-        """The graph, read once a process."""
-        return _opened(self)
-
-
-@functools.lru_cache(maxsize=1)
-def _opened(graph: GraphFile) -> GraphStore:
-    if graph.file.suffix == ".sqlite":
-        return SqliteGraph(graph.file)
-    return MemoryGraph(read_triples(graph.file))
-
-
-def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
-    """The graph of a file as it is opened, and its record.
-
-    A large one is put into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a
-    file that is no graph.
-    """
-    try:
-        digest = sha256_of(kb)
-        large = kb.stat().st_size >= LARGE
-    except OSError as error:
-        raise UserError(f"{kb}: can't be read: {error.strerror}") from None
-    read = Counter[str]()
-
-    def counted() -> Iterator[NamedTriple]:
-        for triple in read_triples(kb):
-            read["triples"] += 1
-            yield triple
-
-    file = GraphFile(kb.absolute(), digest)
-    if large:
-        file = GraphFile(work.absolute() / f"graph-{digest[:24]}.sqlite", digest)
-    with at_place(f"{kb}", ValueError):
-        if large and not file.file.exists():
-            file.file.parent.mkdir(parents=True, exist_ok=True)
-            with telling("graph", "triple", None, lambda: read["triples"], lambda: ""):
-                build_sqlite(file.file, counted())
-        else:
-            deque(counted(), maxlen=0)
-        relations = len(file.open().relations)
-    return file, {"name": kb.name, "digest": digest, "triples": read["triples"], "relations": relations // 2}

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 from builders.benchmarks import BENCHMARKS
 from builders.steps import leakage
 from builders.steps.composition import rank
-from builders.verified import features
 from builders.verified import questions as verified_rows
-from builders.verified.features import SPLITS
+from builders.verified.features import SPLITS, config_features
 from builders.verified.questions import Rows, VerifiedQuestion, verified_questions
 from builders.verified.questions import among as having_ids
 from builders.verified.statistics import Statistics
@@ -147,7 +146,7 @@ def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
 
 
 def _check_columns(folder: Path) -> None:
-    expected: pa.Schema = features.labeled_features().arrow_schema
+    expected: pa.Schema = config_features(names.VERIFIED, names.LABELED).arrow_schema
     for file in parquet_files(folder, f"*{names.LABELED}"):
         try:
             schema = pq.read_schema(file)

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import InputSource
-from builders.verified import chunks, features, questions
+from builders.verified import chunks, questions
 from builders.verified.collect import Build, collect, source_of
+from builders.verified.features import config_features
 from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics, Tally
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
@@ -112,7 +113,7 @@ def _write(
     sample = questions.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
     verified, labels = (
         parquet.DatasetWriter(
-            release / dataset / "new", _splits(plan, dataset).items(), functools.partial(_features, dataset)
+            release / dataset / "new", _splits(plan, dataset).items(), functools.partial(config_features, dataset)
         )
         for dataset in DATASETS
     )
@@ -141,14 +142,6 @@ def _splits(plan: Build, dataset: str) -> dict[str, str]:
         return {name: plan.split}
     evaluation = {name + EVAL: TEST} if plan.split == VALIDATION else {}
     return {name: plan.split, name + LABELED: plan.split, **evaluation}
-
-
-def _features(dataset: str, config: str) -> Any:
-    if dataset == NOISE_LABELS:
-        return features.noise_label_features()
-    if config.endswith(LABELED):
-        return features.labeled_features()
-    return features.evaluation_features() if config.endswith(EVAL) else features.question_features()
 
 
 def _statistics(
@@ -215,7 +208,7 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
         statistics if name == VERIFIED else replace(statistics, examples=()),
         lambda builds, info: {names.README: card(builds, info).encode()},
         lambda build: {config: [files] for config, files in build["files"][name].items()},
-        functools.partial(_features, name),
+        functools.partial(config_features, name),
     )
 
 

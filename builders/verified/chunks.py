@@ -12,13 +12,14 @@ import pyarrow as pa
 from builders.benchmarks import BENCHMARKS, parse_row
 from builders.benchmarks.rows import RowsChunk
 from builders.synthetic import Spec, generate
-from builders.verified.features import labeled_features, question_sha256
+from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import doubted, verify
 from builders.work.rejects import Reject, RowsRead
 from safe_stepwise.records import NOISE_TYPES, Label, Question
 from safe_stepwise.store import agreement, codec, event_loop
 from safe_stepwise.store.code import code_digest
+from safe_stepwise.store.names import LABELED, VERIFIED
 
 CHUNK_ROWS = 200
 """Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
@@ -106,7 +107,7 @@ def shard_schema() -> pa.Schema:
     These are the row's index, the hash of its question, and whether it is known to be noise.
     """
     own = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
-    return pa.schema([*pa.schema(own), *labeled_features().arrow_schema])
+    return pa.schema([*pa.schema(own), *config_features(VERIFIED, LABELED).arrow_schema])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:

@@ -23,7 +23,7 @@ from safe_stepwise.taxonomy import category, labels
 Key = tuple[str, str]
 """Benchmark and id of a row."""
 Stratum = tuple[str, ...]
-"""Values of the `asked.PARTS`."""
+"""Values of the `judgements.PARTS`."""
 T = TypeVar("T")
 _UNJUDGED = "unparsed"
 _PLACE = ("id", "benchmark", "error_type", "origin")

@@ -25,7 +25,7 @@ from evaluators.comparison import significance as stats
 from evaluators.comparison.scores import Cell, Comparison, Difference, Estimates, Row, Test
 from evaluators.comparison.significance import Estimate, Matrix
 from evaluators.comparison.systems import System, in_order, pairs, shared_by_all, system_of
-from evaluators.outcomes import METRICS, Metric, Outcome, grouped, statistics_of
+from evaluators.outcomes import METRICS, Metric, Outcome, grouped, numbered, statistics_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED
@@ -242,12 +242,10 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
 
 def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]]:
     found: dict[System, dict[str, Questions]] = {}
-    for o in outcomes:
-        questions = found.setdefault(system_of(o), {}).setdefault(o.benchmark, {})
-        copy = 0
-        while (o.question_id, copy) in questions:
-            copy += 1
-        questions[o.question_id, copy] = o
+    for ((system, benchmark, id_), number), outcome in numbered(
+        outcomes, lambda o: (system_of(o), o.benchmark, o.question_id)
+    ):
+        found.setdefault(system, {}).setdefault(benchmark, {})[id_, number] = outcome
     return found
 
 

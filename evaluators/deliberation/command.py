@@ -4,7 +4,7 @@ The trajectories and questions that are written have the form of `evaluators.out
 ``exact_match`` is whether the first answer is right, by the rule of the figures.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import fill as folded
@@ -105,9 +105,8 @@ class Plan:
         loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
         key = identity([proposer.identity, *loop, self.questions.graph, self.code])
 
-        def items(ended: frozenset[int]) -> Iterator[tuple[int, Put]]:
-            pairs = zip(self.questions.cases, self.questions.knowledge(), strict=True)
-            return (placed for placed in enumerate(pairs) if placed[0] not in ended)
+        def items() -> Iterable[Put]:
+            return zip(self.questions.cases, self.questions.knowledge(), strict=True)
 
         async def answer(put: Put) -> Trajectory:
             return await answered(*put, proposer, self.players, self.options.loop)

@@ -1,19 +1,18 @@
 """Measured faithfulness, written down: beside an evaluation as it ends, or of a kept one anew."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import safe_stepwise
+from evaluators import outcomes
 from evaluators.faithfulness import lines as records
 from evaluators.faithfulness import tables
-from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options
-from evaluators.faithfulness.measuring import Spread, measure, one_by_one
+from evaluators.faithfulness.lines import Asked, Line
+from evaluators.faithfulness.measuring import DEFAULT, Options, measure
 from evaluators.faithfulness.summary import paired, systems
-from evaluators.outcomes import asked_under, conditions_of, read_outcomes, read_questions, read_results
+from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store import files
@@ -39,18 +38,6 @@ class Source:
     questions: Annotated = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How chains are judged, beside which graph, and how the work is spread."""
-
-    options: Options = DEFAULT
-    knowledge: Knowledge | None = None
-    spread: Spread = one_by_one
-
-
-_PLAN = Plan()
-
-
 def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
     found = write_measures(asked, folder, report)
@@ -63,7 +50,7 @@ def write_measures(
     asked: Sequence[Asked],
     folder: Path,
     report: Path,
-    plan: Plan = _PLAN,
+    options: Options = DEFAULT,
     source: Source | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:
@@ -78,8 +65,8 @@ def write_measures(
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
-    lines = measure(asked, plan.options, plan.knowledge, plan.spread)
-    found = _content(asked, lines, plan, source)
+    lines = measure(asked, options)
+    found = _content(asked, lines, options, source)
     at = records.places(lines)
     rows = (records.row_of(line, at[line.system, line.taken]) for line in lines)
     write_lines(folder / CHAINS, map(canonical_json, rows))
@@ -90,8 +77,7 @@ def write_measures(
     return found
 
 
-def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: Source | None) -> dict[str, Any]:
-    options = plan.options
+def _content(asked: Sequence[Asked], lines: Sequence[Line], options: Options, source: Source | None) -> dict[str, Any]:
     questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in asked}
     return {
         "version": safe_stepwise.__version__,
@@ -100,7 +86,7 @@ def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: 
             "rules": [*options.rules],
             "retrieval": options.retrieval,
             "sigma": options.sigma,
-            "kb": plan.knowledge.record if plan.knowledge else None,
+            "kb": options.knowledge.record if options.knowledge else None,
             "evidence": {"source": source.name, "source_sha256": source.sha256} if source else "kept",
             "questions": len(questions),
             "without_evidence": sum(not grounded for grounded in questions.values()),
@@ -111,13 +97,15 @@ def _content(asked: Sequence[Asked], lines: Sequence[Line], plan: Plan, source: 
     }
 
 
-def measure_folder(folder: Path, plan: Plan, read_source: Callable[[Mapping[str, Any]], Source] | None = None) -> str:
+def measure_folder(
+    folder: Path, options: Options, read_source: Callable[[Mapping[str, Any]], Source] | None = None
+) -> str:
     """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
 
     ``read_source`` gives questions with their evidence by the evaluation's settings, for folders
     that kept none. Raises ``UserError`` for a folder without an evaluation or without evidence.
     """
-    results = read_results(folder)
+    results = outcomes.read_results(folder)
     # Of a release the tables stand beside the trajectories.
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
     with files.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
@@ -128,7 +116,7 @@ def measure_folder(folder: Path, plan: Plan, read_source: Callable[[Mapping[str,
         def record(found: dict[str, Any]) -> None:
             write_atomically(folder / RESULTS, json_bytes({**results, KEY: found}))
 
-        found = write_measures(asked, folder, report, plan, source, record)
+        found = write_measures(asked, folder, report, options, source, record)
     assert found is not None
     written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                report / tables.PAGE)  # fmt: skip
@@ -143,28 +131,22 @@ def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None
 
     ``settings`` are the evaluation's. Raises ``UserError`` for files that don't fit.
     """
-    conditions = conditions_of(settings)  # older lines tell none themselves
-    under, known = asked_under(conditions), dict[str, Question]()
-    seen = Counter[str]()
-    for record in read_questions(folder):
-        question = record.asked
-        if source is not None:
-            question = _annotated(question, source)
-        key = _key(question.benchmark, question.id, {**under, **record.conditions})
-        known[f"{key} {seen[key]}"] = question
-        seen[key] += 1
-    copies = Counter[tuple[str, str]]()
-    for outcome in read_outcomes(folder):
-        outcome = replace(outcome, conditions={**conditions, **outcome.conditions})
-        key = _key(outcome.benchmark, outcome.question_id, asked_under(outcome.conditions))
+    conditions = outcomes.conditions_of(settings)  # older lines tell none themselves
+
+    def key_of(outcome: Outcome) -> tuple[str, str]:
         system = canonical_json([outcome.method, outcome.players, outcome.options, outcome.conditions])
-        asked = known.get(f"{key} {copies[system, key]}")
+        return _key(outcome.benchmark, outcome.question_id, outcomes.asked_under(outcome.conditions)), system
+
+    questions = outcomes.read_questions(folder, conditions)
+    kept_as = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
+    known = {key: _annotated(record.asked, source) if source else record.asked for key, record in kept_as}
+    for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder, conditions), key_of):
+        asked = known.get((key, number))
         if asked is None:
             raise UserError(
                 f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "
                 f"in {QUESTIONS}; make it anew with safe-stepwise evaluate_stepwise"
             )
-        copies[system, key] += 1
         yield outcome, asked
 
 

@@ -5,16 +5,14 @@ question gets what its texts speak of: all triples of an entity that is named th
 more than `MANY`, as a language or a year has, those whose other end is named as well.
 """
 
-import gzip
-import hashlib
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.graphs.store import read_triples
 from safe_stepwise.language.text import normal_name, strip_diacritics, words_of
 from safe_stepwise.records import Triple
+from safe_stepwise.store.files import sha256_of
 
 MANY = 200
 LONGEST_NAME = 12
@@ -69,24 +67,6 @@ class Knowledge:
 
 
 def read_knowledge(file: Path) -> Knowledge:
-    """The graph of a file; raises ``UserError`` for one that can't be read, with the line."""
-    try:
-        content = file.read_bytes()
-        plain = gzip.decompress(content) if file.suffix == ".gz" else content
-        lines = plain.decode("utf-8-sig").split("\n")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{file}: cannot be read ({reason}); give a file of head|relation|tail lines") from None
-    found: dict[Triple, None] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        parts = [part.strip() for part in line.split("|")]
-        if len(parts) != 3 or not all(parts):
-            raise UserError(
-                f"{file}, line {number}: {line.strip()[:60]!r} is no triple; write it as head|relation|tail"
-            )
-        found[Triple(parts[0], parts[1], parts[2])] = None
-    if not found:
-        raise UserError(f"{file}: holds no triple; give a file of head|relation|tail lines")
-    return Knowledge(file.name, hashlib.sha256(content).hexdigest(), [*found])
+    """The graph of a file, blanks around its names left out; raises as `read_triples`."""
+    triples = dict.fromkeys(Triple(h.strip(), r.strip(), t.strip()) for h, r, t in read_triples(file))
+    return Knowledge(file.name, sha256_of(file), [*triples])

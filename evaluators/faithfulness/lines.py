@@ -1,7 +1,6 @@
 """One outcome, judged: the noun of this room, how it is written down, and what verifiers may learn from it."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -23,19 +22,6 @@ AnswerBy = Literal["exact_match", "judge", "rule"]
 ANSWERS: tuple[AnswerBy, ...] = get_args(AnswerBy)
 COLUMNS = (*get_args(Verdict), *(kind for kind in get_args(Kind) if kind != "chain"))
 """What a question may come to under a rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How chains are judged; ``retrieval`` (by its name) and ``sigma`` are the paper's rule's."""
-
-    rules: tuple[Rule, ...] = RULES
-    retrieval: str = "words"
-    sigma: float | None = None
-    """None: the paper's."""
-
-
-DEFAULT = Options()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +78,6 @@ def places(lines: Sequence[Line]) -> dict[tuple[System, str], int]:
     """Where each system stands among `systems`, by itself and how it is taken."""
     keys = dict.fromkeys((line.system, line.taken) for line in lines)
     return {key: place for place, key in enumerate(keys)}
-
-
-def repeated(lines: Iterable[Line]) -> Iterator[tuple[tuple[str, str, int], Line]]:
-    """Lines of one system by question: those that share an id are numbered in their order."""
-    seen = Counter[tuple[str, str]]()
-    for line in lines:
-        key = line.benchmark, line.outcome.question_id
-        yield (*key, seen[key]), line
-        seen[key] += 1
 
 
 def row_of(line: Line, system: int) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from functools import partial
 
 from evaluators.comparison.systems import in_order, system_of
 from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.lines import DEFAULT, Asked, Line, Options, Verdicts, is_grounded
+from evaluators.faithfulness.lines import RULES, Asked, Line, Verdicts, is_grounded
 from evaluators.faithfulness.said import Response, response_of, taken
 from evaluators.outcomes import Outcome
-from safe_stepwise.checking.faithfulness.grounds import Chain, grounds_of
+from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.records import Question, Triple, canonical_json
@@ -46,20 +46,37 @@ def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[li
     return ((job, judge(job)) for job in jobs)
 
 
-def measure(
-    asked: Sequence[Asked], options: Options = DEFAULT, knowledge: Knowledge | None = None, spread: Spread = one_by_one
-) -> list[Line]:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How chains are judged, beside which graph, and how the work is spread.
+
+    ``retrieval`` (by its name) and ``sigma`` are the paper's rule's.
+    """
+
+    rules: tuple[Rule, ...] = RULES
+    retrieval: str = "words"
+    sigma: float | None = None
+    """None: the paper's."""
+    knowledge: Knowledge | None = None
+    spread: Spread = one_by_one
+
+
+DEFAULT = Options()
+
+
+def measure(asked: Sequence[Asked], options: Options = DEFAULT) -> list[Line]:
     """The lines of all outcomes, ordered by system, benchmark and question."""
     responses = [response_of(outcome) for outcome, _ in asked]
-    pieces = _pieces(asked, responses, knowledge)
+    pieces = _pieces(asked, responses, options.knowledge)
     keys = [*pieces]
     starts = range(0, len(keys), AT_ONCE)
     jobs = [tuple(pieces[key] for key in keys[at : at + AT_ONCE]) for at in starts]
     total, done = sum(len(piece.chains) for piece in pieces.values()), 0
     judged: list[list[Verdicts]] = []
     stands = lambda: counts(done, 0, total - done)  # noqa: E731
+    how = options.retrieval, options.sigma
     with telling("faithfulness", "chain", total, lambda: done, stands):
-        for job, found in spread(partial(judge_all, options=options), jobs):
+        for job, found in options.spread(partial(judge_all, rules=options.rules, how=how), jobs):
             judged += found
             done += sum(len(piece.chains) for piece in job)
     by_chain = {
@@ -75,16 +92,13 @@ def measure(
     return _sorted(lines)
 
 
-def judge_all(job: Job, options: Options) -> list[list[Verdicts]]:
-    """What each chain of each piece comes to, by rule."""
-    return [_judged(piece, options) for piece in job]
-
-
-def _judged(piece: Piece, options: Options) -> list[Verdicts]:
-    grounds, retrieval = grounds_of(piece.question, piece.known), RETRIEVALS[options.retrieval]
+def judge_all(job: Job, rules: Sequence[Rule], how: tuple[str, float | None]) -> list[list[Verdicts]]:
+    """What each chain of each piece comes to, by rule; ``how`` are retrieval and sigma."""
+    retrieval, sigma = RETRIEVALS[how[0]], how[1]
+    grounds = [grounds_of(piece.question, piece.known) for piece in job]
     return [
-        {rule: judge_chain(grounds, chain, rule, retrieval, options.sigma) for rule in options.rules}
-        for chain in piece.chains
+        [{rule: judge_chain(its, chain, rule, retrieval, sigma) for rule in rules} for chain in piece.chains]
+        for piece, its in zip(job, grounds, strict=True)
     ]
 
 

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any, get_args
 
 from evaluators.comparison.significance import holm, mcnemar, six_digits, wilson
-from evaluators.comparison.systems import System, in_order, names, pairs
-from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, is_right, outcome_of, places, repeated
+from evaluators.comparison.systems import in_order, names, pairs
+from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, is_right, outcome_of, places
 from evaluators.faithfulness.said import Kind
-from evaluators.outcomes import grouped
+from evaluators.outcomes import grouped, numbered
 from safe_stepwise.checking.faithfulness.grounds import Rule, Verdict
 from safe_stepwise.store.names import marked
 
@@ -125,7 +125,8 @@ def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:
     return [{"position": key[0], "fault": key[1], "chains": chains[key], "right": right[key]} for key in order]
 
 
-Asked = tuple[str, str, int]
+Asked = tuple[tuple[str, str], int]
+"""Benchmark and id of a question, and which of those that share them, from 0."""
 Flag = Callable[[Line], bool | None]
 
 
@@ -140,9 +141,10 @@ def paired(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]
     right answers to be spurious in: *unearned* are unfaithful chains among the questions that both answered rightly.
     """
     told = [line for line in lines if line.taken != "best_of_n"]
-    held: dict[System, dict[Asked, Line]] = {}
-    for system in dict.fromkeys(line.system for line in told):
-        held[system] = dict(repeated(line for line in told if line.system == system))
+    held = {
+        system: dict(numbered(own, lambda line: (line.benchmark, line.outcome.question_id)))
+        for system, own in grouped(told, lambda line: line.system).items()
+    }
     at = {system: place for (system, way), place in places(lines).items() if way != "best_of_n"}
     met = pairs(in_order(held))
     benchmarks = sorted({line.benchmark for line in told})
@@ -195,7 +197,7 @@ def _tested(
     first: Mapping[Asked, Line], second: Mapping[Asked, Line], flag: Flag, benchmark: str | None
 ) -> dict[str, Any]:
     """Of one pair; nothing where the two share no question that is decided in both."""
-    shared = [key for key in first if key in second and benchmark in (None, key[0])]
+    shared = [key for key in first if key in second and benchmark in (None, key[0][0])]
     both = [(flag(first[key]), flag(second[key])) for key in shared]
     known = [(one, other) for one, other in both if one is not None and other is not None]
     if not known:

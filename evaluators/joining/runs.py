@@ -6,7 +6,6 @@ several runs hold with the same outcomes to the byte, as a baseline that was run
 variant, is one, and none's. What is alike and differs has to be told apart by names.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,24 +42,18 @@ class Run:
     @cached_property
     def systems(self) -> dict[System, dict[Asked, Outcome]]:
         found: dict[System, dict[Asked, Outcome]] = {}
-        seen = Counter[Any]()
-        for o in self.outcomes:
-            system = system_of(o)
-            own = found.setdefault(system, {})
-            own[o.benchmark, o.question_id, seen[system, o.benchmark, o.question_id]] = o
-            seen[system, o.benchmark, o.question_id] += 1
+        keyed = reading.numbered(self.outcomes, lambda o: (system_of(o), o.benchmark, o.question_id))
+        for ((system, benchmark, id_), number), outcome in keyed:
+            found.setdefault(system, {})[benchmark, id_, number] = outcome
         return found
 
     @cached_property
     def asked(self) -> dict[Asked, dict[str, QuestionRecord]]:
         """What was asked, by the conditions that change it."""
         found: dict[Asked, dict[str, QuestionRecord]] = {}
-        seen = Counter[Any]()
-        for q in self.questions:
-            under = canonical_json(q.conditions)
-            key = q.benchmark, q.id, seen[q.benchmark, q.id, under]
-            found.setdefault(key, {})[under] = q
-            seen[q.benchmark, q.id, under] += 1
+        keyed = reading.numbered(self.questions, lambda q: (q.benchmark, q.id, canonical_json(q.conditions)))
+        for ((benchmark, id_, under), number), question in keyed:
+            found.setdefault((benchmark, id_, number), {})[under] = question
         return found
 
 
@@ -73,9 +66,7 @@ def read_run(text: str) -> Run:
     settings = reading.read_results(folder)["settings"]
     conditions = reading.conditions_of(settings)
     # Older runs tell their conditions in the settings alone.
-    outcomes = (replace(o, conditions={**conditions, **o.conditions}) for o in reading.read_outcomes(folder))
-    under = reading.asked_under(conditions)
-    questions = (replace(q, conditions={**under, **q.conditions}) for q in reading.read_questions(folder))
+    outcomes, questions = reading.read_outcomes(folder, conditions), reading.read_questions(folder, conditions)
     found = Run(folder, name, settings, tuple(outcomes), tuple(questions))
     if not found.outcomes:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")

@@ -20,7 +20,7 @@ from safe_stepwise.records import Triple
 from safe_stepwise.store import boundary, published_tables
 from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.files import exclusive, json_bytes, sha256_of
+from safe_stepwise.store.files import exclusive, json_bytes, sha256_of, write_files
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import fill, percent, shown, text_table
@@ -152,7 +152,7 @@ def run_paths(options: Options) -> str:
             spent += verdicts.spent(client, way, "stand in no accuracy")
         limits = {way: options.allowance.applied(cases[0].request(way)).sampling.max_tokens for way in ways}
         found = results(about, cases, runs, limits, options.seed)
-        verdicts.write_files(options.output, files(found, cases, runs), OWNED)
+        write_files(options.output, OWNED, files(found, cases, runs))
     return "\n".join([summary(found), "", str(options.output / PAGE), "", *spent])
 
 

@@ -151,14 +151,11 @@ def evaluate(plan: Evaluation) -> list[SystemRun]:
 
 
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
-    def items(ended: frozenset[int]) -> list[tuple[int, Question]]:
-        return [placed for placed in enumerate(plan.questions) if placed[0] not in ended]
-
     async def finish(trajectories: Sequence[Trajectory]) -> SystemRun:
         verdicts = await _verdicts(plan, trajectories)
         return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
 
-    return Task(setting.identity(plan.corpus), items, setting.answering(plan.corpus), finish)
+    return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.answering(plan.corpus), finish)
 
 
 async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:

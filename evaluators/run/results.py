@@ -132,11 +132,8 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
 
 def _prompts(plan: Evaluation) -> dict[str, str]:
     """The digests of all methods' prompts; of one that was asked by several, one behind another."""
-    found: dict[str, dict[str, None]] = {}
-    for setting in plan.settings:
-        digest = prompts_digest(setting.method, setting.options)
-        found.setdefault(setting.method.name, {})[digest] = None
-    return {name: " ".join(digests) for name, digests in found.items()}
+    digests = values_by_name((s.method.name, prompts_digest(s.method, s.options)) for s in plan.settings)
+    return {name: " ".join(several) for name, several in digests.items()}
 
 
 def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:

@@ -39,8 +39,8 @@ class Task(Generic[Item, Result]):
 
     identity: str
     """Digest of all but the question that can change a trajectory."""
-    items: Callable[[frozenset[int]], Iterable[tuple[int, Item]]]
-    """The items to answer with their questions' places, but for the places that have ended."""
+    items: Callable[[], Iterable[Item]]
+    """What to answer, in the order of the questions."""
     answer: Callable[[Item], Awaitable[Trajectory]]
     finish: Callable[[Sequence[Trajectory]], Awaitable[Result]]
     """From the trajectories, in the order of the questions, to what the system came to."""
@@ -118,7 +118,8 @@ async def _run_task(
         progress.look(trajectory)
 
     if len(ended) < len(keys):
-        await for_each(task.items(frozenset(ended)), answer, at_once)
+        known = frozenset(ended)
+        await for_each((placed for placed in enumerate(task.items()) if placed[0] not in known), answer, at_once)
     return [ended[place] for place in range(len(keys))]
 
 

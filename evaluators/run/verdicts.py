@@ -6,7 +6,6 @@ What a run that was stopped had received is in the client's cache, and is not as
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from evaluators.run.runner import opened
@@ -15,7 +14,6 @@ from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Reques
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.records import FAILED, Usage, canonical_json
-from safe_stepwise.store.files import cannot_write, write_atomically
 from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.store.replies import ReplyError
 
@@ -116,15 +114,3 @@ def _settled(client: Client) -> int:
 def lines_bytes(lines: Iterable[str]) -> bytes:
     """Lines as a file's content; half a surrogate pair, which a broken reply may hold, becomes its escape."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
-
-
-def write_files(output: Path, files: Mapping[str, bytes], kinds: Sequence[str]) -> None:
-    """Write files, and remove those of an earlier run that match ``kinds`` (globs) and that this one has not."""
-    try:
-        for old in [file for kind in kinds for file in output.glob(kind)]:
-            if old.name not in files:
-                old.unlink()
-        for name, content in files.items():
-            write_atomically(output / name, content)
-    except OSError as error:
-        raise cannot_write(output, error) from None

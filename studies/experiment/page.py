@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluators.comparison.significance import Estimate
 from safe_stepwise.store import tables
-from safe_stepwise.store.files import cannot_write, json_bytes, write_atomically
+from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
@@ -32,13 +32,9 @@ def write(experiment: Experiment, folder: Path, fresh: Experiment | None = None)
     written.
     """
     figures = files(experiment)
-    try:
-        (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-        for name, content in {**figures, LOCK: json_bytes(experiment.lock, sort_keys=False)}.items():
-            write_atomically(folder / FIGURES / name, content)
-        write_atomically(folder / PAGE, page(experiment, figures, fresh).encode())
-    except OSError as error:
-        raise cannot_write(folder, error) from None
+    beside = {**figures, LOCK: json_bytes(experiment.lock, sort_keys=False)}
+    write_files(folder / FIGURES, beside, beside)
+    write_files(folder, [PAGE], {PAGE: page(experiment, figures, fresh).encode()})
     return folder / PAGE
 
 
@@ -79,22 +75,12 @@ def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Scores of a place, and what each is over no verification and the learned verifier."""
+def _place(experiment: Experiment, home: Home) -> dict[str, Any]:
+    """Scores of a place, and what each is over no verification and the learned verifier.
 
-    home: Home
-    title: str
-    """Its folder; empty of the release's own."""
-    options: str
-    """Those that are other than the release's, in words."""
-    arms: Table
-    gains: Table
-    compared: int
-    """Pairs of arms that were compared."""
-
-
-def _place(experiment: Experiment, home: Home) -> Place:
+    ``title`` is its folder, empty of the release's own; ``options`` are in words those that are other than the
+    release's; ``compared`` counts the pairs of arms that were compared.
+    """
     values: dict[str, set[object]] = {}
     for arm in home.arms:
         if arm.name != PLAIN:
@@ -104,9 +90,14 @@ def _place(experiment: Experiment, home: Home) -> Place:
     own = references(experiment.own, experiment.own)[1].run["options"]
     fixed = {name: several.pop() for name, several in values.items() if name not in varied}
     options = "".join(f", {name}={value}" for name, value in fixed.items() if value != own.get(name))
-    name = "" if home is experiment.own else home.place
-    gains = experiment.gains[home.place]
-    return Place(home, name, options, _arms(home, varied), _gains(experiment, home, varied), len(gains) // 2)
+    return {
+        "home": home,
+        "title": "" if home is experiment.own else home.place,
+        "options": options,
+        "arms": _arms(home, varied),
+        "gains": _gains(experiment, home, varied),
+        "compared": len(experiment.gains[home.place]) // 2,
+    }
 
 
 def _subject(home: Home, varied: Sequence[str]) -> list[Column[Arm]]:

@@ -15,12 +15,12 @@ from evaluators.comparison.significance import Estimate, Matrix, interval, resam
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import STEPS, TEST, TRAIN
-from safe_stepwise.store.parquet import ANEW, read_rows
+from safe_stepwise.store.parquet import ANEW, parquet_files, read_rows
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE, labels
 
 RESAMPLES = 2_000
 _SEED = 0
-_COLUMNS = ["id", "benchmark", "question_id", "previous_steps", "current_step", "error_type"]
+_COLUMNS = ["id", "benchmark", "question_id", "previous_steps", "current_step", "error_type", "step_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ Probe = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
 
 def read_steps(folder: Path, split: str) -> list[LabelledStep]:
     """The rows of a split of a safe-verifier-steps; raises ``UserError`` for a damaged file."""
-    files = sorted((folder / "data" / STEPS).glob(f"{split}-*.parquet"))
-    found = [row for file in files for row in read_rows(file, _step, [*_COLUMNS, "step_kind"])]
+    files = parquet_files(folder, STEPS, split)
+    found = [row for file in files for row in read_rows(file, _step, _COLUMNS)]
     if not found:
         raise UserError(f"{folder}: has no rows of {split}; {ANEW}")
     return found

@@ -10,9 +10,10 @@ from datasets import Dataset
 from huggingface_hub import DatasetCard
 
 from builders.benchmarks import hotpotqa
-from builders.verified.features import noise_label_features, question_features, question_sha256
+from builders.verified.features import config_features, question_sha256
 from cards import datasets
 from safe_stepwise.records import NOISE_TYPES
+from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
 
 TEMPLATES = Path(datasets.__file__).parent / "templates"
 INFO = [{"config_name": "musique", "features": [{"name": "id", "dtype": "string"}]}]
@@ -254,7 +255,9 @@ def test_the_row_that_is_shown_is_one(make: Any) -> None:
     """It has the columns of the config, each of its type."""
     shown = make([statistics()], INFO).split("```json\n")[1].split("```")[0]
     row = json.loads(shown)
-    features = question_features() if make is datasets.verified_multihop else noise_label_features()
+    features = (
+        config_features(VERIFIED, "b") if make is datasets.verified_multihop else config_features(NOISE_LABELS, "b")
+    )
     assert [*row] == [*features]
     encoded = features.encode_example(row)
     assert Dataset.from_list([encoded], features=features)[0].keys() == row.keys()

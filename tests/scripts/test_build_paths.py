@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from builders.paths import relation_readers
+from builders.paths import relation_inputs
 from builders.paths.negatives import KINDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import propose_request, read_path
@@ -114,7 +114,7 @@ def test_same_bytes_for_any_engine_and_workers(more: Sequence[str], made: Path, 
 
 
 def test_same_rows_from_a_graph_on_disk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relation_readers, "LARGE", 1)
+    monkeypatch.setattr(relation_inputs, "LARGE", 1)
     folder = made.parents[1]
     again = command(folder / "kb.txt", folder / "questions.jsonl", tmp_path)
     assert contents(again) == contents(made)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.verifier.page import SHOWN, margins
+from evaluators.verifier.command import SHOWN, margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from scripts.demo_train import RECIPE, main

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from builders.paths import relation_readers
+from builders.paths import relation_inputs
 from evaluators.deliberation.command import FILES
 from evaluators.outcomes import read_outcomes, read_questions
 from evaluators.traces.deliberation import fields_of
@@ -160,12 +160,12 @@ def test_a_graph_on_disk_says_the_same(made: Path, tmp_path: Path, monkeypatch: 
         built.append(file)
         build_sqlite(file, triples)
 
-    monkeypatch.setattr(relation_readers, "build_sqlite", build)
+    monkeypatch.setattr(relation_inputs, "build_sqlite", build)
     more = ("--paths", "oracle", "--paths", "nearest", "--generator", "symbolic:planted=1")
     for convention in CONVENTIONS:
         how = (*more, "--candidates", "4", "--convention", convention)
         for name, large in (("memory", 1 << 40), ("disk", 1)):
-            monkeypatch.setattr(relation_readers, "LARGE", large)
+            monkeypatch.setattr(relation_inputs, "LARGE", large)
             main(arguments(made, tmp_path / convention / name, *how))
         memory, disk = (content(tmp_path / convention / name) for name in ("memory", "disk"))
         assert disk == memory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from builders.verified.features import labeled_features
+from builders.verified.features import config_features
 from builders.verified.lookup import annotated
 from builders.verified.questions import VerifiedQuestion
 from builders.work.parquet import SplitWriter
@@ -15,6 +15,7 @@ from evaluators.verifier.step_set import StepCase
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Hop, Label, Passage, Question, Step
 from safe_stepwise.store.codec import label_row, question_row
+from safe_stepwise.store.names import LABELED, VERIFIED
 
 PASSAGES = tuple(
     Passage("Oru" if n in (3, 7) else f"Page {n}", (f"This is {n}.", "So it is."), n in (2, 9)) for n in range(1, 13)
@@ -25,9 +26,10 @@ LABEL = Label("none", "", (), (), "annotations")
 
 
 def written(folder: Path, question: Question, split: str = "train") -> Path:
-    writer = SplitWriter(folder / "safe-verified-multihop" / "data" / "musique_labeled", split, labeled_features())
+    columns = config_features(VERIFIED, LABELED)
+    writer = SplitWriter(folder / "safe-verified-multihop" / "data" / "musique_labeled", split, columns)
     row = {**question_row(question), **label_row(LABEL)}
-    writer.add(pa.Table.from_pylist([row], schema=labeled_features().arrow_schema))
+    writer.add(pa.Table.from_pylist([row], schema=columns.arrow_schema))
     writer.close()
     return folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.paths import relation_readers, weak
+from builders.paths import relation_inputs, weak
 from builders.paths.questions import BEST, DERIVED, Questions
 from builders.paths.weak import explore
 from safe_stepwise.errors import UserError
@@ -66,7 +66,7 @@ def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.Mon
 
     memory = read("memory")
     about, gold = memory.about, memory.gold(memory.read(), {}, range(10))
-    monkeypatch.setattr(relation_readers, "LARGE", 1)
+    monkeypatch.setattr(relation_inputs, "LARGE", 1)
     disk = read("disk")
     assert disk.about == about
     assert isinstance(next(disk.graphs()), SqliteGraph)
@@ -76,7 +76,7 @@ def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("large", [1, 1 << 40])
 def test_a_graph_that_is_none_is_named(large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relation_readers, "LARGE", large)
+    monkeypatch.setattr(relation_inputs, "LARGE", large)
     kb, asked = films.written(tmp_path, 1)
     kb.write_text("Oru|by|Ana\na|b\n")
     rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")

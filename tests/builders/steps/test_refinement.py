@@ -38,6 +38,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Question, Step
+from safe_stepwise.store.names import VERIFIED
 from safe_stepwise.taxonomy import CORRECT
 from scripts import build_verified, refine_verifier_steps
 
@@ -344,7 +345,7 @@ def test_only_training_questions_will_do(tmp_path: Path) -> None:
 
 def test_the_columns_of_a_line_are_those_of_the_verified_set(mined: tuple[Path, Record]) -> None:
     line = json.loads((mined[0] / REFINED).read_text().split("\n")[0])
-    assert set(line["question"]) == set(features.question_features())
+    assert set(line["question"]) == set(features.config_features(VERIFIED, "b"))
 
 
 def test_a_request_for_a_verdict_is_the_one_of_the_loop(verified: Path, tmp_path: Path) -> None:

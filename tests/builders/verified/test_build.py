@@ -29,7 +29,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.prompts import quoted
 from safe_stepwise.records import Question
 from safe_stepwise.store import codec, files
-from safe_stepwise.store.names import NOISE_LABELS, VERIFIED
+from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, VERIFIED
 
 CARDS = {VERIFIED: datasets.verified_multihop, NOISE_LABELS: datasets.noise_labels}
 ROOT = Path(__file__).parents[3]
@@ -92,10 +92,10 @@ def test_every_config_opens_and_agrees(plan: Build) -> None:
     labeled = load(plan, VERIFIED, "synthetic_labeled")["validation"]
     sample = load(plan, VERIFIED, "synthetic_eval")["test"]
     labels = load(plan, NOISE_LABELS, "synthetic")["validation"]
-    assert rows.features == features.question_features()
-    assert sample.features == features.evaluation_features()
-    assert labeled.features == features.labeled_features()
-    assert labels.features == features.noise_label_features()
+    assert rows.features == features.config_features(VERIFIED, "b")
+    assert sample.features == features.config_features(VERIFIED, EVAL)
+    assert labeled.features == features.config_features(VERIFIED, LABELED)
+    assert labels.features == features.config_features(NOISE_LABELS, "b")
 
     questions = [question for question, _ in generate(parse_spec(SPEC), 0, 60, "validation")]
     assert labeled["id"] == labels["id"] == [question.id for question in questions]
@@ -247,7 +247,7 @@ def sample_question(id_: str) -> Question:
 def as_table(rows: list[dict[str, Any]]) -> Any:
     import pyarrow as pa
 
-    columns = features.question_features()
+    columns = features.config_features(VERIFIED, "b")
     return pa.Table.from_pylist([{**BLANK, **row} for row in rows], schema=columns.arrow_schema)
 
 

@@ -6,8 +6,7 @@ import csv
 import io
 
 from evaluators.run.verdicts import Reply, Verdicts
-from evaluators.verifier.command import constant, files, results
-from evaluators.verifier.page import confusion_csv, confusion_png
+from evaluators.verifier.command import confusion_csv, confusion_png, constant, files, results
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
 from safe_stepwise.records import Usage
 from safe_stepwise.store.agreement import title_of
