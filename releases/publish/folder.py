@@ -15,6 +15,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.terminal import shown
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
@@ -203,5 +204,24 @@ def _files(root: Path, home: Path, paths: Sequence[Path]) -> tuple[LocalFile, ..
     """Files of a release by the paths that they have below ``home``."""
     if link := next((path for path in paths if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a release is made of plain files")
+    for path in paths:
+        if fault := _unfit(path, is_dataset=names.DATASETS in path.relative_to(root).parts):
+            raise UserError(f"{shown(path)}: {fault}; take it out of the release")
     places = [(path.relative_to(home).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
     return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)
+
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".ckpt", ".bin")
+_PICKLED = re.compile(rb"\x80[\x02-\x05][\x95c}\](q]")
+
+
+def _unfit(path: Path, *, is_dataset: bool) -> str:
+    """Why a file is published by nobody, whatever a lock says of it; nothing where it may be."""
+    if not path.name.isprintable():
+        return "its name holds characters that are not seen"
+    with path.open("rb") as file:
+        if path.suffix.lower() in _PICKLES or _PICKLED.match(file.read(3)):
+            return "a pickle, which runs what it holds where it is loaded"
+    if is_dataset and path.suffix.lower() == ".py":
+        return "a script among a dataset's files, which loading could run"
+    return ""

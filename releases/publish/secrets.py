@@ -156,6 +156,8 @@ class _Unpacking:
         head = file.read(512)
         file.seek(0)
         kind, parts = _kind(head)
+        if kind is None and zipfile.is_zipfile(file):  # behind a prefix, as one that unpacks itself
+            kind, parts = "zip", _zip
         if kind is None:
             return
         if not depth:

@@ -109,6 +109,18 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("a Groq key", "gsk_", r"[A-Za-z0-9]{40,}"),
     ("an xAI key", "xai-", r"[A-Za-z0-9]{40,}"),
     ("an NVIDIA key", "nvapi-", r"[\w-]{40,}"),
+    *(("a Stripe key", f"{kind}_live_", r"[A-Za-z0-9]{20,}") for kind in ("sk", "rk")),
+    ("a Stripe key", "whsec_", r"[A-Za-z0-9+/=]{30,}"),
+    ("a Replicate token", "r8_", r"[A-Za-z0-9]{37}(?![A-Za-z0-9])"),
+    ("a Together key", "tgp_v1_", r"[\w-]{40,}"),
+    ("a Weights & Biases key", "wandb_v1_", r"[\w-]{40,}"),
+    ("a Slack token", "xapp-", r"[0-9]-[0-9A-Za-z-]{20,}"),
+    ("a JSON web token", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{16,}"),
+    *(
+        ("a database's password", scheme, r"(?:ql|\+srv|s)?://[^\s/@:\"']{0,64}:[^\s/@\"'{}$<]{4,}@")
+        for scheme in ("postgres", "mysql", "mongodb", "redis", "amqp")
+    ),
+    ("a password of netrc", "machine ", r"\S{1,200}\s+login\s+\S{1,200}\s+password\s+\S{4,}"),
     ("a private key", "-----BEGIN ", r"(?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"),
 )
 """What it is called, how it begins, and the pattern of the rest (ASCII)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -152,6 +153,34 @@ def test_a_report_that_cannot_be_read_is_refused(content: bytes, reported: Path)
 def test_a_link_in_a_report_is_refused(reported: Path) -> None:
     (reported / "report" / "link.md").symlink_to("/etc/hostname")
     with pytest.raises(UserError, match=r"link\.md: a link; a release is made of plain files"):
+        read_release(reported, "somebody")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a\u202egpj.md", b"x", "characters that are not seen"),
+        ("a\x1b[8m.md", b"x", "characters that are not seen"),
+        ("training_args.bin", b"x", "a pickle"),
+        ("notes.md", pickle.dumps([1, 2]), "a pickle"),
+        ("state.PT", b"PK\x03\x04", "a pickle"),
+    ],
+)
+def test_files_that_nobody_should_load_are_refused_though_the_lock_names_them(
+    name: str, content: bytes, says: str, reported: Path
+) -> None:
+    (reported / "report" / name).write_bytes(content)
+    lock(reported)
+    with pytest.raises(UserError, match=says) as caught:
+        read_release(reported, "somebody")
+    assert str(caught.value).isprintable()
+
+
+def test_a_script_among_the_files_of_a_dataset_is_refused(reported: Path) -> None:
+    dataset = next(path for path in (reported / "datasets").iterdir() if path.is_dir())
+    (dataset / f"{dataset.name}.py").write_text("print()")
+    lock(reported)
+    with pytest.raises(UserError, match=r"\.py: a script among a dataset's files"):
         read_release(reported, "somebody")
 
 

@@ -41,12 +41,22 @@ SECRETS = {
     "glpat-" + "aB3x" * 5: "a GitLab token",
     "AIza" + "aB3-x" * 7: "a Google key",
     "-----BEGIN RSA " + "PRIVATE KEY-----": "a private key",
+    "rk_live_" + "aB3x" * 6: "a Stripe key",
+    "r8_" + "aB3" * 12 + "x": "a Replicate token",
+    "tgp_v1_" + "aB3-" * 10: "a Together key",
+    "wandb_v1_" + "aB3x" * 10: "a Weights & Biases key",
+    "xapp-1-" + "A1b2C3" * 5: "a Slack token",
+    "eyJ" + "aB3x" * 4 + ".eyJ" + "aB3x" * 6 + "." + "aB3-" * 6: "a JSON web token",
+    "postgresql://me" + ":correct-horse@db.example/x": "a database's password",
+    "mongodb+srv://me" + ":correct-horse@db.example/x": "a database's password",
+    "machine api.example login me " + "password correct-horse": "a password of netrc",
     OWN["OPENAI_API_KEY"]: "the value of OPENAI_API_KEY",
 }
 HARMLESS = (
     "task-oriented-dialogue-systems-of-the-nineties, risk-averse, "
     f"sha256 {'0f' * 32}, {'A1' * 40}, hf_hub_download(), HF_TOKEN, sk-learn, "
-    "hf_oauth_expiration_minutes: 480, -----BEGIN PUBLIC KEY-----"
+    "hf_oauth_expiration_minutes: 480, -----BEGIN PUBLIC KEY-----, postgres://USER:$PASSWORD@HOST, "
+    "postgresql://localhost:5432/db, a machine that says login and password, r8_small, eyJ.eyJ.x"
 )
 
 
@@ -154,6 +164,7 @@ PLACES: dict[str, Callable[[str], bytes]] = {
     "lz4": lambda s: packed(s, "lz4"),
     "gzip in gzip": lambda s: gzip.compress(gzip.compress(s.encode())),
     "zip": lambda s: zipped(s),
+    "zip behind a prefix": lambda s: b"#!/bin/sh\n" + zipped(s),
     "a name in zip": lambda s: zipped("", f"{s}.txt"),
     "a comment of zip": lambda s: zipped("", comment=s),
     "tar": lambda s: tarred(s),
