@@ -18,7 +18,9 @@ from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, MODEL
 from releases.publish.hub import SLOWEST, Hub, scratch, told
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.names import METRIC
 from safe_stepwise.store.progress import Wait
+from safe_stepwise.store.terminal import credentials
 
 ROOT = Path(__file__).resolve().parents[2]
 _LOST = "loaded back and compared: "
@@ -127,10 +129,23 @@ def _dataset(asked: Mapping[str, Any]) -> str:
 
 
 def _space(asked: Mapping[str, Any]) -> str:
-    import evaluate
+    """What `evaluate.load` makes of the files that came back, in a process that holds no credential of ours."""
+    from huggingface_hub import snapshot_download
 
-    module = evaluate.load(asked["repo"], revision=asked["commit"])
-    return f"evaluate.load gives {type(module).__name__}"
+    folder = snapshot_download(asked["repo"], repo_type="space", revision=asked["commit"], local_files_only=True)
+    ours = set(credentials().values())
+    code = "import sys, evaluate; print(type(evaluate.load(sys.argv[1])).__name__)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(Path(folder) / f"{METRIC}.py")],
+        env={name: value for name, value in os.environ.items() if value.strip() not in ours},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if ran.returncode:
+        raise SystemExit(f"{asked['repo']}: {(ran.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return f"evaluate.load gives {ran.stdout.split()[-1]}"
 
 
 def _adapter(asked: Mapping[str, Any]) -> str:
