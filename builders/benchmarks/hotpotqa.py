@@ -23,7 +23,7 @@ from typing import Any
 
 from builders.work import fields
 from safe_stepwise.errors import RowError
-from safe_stepwise.language.folding import fold
+from safe_stepwise.language.text import fold
 from safe_stepwise.records import Passage, Question, SupportingFact
 
 NAME = "hotpotqa"

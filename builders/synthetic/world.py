@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
-from safe_stepwise.language import folding
+from safe_stepwise.language import text as language
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ _OPEN = tuple(o + v for o in WORDS["onsets"] for v in WORDS["vowels"])
 _CLOSED = tuple(o + v + c for o in WORDS["onsets"] for v in WORDS["vowels"][:8] for c in WORDS["codas"])
 _PLAIN_OPEN = tuple(o + v for o in "bdgklmnprst" for v in "aeio")
 _PLAIN_CLOSED = tuple(syllable + c for syllable in _PLAIN_OPEN for c in "lnrs")
-MONTHS = [month.title() for month in folding.MONTHS]
+MONTHS = [month.title() for month in language.MONTHS]
 
 
 def one(rng: Random, options: Sequence[T]) -> T:

@@ -17,10 +17,9 @@ from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import plural, several, steps_named
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
 from safe_stepwise.checking.wordings import Half, choice_for, guide_to, missing, quoted, said, word
-from safe_stepwise.language.folding import fold
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
-from safe_stepwise.language.text import as_date, as_number, dates_in, has_words, without_qualifier, words_of
+from safe_stepwise.language.text import as_date, as_number, dates_in, fold, has_words, without_qualifier, words_of
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.steps import final_answer

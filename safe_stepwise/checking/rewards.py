@@ -24,7 +24,7 @@ from typing import Any
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.errors import UserError
-from safe_stepwise.language.folding import fold
+from safe_stepwise.language.text import fold
 from safe_stepwise.records import Step, Triple, canonical_json
 from safe_stepwise.steps import StepError, parse_step, read_step
 from safe_stepwise.store.boundary import parse_json

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 
-from safe_stepwise.language.folding import MONTHS, fold
 from safe_stepwise.language.mentions import first_mention, mentions, names_in
 from safe_stepwise.language.reading import Text, clean, read
-from safe_stepwise.language.text import as_date, as_number, dates_in, has_words
+from safe_stepwise.language.text import MONTHS, as_date, as_number, dates_in, fold, has_words
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from safe_stepwise.language.folding import MONTHS
 from safe_stepwise.language.reading import Span
 from safe_stepwise.language.relations import REACH, Cue, cues_between, has_brackets_closed
+from safe_stepwise.language.text import MONTHS
 from safe_stepwise.language.vocabulary import load, wording
 
 _SENTENCE = 3 * REACH

@@ -9,8 +9,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 
-from safe_stepwise.language.folding import MONTHS, fold
-from safe_stepwise.language.text import dates_in, strip_diacritics
+from safe_stepwise.language.text import MONTHS, dates_in, fold, strip_diacritics
 from safe_stepwise.language.vocabulary import word_list, wording
 from safe_stepwise.records import Passage
 

@@ -103,8 +103,8 @@ class MockServer:
     refuses: Callable[[Mapping[str, Any]], tuple[int, Any] | None] = lambda body: None
     """The status and body of a refusal of a request, if it is refused."""
     refusals: int = 0
-    unlisted: tuple[str, ...] = ()
-    """Models that are served beside ``model``, though no list names them."""
+    unlisted: tuple[str, ...] | None = None
+    """Models that are served beside ``model``, though no list names them; None: any."""
     usage: Any = None
     """In place of the true one."""
     finish: str = "stop"
@@ -197,7 +197,7 @@ class MockServer:
             refusal = {"error": {"message": f"Unrecognized request argument: {strange[0]}"}}
             await _respond(writer, 400, refusal)
             return True
-        if body["model"] not in (self.model, *self.unlisted):
+        if self.unlisted is not None and body["model"] not in (self.model, *self.unlisted):
             await _respond(writer, 404, {"error": {"message": f"no such model{told}"}})
             return True
         if refusal := self.refuses(body):

@@ -9,12 +9,11 @@ from heapq import nsmallest
 from typing import Literal
 
 from safe_stepwise.checking.step_reading import Reading, read_step
-from safe_stepwise.language.folding import MONTHS
 from safe_stepwise.language.mentions import mentions, word_spans
 from safe_stepwise.language.reading import Span, clean
 from safe_stepwise.language.relations import is_nation, nation_pattern
 from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
-from safe_stepwise.language.text import as_date, dates_in, normal_name
+from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list, wording
 
 Stand = Literal["states", "reversed", "relation", "near", "no"]

@@ -400,5 +400,5 @@ def test_a_model_that_is_gone_ends_a_run_of_which_nothing_came() -> None:
         with pytest.raises(UserError, match=r"first 3 requests failed.*no such model"):
             await Client(engine, in_flight=1).ask_all([request(n) for n in range(20)])
 
-    with MockServer(last_turn, models_status=404) as server:
+    with MockServer(last_turn, models_status=404, unlisted=()) as server:
         acted(OpenAIEngine("gone", server.url), many)

@@ -482,7 +482,7 @@ def test_a_model_that_is_not_served_is_one_line() -> None:
         with pytest.raises(UserError, match=r"no such model, only mock \(HTTP 404: no such model\)$"):
             await engine.check()
 
-    with MockServer(last_turn) as server:
+    with MockServer(last_turn, unlisted=()) as server:
         run(server, check)
 
 

@@ -108,7 +108,7 @@ def test_a_key_in_the_list_of_models_is_not_shown(status: int) -> None:
             return str(error)
         return ""
 
-    with MockServer(last_turn, models_status=status, echo=True) as server:
+    with MockServer(last_turn, models_status=status, echo=True, unlisted=()) as server:
         told = run(server.url, said)
     assert KEY not in told
     assert ("[redacted]" in told) == (status == 200)

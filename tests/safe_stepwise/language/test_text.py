@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from safe_stepwise.language.folding import MONTHS
 from safe_stepwise.language.text import (
+    MONTHS,
     Date,
     as_date,
     as_number,

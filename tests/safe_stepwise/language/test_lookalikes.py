@@ -18,8 +18,7 @@ from builders.verified.lookup import real_rows
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from safe_stepwise.checking.rewards import checker_of, judge_trajectory
-from safe_stepwise.language.folding import MONTHS, fold
-from safe_stepwise.language.text import normal_name
+from safe_stepwise.language.text import MONTHS, fold, normal_name
 from safe_stepwise.records import Passage, Question
 from tests.safe_stepwise.checking.test_rewards import told
 
