@@ -6,26 +6,30 @@ process does no JSON work. What a local file is, its first bytes say, not its na
 ``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are all read.
 """
 
-import gzip
+import hashlib
 import json
 import math
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar
 
-from builders.benchmarks.elements import WHITE, elements
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from builders.work.fields import NO_JSON
+from builders.work.rejects import Reject, RowsRead
 from safe_stepwise.errors import RowError, UserError
+from safe_stepwise.records import canonical_json
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.files import sha256_of
+from safe_stepwise.store.files import sha256_of, unpacked
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
+WHITE = " \t\r\n"
+"""What may stand between the parts of JSON."""
 _WHITE = WHITE.encode()
 _AT_ONCE = 1_000
 LONGEST_ROW = 4 * 2**20
@@ -119,8 +123,7 @@ def decode(row: RawRow) -> Mapping[str, Any]:
     """
     if not isinstance(row.payload, str):
         return row.payload
-    may_be_long = 4 * len(row.payload) > LONGEST_ROW  # a character has four bytes at most
-    if may_be_long and len(row.payload.encode("utf-8", "surrogateescape")) > LONGEST_ROW:
+    if len(row.payload.encode("utf-8", "surrogateescape")) > LONGEST_ROW:
         raise RowError(f"longer than {LONGEST_ROW:,} bytes")
     try:
         row.payload.encode("utf-8")
@@ -175,16 +178,13 @@ def _rows(source: str, split: str) -> Iterator[RawRow]:
 
 def _file_rows(path: Path) -> Iterator[RawRow]:
     try:
-        with path.open("rb") as file:
+        with unpacked(path) as file:
             magic = file.read(4)
             file.seek(0)
             if magic == b"PAR1":
                 yield from _parquet_rows(path)
             elif magic.startswith(b"PK\x03\x04"):
                 raise UserError(f"{path} is a zip archive: unpack it and name the file inside")
-            elif magic.startswith(b"\x1f\x8b"):
-                with gzip.open(file) as unpacked:
-                    yield from _json_rows(cast(BinaryIO, unpacked), path)
             else:
                 yield from _json_rows(file, path)
     except (EOFError, zlib.error, OSError) as error:
@@ -237,28 +237,26 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _array_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
-    number = 0
+    number = -1
     try:
-        for element in elements(file, LONGEST_ROW):
+        for number, element in enumerate(elements(file, LONGEST_ROW)):
             yield RawRow(f"{path.name}[{number}]", element)
-            number += 1
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else error
         size = path.stat().st_size
-        raise UserError(f"{path}: damaged or cut short ({size} bytes): element [{number}]: {reason}") from error
+        raise UserError(f"{path}: damaged or cut short ({size} bytes): element [{number + 1}]: {reason}") from error
 
 
 def _parquet_rows(path: Path) -> Iterator[RawRow]:
     import pyarrow
 
-    number = 0
+    number = -1
     try:
-        for row in parquet_content(path):
+        for number, row in enumerate(parquet_content(path)):
             yield RawRow(f"{path.name}[{number}]", row)
-            number += 1
     except (pyarrow.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
         reason = str(error).partition("\n")[0]
-        raise UserError(f"{path}: damaged or cut short, row {number} or after: {reason}") from error
+        raise UserError(f"{path}: damaged or cut short, row {number + 1} or after: {reason}") from error
 
 
 def parquet_content(path: Path) -> Iterator[dict[str, Any]]:
@@ -306,3 +304,147 @@ def _value(scalar: Any) -> Any:
         return plain(scalar.as_py())
     except Exception:
         return {NO_JSON: str(scalar.type)}
+
+
+_BLOCK = 2**16
+# Finds where a value ends; its numbers need no reading, however long they are.
+_DECODER = json.JSONDecoder(parse_int=bool, parse_float=bool, parse_constant=bool)
+
+
+def elements(file: BinaryIO, longest: int) -> Iterator[str]:
+    """The elements of a JSON array as they stand; bytes that are no UTF-8 become lone surrogates.
+
+    Raises ``ValueError`` where there is no array, or one has more than ``longest`` characters.
+    """
+    text = _Text(file, longest)
+    text.skip("[")
+    while text.first() != "]":
+        yield text.value()
+        if text.first() != "]":
+            text.skip(",")
+            if text.first() == "]":
+                text.refuse("no element after the comma")
+    text.skip("]")
+    if text.first():
+        text.refuse("more text after the array")
+
+
+class _Text:
+    """What was read of a file and is not yet used."""
+
+    def __init__(self, file: BinaryIO, longest: int) -> None:
+        self._file, self._longest = file, longest
+        self._decoder = getincrementaldecoder("utf-8-sig")("surrogateescape")
+        self._text, self._at, self._is_whole = "", 0, False
+
+    def first(self) -> str:
+        """The next character that isn't white space, which is passed over; empty at the end."""
+        while True:
+            for place in range(self._at, len(self._text)):
+                if self._text[place] not in WHITE:
+                    self._at = place
+                    return self._text[place]
+            self._text, self._at = "", 0
+            if not self._read(_BLOCK):
+                return ""
+
+    def skip(self, mark: str) -> None:
+        """Pass over a character, which has to come next."""
+        if self.first() != mark:
+            self.refuse(f"expected {mark}")
+        self._at += 1
+
+    def value(self) -> str:
+        """The text of the value that comes next, which is passed over."""
+        while True:
+            there = len(self._text) - self._at
+            try:
+                _, end = _DECODER.raw_decode(self._text, self._at)
+            except RecursionError:
+                raise ValueError("nested too deep") from None
+            except json.JSONDecodeError:
+                if there > self._longest:
+                    raise ValueError(f"longer than {self._longest:,}, or damaged") from None
+                if not self._read(max(_BLOCK, there)):  # twice as much, so all in all linear
+                    raise
+            else:
+                goes_on = self._text[end : end + 1] in ("", *"+-.eE")  # as a number may
+                if not goes_on or there > self._longest or not self._read(_BLOCK):
+                    start, self._at = self._at, end
+                    return self._text[start:end]
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise ``ValueError`` about what comes next."""
+        raise json.JSONDecodeError(reason, self._text, self._at)
+
+    def _read(self, size: int) -> bool:
+        """Read on; whether there was more."""
+        if self._is_whole:
+            return False
+        block = self._file.read(size)
+        self._is_whole = not block
+        self._text = self._text[self._at :] + self._decoder.decode(block, final=not block)
+        self._at = 0
+        return True
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChunk:
+    """Consecutive rows of a source, and the folder of their shard; ``start`` counts the source's rows from 0.
+
+    A dataset's chunk adds what its rows depend on, and how they are made: the rest of a `work.shards.Job`.
+    """
+
+    benchmark: str
+    split: str
+    start: int
+    rows: tuple[RawRow, ...]
+    folder: Path
+
+    summary_kind: ClassVar[type[RowsRead]] = RowsRead
+
+    @property
+    def size(self) -> int:
+        """Rows of the source."""
+        return len(self.rows)
+
+    def location(self, index: int) -> str:
+        """Where a row is in the source."""
+        return self.rows[index].location
+
+    def raw_row(self, index: int) -> Any:
+        """A row as an object, or its text where it is none."""
+        try:
+            return decode(self.rows[index])
+        except RowError:
+            return self.rows[index].payload
+
+    def parsed(self, parse: Callable[[Mapping[str, Any]], T], rejects: list[Reject]) -> Iterator[tuple[int, T]]:
+        """What ``parse`` makes of each row, with its index; ``rejects`` gets those it can't read."""
+        for index, raw in enumerate(self.rows):
+            content: Any = None
+            try:
+                content = decode(raw)
+                parsed = parse(content)
+            except RowError as error:
+                row = raw.payload if content is None else content
+                rejects.append(Reject(index, raw.location, _id_of(content), str(error), row))
+                continue
+            yield index, parsed
+
+    def digest(self, head: Sequence[Any]) -> str:
+        """SHA-256 (64 hex digits) of what the chunk depends on, and of its rows with their places."""
+        digest = hashlib.sha256(canonical_json(head).encode())
+        for row in self.rows:
+            content = row.payload if isinstance(row.payload, str) else canonical_json(row.payload)
+            digest.update(f"{row.location}\0{content}\0".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+
+def _id_of(content: Any) -> str | None:
+    """The id a broken row claims to have, under either of the benchmarks' names for it."""
+    said = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
+    return next((one for one in said if isinstance(one, str)), None)

@@ -4,31 +4,107 @@ SAFE v2 (finding 5) searches "the full corpus" and leaves open which that is. Ou
 of a benchmark show, distractors included: of 2WikiMultihopQA's train and dev about the summaries
 that its questions were made of. A line is one passage, ``{"title": ..., "sentences": [...]}``, as
 ``evaluate_stepwise --corpus`` reads it. Same rows, same bytes; memory holds 16 bytes a passage.
+
+How often a search brings back a passage: of some questions what ``missing_evidence`` takes away of them is taken away,
+and searched for by the query that the row has there: subject and relation, or a title, never the value.
 """
 
+import asyncio
 import hashlib
 import heapq
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from builders.benchmarks.sources import InputSource
-from builders.corpus.recall import Recall, recall
 from builders.steps.composition import rank
+from builders.steps.making import without_evidence
 from builders.verified.collect import Build, jobs, source_of
+from builders.verified.questions import VerifiedQuestion
+from builders.verified.teachers.annotations import AnnotationsTeacher
+from builders.verified.verification import verify
 from builders.work import publishing
+from safe_stepwise.checking import plans, writing
+from safe_stepwise.checking.checker import Checker
 from safe_stepwise.errors import UserError
+from safe_stepwise.methods import limits, searching
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.records import Passage, Question
 from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.files import named_by_user, write_atomically, write_parts
+from safe_stepwise.store.files import json_bytes, named_by_user, write_atomically, write_parts
 from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.store.tables import decimal
+
+NOISE, NO_PLAN, STATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
+"""Why nothing is taken away of a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """How many of the passages searched for are among the first ``top`` found."""
+
+    top: int
+    searched: int
+    found: int
+    benchmarks: Mapping[str, Mapping[str, int]]
+    """Both counts by benchmark."""
+    left_out: Mapping[str, int]
+    """Questions of which nothing was taken away, by reason."""
+
+    @property
+    def share(self) -> float | None:
+        """Recall (0-1); None where nothing was searched for."""
+        return self.found / self.searched if self.searched else None
+
+
+def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> Recall:
+    """The recall of a search over some questions."""
+    searched, found, left_out = Counter[str](), Counter[str](), Counter[str]()
+
+    def done() -> int:
+        return searched.total() + left_out.total()
+
+    def standing() -> str:
+        return counts(done(), 0, len(questions) - done())
+
+    with telling("recall", "question", len(questions), done, standing):
+        for question in questions:
+            taken = taken_away(question, seed)
+            if isinstance(taken, str):
+                left_out[taken] += 1
+                continue
+            query, gone = taken
+            top = {(page.title, page.text) for page in search(query)[: searching.RETRIEVED]}
+            searched[question.benchmark] += 1
+            found[question.benchmark] += (gone.title, gone.text) in top
+    return Recall(
+        top=searching.RETRIEVED,
+        searched=searched.total(),
+        found=found.total(),
+        benchmarks={name: {"searched": searched[name], "found": found[name]} for name in sorted(searched)},
+        left_out=dict(sorted(left_out.items())),
+    )
+
+
+def taken_away(question: Question, seed: int) -> tuple[str, Passage] | str:
+    """The query of a question's row of ``missing_evidence`` and the passage that lacks there, or why it has none."""
+    label = asyncio.run(verify(question, AnnotationsTeacher()))
+    if label.unverifiable:
+        return NOISE
+    try:
+        shown, label = VerifiedQuestion(question, label).shown(seed)
+        checker = Checker(shown, label.reasoning_path, label.knowledge_graph)
+    except (plans.PlanError, ValueError):
+        return NO_PLAN
+    rows = without_evidence(checker, writing.write_trajectory(checker, seed), seed, "")
+    gone = [page for page in shown.passages if page not in rows[0].question.passages] if rows else []
+    return (rows[0].feedback.query or "", gone[0]) if gone else STATED
+
 
 SUFFIXES = (".jsonl.gz", ".jsonl")
 RECALL_OF = 1_000
@@ -89,7 +165,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
         write_parts(plan.output, _packed(reading.lines(), plan.output.suffix == ".gz"))
     record.unlink(missing_ok=True)  # that of another corpus, should this run be stopped here
     corpus = Corpus.open(plan.output, indices)
-    found = _recall(plan, corpus, reading.drawn) if plan.recall_of else None
+    found = recall(reading.drawn, corpus.search, plan.seed) if plan.recall_of else None
     made = {
         "passages": len(corpus.passages),
         "sha256": corpus.sha256,
@@ -100,19 +176,8 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
         "recall_share": found.share if found else None,
         "code_sha256": code_digest(__name__),
     }
-    text = json.dumps(plain(made), indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(record, f"{text}\n".encode())
+    write_atomically(record, json_bytes(plain(made)))
     return made
-
-
-def _recall(plan: CorpusBuild, corpus: Corpus, drawn: Sequence[Question]) -> Recall:
-    done = Counter[str]()
-
-    def standing() -> str:
-        return counts(done["questions"], 0, len(drawn) - done["questions"])
-
-    with telling("recall", "question", len(drawn), lambda: done["questions"], standing):
-        return recall(drawn, corpus.search, plan.seed, lambda: done.update(["questions"]))
 
 
 class _Reading:

@@ -20,7 +20,7 @@ from builders.paths import relation_inputs, relation_readers, weak
 from builders.paths.kg_collect import PathsBuild, collect
 from builders.paths.negatives import KINDS, POSITIVE
 from builders.paths.relation_rows import CONFIGS, Labelled, Row, candidates_of, config_features
-from builders.work import dealing, parquet, plans, publishing
+from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
 from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
@@ -212,7 +212,7 @@ def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit,
                     made.setdefault((config, split), []).extend(rows)
             for (config, split), rows in made.items():
                 if config == names.KTO:
-                    rows = dealing.dealt(rows, plan.seed, itemgetter("question_id"))
+                    rows = parquet.dealt(rows, plan.seed, itemgetter("question_id"))
                     ids = [row["question_id"] for row in rows]
                     audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
                 writer.add(config + way, split, rows)

@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 
-from builders.benchmarks.rows import RowsChunk
-from builders.benchmarks.sources import canonical_split
+from builders.benchmarks.sources import RowsChunk, canonical_split
 from builders.paths import weak
 from builders.paths.negatives import MOST, negatives
 from builders.paths.relation_inputs import GraphFile

@@ -6,18 +6,17 @@ chosen, split by groups of questions, written beside the work and swapped in who
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as installed_version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.steps import chunks, configs, leakage, probes, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
 from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
-from builders.steps.configs import check_lengths
 from builders.steps.first import First, Taken
 from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of, read_refined
@@ -34,10 +33,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods import generator
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.verifier import prompt_digest
-from safe_stepwise.records import Question, canonical_json
+from safe_stepwise.records import canonical_json
 from safe_stepwise.store import names
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.names import REFUSED, REQUEST_FAILED
 
 MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
@@ -87,16 +85,14 @@ class Pool:
     candidates: list[Candidate] = field(default_factory=list)
     incomplete: list[Candidate] = field(default_factory=list)
     """Rows for the configs of incomplete evidence."""
-    seen: Counter[str] = field(default_factory=Counter)
-    passing: Counter[str] = field(default_factory=Counter)
+    numbers: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By benchmark: questions, those that are passing, and what the evaluation sample keeps out."""
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By error type and reason."""
     refined: Counter[str] = field(default_factory=Counter)
     """Rows of refinement that were read, by the weakness that they show."""
     last_failure: str = ""
     """Why the last request failed."""
-    kept_questions: Counter[str] = field(default_factory=Counter)
-    kept_rows: Counter[str] = field(default_factory=Counter)
 
     def fill(self) -> None:
         """Run all chunks; fills itself as it goes, and the work folder's ``refused.jsonl``.
@@ -113,15 +109,15 @@ class Pool:
         work = Work(lambda: self.chunks(refined), self.maker, plan.work, "verifier steps", "question")
         made = results(work, plan, self._total, self.standing)
         earlier: set[str] = set()
-        with (plan.work / REFUSED).open("wb") as lines, closing(made):
+        with (plan.work / names.REFUSED).open("wb") as lines, closing(made):
             for chunk, shard in made:
                 repeated = _repeated(chunk, earlier)
-                lines.writelines(map(self._line, (*shard.summary.refused, *repeated)))
+                lines.writelines(map(self.line, (*shard.summary.refused, *repeated)))
                 self.shards.append(shard.path)
                 kept_out = {question.id for question, _ in chunk.questions if near(question)}
                 self._count(chunk, shard.summary, {refusal.question_id for refusal in repeated}, kept_out)
             left = (row for key, rows in refined.items() if key not in earlier for row in rows)
-            lines.writelines(self._line(Refused.of_row(row, NOT_IN_POOL)) for row in left)
+            lines.writelines(self.line(Refused.of_row(row, NOT_IN_POOL)) for row in left)
         self._check_outcome()
 
     def chunks(self, refined: Mapping[str, list[StepRow]]) -> Iterator[StepChunk]:
@@ -142,16 +138,6 @@ class Pool:
         among = plan.first.questions.get(benchmark, ()) if plan.first else None
         return self.verified.questions(benchmark, split, plan.pool, plan.seed, plan.unverifiable, among)
 
-    def pairs(self) -> Iterator[VerifiedQuestion]:
-        """All questions that steps are made of, some perhaps in several splits."""
-        for place in self.verified.splits(self.plan.benchmarks):
-            yield from self.questions(*place)
-
-    def rows(self, ids: frozenset[str] | set[str]) -> Iterator[StepRow]:
-        """The rows with these ids, of all shards."""
-        for path in self.shards:
-            yield from chunks.read_rows(path, ids)
-
     @property
     def record(self) -> dict[str, Any]:
         """What was seen, refused and kept out, for the record of the build.
@@ -163,19 +149,12 @@ class Pool:
         refused: dict[str, dict[str, int]] = defaultdict(dict)
         for (error_type, reason), number in sorted(self.refused.items()):
             refused[error_type][reason] = number
-        seen, kept_out = sorted(self.seen), sorted(self.kept_questions)
+        numbers = sorted(self.numbers.items())
         return {
-            "trajectories": {name: {"questions": self.seen[name], "passing": self.passing[name]} for name in seen},
+            "trajectories": {name: {what: n[what] for what in ("questions", "passing")} for name, n in numbers},
             "refused": dict(refused),
-            "kept_out": {
-                name: {"questions": self.kept_questions[name], "rows": self.kept_rows[name]} for name in kept_out
-            },
+            "kept_out": {name: {"questions": n["kept out"], "rows": n["rows kept out"]} for name, n in numbers},
         }
-
-    def refuse(self, lost: Iterable[Refused]) -> None:
-        """Count rows of a first build that were not made, behind all else that was refused."""
-        with (self.plan.work / REFUSED).open("ab") as lines:
-            lines.writelines(map(self._line, lost))
 
     def _total(self) -> int:
         """Questions to make steps of."""
@@ -185,32 +164,33 @@ class Pool:
         sizes = [_questions_in(plan, build) for build in self.verified.of(plan.benchmarks)]
         return sum(min(size, plan.pool or size) for size in sizes)
 
-    def _line(self, refusal: Refused) -> bytes:
+    def line(self, refusal: Refused) -> bytes:
         """Count a refusal; returns its line of ``refused.jsonl``."""
         reason = refusal.reason.partition(":")[0]
         self.refused[refusal.error_type, reason] += 1
         self.standing.failed += 1
-        if reason == REQUEST_FAILED:
+        if reason == names.REQUEST_FAILED:
             self.last_failure = refusal.reason
         # Half a surrogate pair, which a model may have written, becomes its escape.
         return f"{canonical_json(refusal)}\n".encode("utf-8", "backslashreplace")
 
     def _count(self, chunk: StepChunk, made: MadeSteps, repeated: set[str], kept_out: set[str]) -> None:
-        name = chunk.benchmark
-        self.seen[name] += len(chunk.questions) - len(repeated)
-        self.passing[name] += len(set(made.passing) - repeated)
-        self.kept_questions[name] += len(kept_out - repeated)
+        numbers = self.numbers[chunk.benchmark]
+        numbers["questions"] += len(chunk.questions) - len(repeated)
+        numbers["passing"] += len(set(made.passing) - repeated)
+        numbers["kept out"] += len(kept_out - repeated)
         for candidate in made.candidates:
             if candidate.question in repeated:
                 continue
             if kept_out & {candidate.question, candidate.borrowed}:
-                self.kept_rows[name] += 1
+                numbers["rows kept out"] += 1
             else:
                 (self.incomplete if candidate.incomplete else self.candidates).append(candidate)
 
     def _check_outcome(self) -> None:
-        plan, done, kept_out = self.plan, self.standing.done, self.kept_questions.total()
-        if self.last_failure and not self.passing.total():
+        plan, done = self.plan, self.standing.done
+        kept_out = sum(numbers["kept out"] for numbers in self.numbers.values())
+        if self.last_failure and not any(numbers["passing"] for numbers in self.numbers.values()):
             raise UserError(
                 f"{self.maker.name}: no step could be made of {done:,} questions, and nothing was "
                 f"published; the last: {self.last_failure.rstrip('.')}; mend that and run the same "
@@ -231,7 +211,7 @@ class Pool:
             raise UserError(
                 f"{plan.verified}: no row could be made of its {done:,} questions "
                 f"({kept_out:,} belong to the evaluation sample)"
-                f"{''.join(often)}; all reasons are in {plan.work / REFUSED}"
+                f"{''.join(often)}; all reasons are in {plan.work / names.REFUSED}"
             )
 
 
@@ -342,7 +322,8 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
     chosen_rows = configs.by_config([reworded.get(row.id, row) for row in picked])
     rewording = None
     if rewriter is not None:
-        checkers = checkers_of(pool.pairs(), plan.seed, chosen_rows[names.STEPS])
+        pairs = (pair for place in pool.verified.splits(plan.benchmarks) for pair in pool.questions(*place))
+        checkers = checkers_of(pairs, plan.seed, chosen_rows[names.STEPS])
         chosen_rows[names.STEPS], rewording = rewriter.reword(chosen_rows[names.STEPS], checkers)
     rows, overlap = configs.without_copies({name: configs.by_split(r, test) for name, r in chosen_rows.items()})
     steps = rows[names.STEPS]
@@ -350,6 +331,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
     new = unseen(held, train)
     there = {row.question_key for part in steps.values() for row in part}
     sizes = [number for group in groups if (number := sum(key in there for key in group))]
+    moved = {key for group in groups for key in group} - test
     right = configs.right_steps([*steps[names.TRAIN], *steps[names.TEST]])
     rendering = configs.Rendering(right, new, plan.prompt_set, plan.seed)
     families = Counter(row.family for part in steps.values() for row in part if row.origin == names.REFINED)
@@ -360,7 +342,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         # Where the refined rows come from, if any was given.
         "refined": origin_of(plan.refined, pool.refined, families),
         "rewording": rewording,
-        "rows_of": None if taken is None else _first_rows(pool, taken, groups, test),
+        "rows_of": plan.first and taken and plan.first.outcome(taken, len(moved & plan.first.tested)),
         "missing_evidence": {split: len(part) for split, part in rows[names.MISSING].items()},
         "missing_evidence_twins": {split: len(part) for split, part in rows[names.MISSING_TWINS].items()},
         # What tells the rows of the two without passages.
@@ -375,7 +357,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         "shortfalls": chosen.shortfalls,
         # Groups of questions that may not be parted, as far as they have rows.
         "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
-        "lengths": check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set),
+        "lengths": configs.check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set),
         "verified": [{name: b[name] for name in OF_A_BUILD} for b in pool.verified.of(plan.benchmarks)],
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.
@@ -396,7 +378,8 @@ def _choose(pool: Pool) -> tuple[Chosen, Taken | None]:
     if plan.first is None:
         return choose(pool.candidates, plan.composition, plan.seed), None
     taken = plan.first.take(pool.candidates, plan.seed)
-    pool.refuse(taken.refused)
+    with (plan.work / names.REFUSED).open("ab") as lines:
+        lines.writelines(map(pool.line, taken.refused))
     if not taken.ids:
         raise UserError(
             f"{plan.output}: not one row of {plan.first.name} could be made by this teacher; all "
@@ -405,21 +388,12 @@ def _choose(pool: Pool) -> tuple[Chosen, Taken | None]:
     return Chosen(taken.ids), taken
 
 
-def _first_rows(pool: Pool, taken: Taken, groups: Sequence[Sequence[str]], test: set[str]) -> dict[str, Any]:
-    """What came of the rows of a first build."""
-    first = pool.plan.first
-    assert first is not None
-    tested = {question_key(*question) for question in first.tested}
-    moved = {key for group in groups for key in group if key in tested} - test
-    return first.outcome(taken, len(moved))
-
-
 def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
     """The chosen rows, and those of incomplete evidence of their questions, in the draw's order."""
     questions = {(c.benchmark, c.question) for c in pool.candidates if c.id in chosen}
     incomplete = {c.id for c in pool.incomplete if (c.benchmark, c.question) in questions}
     rows: dict[str, StepRow] = {}
-    for row in pool.rows(chosen | incomplete):
+    for row in chain.from_iterable(chunks.read_rows(path, chosen | incomplete) for path in pool.shards):
         rows.setdefault(row.id, row)
     return [rows[id_] for id_ in sorted(rows, key=lambda id_: rank(pool.plan.seed, id_))]
 
@@ -467,29 +441,20 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     groups = leakage.groups(documents, links)
     groups.sort(key=lambda group: rank(plan.seed, group[0]))
     if plan.first is not None:
-        tested = {question_key(*question) for question in plan.first.tested}
-        return {key for group in groups if tested.issuperset(group) for key in group}, groups
+        return {key for group in groups if plan.first.tested.issuperset(group) for key in group}, groups
     if plan.test_split is not None:
-        return _tested(plan, questions, groups), groups
+        named = {key for key, question in questions.items() if question.split == plan.test_split}
+        if not named or len(named) == len(questions):
+            there = ", ".join(sorted({question.split for question in questions.values()}))
+            raise UserError(
+                f"--test-split {plan.test_split}: the chosen rows are of questions of {there} alone; "
+                "name another split, or verify more of this one than its evaluation sample takes"
+            )
+        return {key for group in groups if not named.isdisjoint(group) for key in group}, groups
     # Benchmark by benchmark, so that the test split has its share of each.
-    by_benchmark: dict[str, list[list[str]]] = defaultdict(list)
-    for group in groups:
-        by_benchmark[questions[group[0]].benchmark].append(group)
     test: set[str] = set()
-    for _, of_one in sorted(by_benchmark.items()):
-        rows_there = sum(sizes[key] for group in of_one for key in group)
-        for number in leakage.held_out(of_one, sizes, round(plan.test_share * rows_there)):
-            test.update(of_one[number])
+    for benchmark in {question.benchmark for question in questions.values()}:
+        alike = [group for group in groups if questions[group[0]].benchmark == benchmark]
+        wanted = round(plan.test_share * sum(sizes[key] for group in alike for key in group))
+        test.update(key for number in leakage.held_out(alike, sizes, wanted) for key in alike[number])
     return test, groups
-
-
-def _tested(plan: StepsBuild, questions: Mapping[str, Question], groups: Sequence[Sequence[str]]) -> set[str]:
-    """The questions of the benchmarks' own split, with whatever may not be parted from them."""
-    named = {key for key, question in questions.items() if question.split == plan.test_split}
-    if not named or len(named) == len(questions):
-        there = ", ".join(sorted({question.split for question in questions.values()}))
-        raise UserError(
-            f"--test-split {plan.test_split}: the chosen rows are of questions of {there} alone; "
-            "name another split, or verify more of this one than its evaluation sample takes"
-        )
-    return {key for group in groups if not named.isdisjoint(group) for key in group}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -82,6 +82,8 @@ class StepChunk:
     refined: tuple[StepRow, ...] = ()
     unverifiable: bool = False
 
+    summary_kind: ClassVar[type[MadeSteps]] = MadeSteps
+
     @property
     def path(self) -> Path:
         """The shard file, named by content."""
@@ -125,11 +127,6 @@ class StepChunk:
                 content.append({"ids": [row.id for row in rows], "content": text})
         summary = MadeSteps(tuple(candidates), tuple(passing), tuple(refused))
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
-
-    @property
-    def summary_kind(self) -> type[MadeSteps]:
-        """What is read back from a shard."""
-        return MadeSteps
 
     def pairs(self) -> tuple[list[VerifiedQuestion], list[Refused]]:
         """The questions as they are shown, with their labels, and those that no steps can be made of."""
@@ -188,11 +185,7 @@ def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
             continue
         sound[row.id] = row
         labels[row.question.passages, row.previous, row.step].add(row.feedback.error_type)
-    kept = []
-    for row in sound.values():
-        claimed = labels[row.question.passages, row.previous, row.step]
-        if len(claimed) == 1:
-            kept.append(row)
-        else:
-            refused.append(Refused.of_row(row, f"two labels for one step: {', '.join(sorted(claimed))}"))
-    return kept, refused
+    claims = [(row, labels[row.question.passages, row.previous, row.step]) for row in sound.values()]
+    twice = "two labels for one step: "
+    refused += [Refused.of_row(row, twice + ", ".join(sorted(claimed))) for row, claimed in claims if len(claimed) > 1]
+    return [row for row, claimed in claims if len(claimed) == 1], refused

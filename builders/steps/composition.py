@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from builders.steps.rows import StepRow
 from safe_stepwise.errors import UserError
@@ -252,24 +253,21 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
     names = sorted(rows, key=lambda name: rank(seed, name))
     supply = Counter(c.row_class for c in pool)
     quota = _quota(share, supply)
-    drawn: dict[str, None] = {}
+    drawn: set[str] = set()
     for row_class in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
         have = sum(rows[name][row_class] for name in drawn)
         for name in names:
             if have >= quota[row_class] or len(drawn) >= share.questions:
                 break
             if name not in drawn and rows[name][row_class]:
-                drawn[name] = None
+                drawn.add(name)
                 have += rows[name][row_class]
-    for name in names:
-        if len(drawn) >= share.questions:
-            break
-        drawn[name] = None
+    drawn |= {*islice((name for name in names if name not in drawn), share.questions - len(drawn))}
     room = {name: min(counts.total(), share.most) for name, counts in rows.items()}
     if sum(room[name] for name in drawn) < share.rows:
         names.sort(key=lambda name: -room[name])
         return set(names[: share.questions])
-    return set(drawn)
+    return drawn
 
 
 def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
@@ -408,33 +406,27 @@ def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict
     members: dict[str, dict[str, None]] = {name: {} for name in room}
     left = Counter(room)
     for question in sorted(options, key=lambda name: len(options[name])):
-        moves = _path(options, members, left, options[question])
-        if moves is None:
-            continue
-        target = moves[0][1]
-        for mover, new in reversed(moves[1:]):
-            old = given[mover]
-            del members[old][mover]
+        moves = _path(options, members, left, question)
+        for mover, new in reversed(moves):
+            if mover in given:
+                del members[given[mover]][mover]
             members[new][mover] = None
             given[mover] = new
-        given[question] = target
-        members[target][question] = None
-        left[moves[-1][1]] -= 1
+        if moves:
+            left[moves[-1][1]] -= 1
     return given
 
 
 def _path(
-    options: Mapping[str, Sequence[str]],
-    members: Mapping[str, Mapping[str, None]],
-    left: Counter[str],
-    wanted: Sequence[str],
-) -> list[tuple[str, str]] | None:
-    """Who moves where, the newcomer first, so that the last one enters a class with room."""
+    options: Mapping[str, Sequence[str]], members: Mapping[str, Mapping[str, None]], left: Counter[str], newcomer: str
+) -> list[tuple[str, str]]:
+    """Who moves where, the newcomer first, so that the last one enters a class with room; empty if none has any."""
+    wanted = options[newcomer]
     direct = [name for name in wanted if left[name] > 0]
     if direct:
         # The class with most room keeps the rare ones free for questions without a choice.
-        return [("", max(direct, key=lambda name: (left[name], name)))]
-    queue = deque((name, [("", name)]) for name in dict.fromkeys(wanted))
+        return [(newcomer, max(direct, key=lambda name: (left[name], name)))]
+    queue = deque((name, [(newcomer, name)]) for name in dict.fromkeys(wanted))
     seen = set(wanted)
     while queue:
         name, moves = queue.popleft()
@@ -447,4 +439,4 @@ def _path(
                 if left[other] > 0:
                     return further
                 queue.append((other, further))
-    return None
+    return []

@@ -14,8 +14,7 @@ from typing import Any
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.steps.rows import StepRow
-from builders.work.dealing import dealt
-from builders.work.parquet import DatasetWriter, Files
+from builders.work.parquet import DatasetWriter, Files, dealt
 from safe_stepwise import taxonomy
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
@@ -28,10 +27,9 @@ from safe_stepwise.records import EVIDENCE_FIRST
 from safe_stepwise.steps import format_step, successions
 from safe_stepwise.store import names
 from safe_stepwise.store.codec import passages_digest
-from safe_stepwise.store.names import STEPS, TEST, TRAIN
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
 
-SPLITS = (TRAIN, TEST)
+SPLITS = (names.TRAIN, names.TEST)
 _COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps", "current_step", "step_kind"),
     *("error_type", "error_category", "diagnosis", "guidance", "query", "origin", "position", "teacher"),
@@ -102,20 +100,11 @@ def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
     """The columns that are stored as numbers, with the names that the numbers stand for."""
     return {
         "error_type": taxonomy.labels(incomplete_evidence),
-        "error_category": categories(incomplete_evidence),
+        "error_category": [c for c in taxonomy.CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE],
         "origin": names.ORIGINS,
         "wording": names.WORDINGS,
         "context": names.CONTEXTS,
     }
-
-
-def categories(incomplete_evidence: bool = False) -> tuple[str, ...]:
-    """The categories of a setting's labels, in the taxonomy's order.
-
-    >>> categories()
-    ('Procedural', 'Attribution', 'Logical', 'Final Answer', 'Correct')
-    """
-    return tuple(c for c in taxonomy.CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE)
 
 
 def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wording = names.SEEN) -> Row:
@@ -150,7 +139,7 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wor
     return columns
 
 
-def prompt_completion_row(row: StepRow, incomplete_evidence: bool = False, prompt_set: PromptSet = PAPER) -> Row:
+def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptSet) -> Row:
     """The row as the loop would ask it in a setting, and the reply that it should get.
 
     The reply begins with what the ``prompt_set`` says.
@@ -160,23 +149,20 @@ def prompt_completion_row(row: StepRow, incomplete_evidence: bool = False, promp
     order, feedback = prompt_set.verdict_order, row.feedback
     if order == EVIDENCE_FIRST:
         feedback = with_evidence(feedback, *shown)
-    return {"id": row.id, "prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
+    return {"prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
 
 
-def preference_row(row: StepRow, right: Mapping[Place, str], prompt_set: PromptSet = PAPER) -> Row:
-    """A `rejected` row in TRL's conversational form of preferences, by the row's own id."""
-    chosen, rejected = _reply(right[_place(row)]), _reply(format_step(row.step))
-    return {"id": row.id, "prompt": _generation(row, prompt_set), "chosen": chosen, "rejected": rejected}
+def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]]:
+    """How the loop would ask for the row's step, and the step."""
+    q = row.question
+    request = generator_request(q.question, q.passages, row.previous, prompt_set=prompt_set)
+    return {"prompt": _turns(request), "completion": _reply(format_step(row.step))}
 
 
-def kto_row(row: StepRow, prompt_set: PromptSet = PAPER) -> Row:
-    """Any row in TRL's form of unpaired preferences: good or bad, by the row's own id."""
-    completion, label = _reply(format_step(row.step)), row.feedback.error_type == CORRECT
-    return {"id": row.id, "prompt": _generation(row, prompt_set), "completion": completion, "label": label}
-
-
-def _generation(row: StepRow, prompt_set: PromptSet) -> list[Row]:
-    return _turns(generator_request(row.question.question, row.question.passages, row.previous, prompt_set=prompt_set))
+def _pair_turns(row: StepRow, by: Rendering) -> Row:
+    """A `rejected` row, with what is right there as the chosen step."""
+    turns = _generator_turns(row, by.prompt_set)
+    return {"prompt": turns["prompt"], "chosen": _reply(by.right[_place(row)]), "rejected": turns["completion"]}
 
 
 def _turns(request: Request) -> list[Row]:
@@ -223,7 +209,7 @@ def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
     rows: dict[str, list[StepRow]] = {config: [] for config in names.ASKED_OF[True]}
     for row in picked:
         incomplete = names.MISSING if row.feedback.error_type == MISSING_EVIDENCE else names.MISSING_TWINS
-        rows[incomplete if row.incomplete else STEPS].append(row)
+        rows[incomplete if row.incomplete else names.STEPS].append(row)
     return rows
 
 
@@ -231,7 +217,7 @@ def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRo
     """Rows by split, given the keys of the questions of test."""
     parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
-        parts[TEST if row.question_key in test else TRAIN].append(row)
+        parts[names.TEST if row.question_key in test else names.TRAIN].append(row)
     return parts
 
 
@@ -240,13 +226,13 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
 
     Rows of incomplete evidence whose question has no other row any more go with them.
     """
-    train = [row for parts in rows.values() for row in parts[TRAIN]]
-    copies = leakage.copied([row for parts in rows.values() for row in parts[TEST]], train)
-    questions = {row.question_key for row in rows[STEPS][TEST] if row.id not in copies}
+    train = [row for parts in rows.values() for row in parts[names.TRAIN]]
+    copies = leakage.copied([row for parts in rows.values() for row in parts[names.TEST]], train)
+    questions = {row.question_key for row in rows[names.STEPS][names.TEST] if row.id not in copies}
     kept, dropped = {}, {}
     for config, parts in rows.items():
-        left = [row for row in parts[TEST] if row.id not in copies and row.question_key in questions]
-        kept[config], dropped[config] = {**parts, TEST: left}, len(parts[TEST]) - len(left)
+        left = [row for row in parts[names.TEST] if row.id not in copies and row.question_key in questions]
+        kept[config], dropped[config] = {**parts, names.TEST: left}, len(parts[names.TEST]) - len(left)
     return kept, dropped
 
 
@@ -257,8 +243,8 @@ def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
         for split in SPLITS:
             part = config.rows({other: parts[split] for other, parts in rows.items()}, rendering)
             for start in range(0, len(part), _ROWS_AT_ONCE):
-                content = [config.form(row, rendering) for row in part[start : start + _ROWS_AT_ONCE]]
-                writer.add(name, split, content)
+                batch = part[start : start + _ROWS_AT_ONCE]
+                writer.add(name, split, [{"id": row.id, **config.form(row, rendering)} for row in batch])
     return writer.close()
 
 
@@ -275,30 +261,24 @@ def _step_config(name: str, twelve_labels: bool = False) -> Config:
     return Config(lambda parts, _: parts[name], form, twelve_labels=twelve_labels)
 
 
+_TURNS = ("prompt", "completion")
 CONFIGS: Mapping[str, Config] = {
-    STEPS: _step_config(STEPS),
+    names.STEPS: _step_config(names.STEPS),
     names.PROMPT_COMPLETION: Config(
-        lambda parts, _: parts[STEPS],
-        lambda row, by: prompt_completion_row(row, prompt_set=by.prompt_set),
-        ("prompt", "completion"),
+        lambda parts, _: parts[names.STEPS], lambda row, by: _verifier_turns(row, False, by.prompt_set), _TURNS
     ),
     names.PREFERENCE: Config(
-        lambda parts, by: rejected(parts[STEPS], by.right),
-        lambda row, by: preference_row(row, by.right, by.prompt_set),
-        ("prompt", "chosen", "rejected"),
+        lambda parts, by: rejected(parts[names.STEPS], by.right), _pair_turns, ("prompt", "chosen", "rejected")
     ),
     names.KTO: Config(
-        lambda parts, by: dealt(parts[STEPS], by.seed, lambda row: row.question_key),
-        lambda row, by: kto_row(row, by.prompt_set),
-        ("prompt", "completion", "label"),
+        lambda parts, by: dealt(parts[names.STEPS], by.seed, lambda row: row.question_key),
+        lambda row, by: {**_generator_turns(row, by.prompt_set), "label": row.feedback.error_type == CORRECT},
+        (*_TURNS, "label"),
     ),
     names.MISSING: _step_config(names.MISSING, twelve_labels=True),
     names.MISSING_TWINS: _step_config(names.MISSING_TWINS, twelve_labels=True),
     names.MISSING_PROMPT_COMPLETION: Config(
-        _shuffled,
-        lambda row, by: prompt_completion_row(row, True, by.prompt_set),
-        ("prompt", "completion"),
-        twelve_labels=True,
+        _shuffled, lambda row, by: _verifier_turns(row, True, by.prompt_set), _TURNS, twelve_labels=True
     ),
 }
 """A new config is an entry here, its name in `store.names` and its words on the card."""
@@ -311,24 +291,13 @@ TURN = 16
 NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """The longest prompt with its completion, and how that is known.
-
-    ``method`` is ``tokens`` (counted with ``tokenizer``), ``bytes`` (of UTF-8, which no tokenizer
-    exceeds) or ``estimate`` (bytes / 2.5).
-    """
-
-    method: str
-    tokenizer: str | None
-    max_length: int
-    longest: int
-
-
 def check_lengths(
     rows: Iterable[StepRow], max_length: int, tokenizer: str | None, prompt_set: PromptSet = PAPER
-) -> Lengths:
-    """Raise ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
+) -> dict[str, Any]:
+    """The longest prompt with its completion, and the ``method`` by which that is known.
+
+    That is ``tokens`` (counted with ``tokenizer``), ``bytes`` (of UTF-8, which no tokenizer exceeds) or ``estimate``
+    (bytes / 2.5). Raises ``UserError`` with up to ten row ids if any is longer than ``max_length`` tokens.
 
     A row is as long as under the prompt of twelve labels, which says more than that of eleven.
     ``tokenizer`` is a name or folder for transformers' `AutoTokenizer`.
@@ -336,7 +305,7 @@ def check_lengths(
     count, method = (_bytes, "bytes") if tokenizer is None else (_token_counter(tokenizer), "tokens")
     sizes = {}
     for row in rows:
-        content = prompt_completion_row(row, incomplete_evidence=True, prompt_set=prompt_set)
+        content = _verifier_turns(row, True, prompt_set)
         sizes[row.id] = count([*content["prompt"], *content["completion"]])
     if tokenizer is None and any(size > max_length for size in sizes.values()):
         sizes = {id_: round(size / BYTES_PER_TOKEN) for id_, size in sizes.items()}
@@ -352,7 +321,8 @@ def check_lengths(
         )
     # Of a folder the name alone: where it lies is nobody's business.
     name = Path(tokenizer).name if tokenizer and Path(tokenizer).exists() else tokenizer
-    return Lengths(method, name, max_length, max(sizes.values(), default=0))
+    longest = max(sizes.values(), default=0)
+    return {"method": method, "tokenizer": name, "max_length": max_length, "longest": longest}
 
 
 def _bytes(turns: Sequence[Row]) -> int:

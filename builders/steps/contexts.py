@@ -6,7 +6,6 @@ one step then is Correct here, Contradictory, Unsupported or Off-topic there.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from safe_stepwise.checking.checker import Checker
@@ -51,11 +50,6 @@ class Source:
         path, graph = label.reasoning_path, label.knowledge_graph
         return cls(question, label, Checker(question, path, graph, half))
 
-    @property
-    def context(self) -> Context:
-        """The question as it is."""
-        return Context(self.question, self.checker)
-
 
 def altered(source: Source, item: Item, value: str, other: str) -> Context | None:
     """The question with a passage that gives another value for a fact; None where it can't be.
@@ -72,20 +66,18 @@ def altered(source: Source, item: Item, value: str, other: str) -> Context | Non
     if changed == page or _left(changed, value, other):
         return None
 
-    def told(triples: Sequence[Triple]) -> tuple[Triple, ...]:
-        same = [t.passage == number and normal_name(t.tail) == normal_name(value) for t in triples]
-        return tuple(replace(t, tail=other) if is_same else t for t, is_same in zip(triples, same, strict=True))
+    def stated(triple: Triple) -> Triple:
+        is_altered = triple.passage == number and normal_name(triple.tail) == normal_name(value)
+        return replace(triple, tail=other) if is_altered else triple
 
     question = _with_page(source.question, number, changed)
     if normal_name(question.answer) == normal_name(value):
         question = replace(question, answer=other, aliases=())
-    label = source.label
+    path, graph = (tuple(map(stated, part)) for part in (source.label.reasoning_path, source.label.knowledge_graph))
     try:
-        path, graph = told(label.reasoning_path), told(label.knowledge_graph)
-        checker = Checker(question, path, graph, source.checker.half)
+        return Context(question, Checker(question, path, graph, source.checker.half), "altered")
     except PlanError:
         return None
-    return Context(question, checker, "altered")
 
 
 def without(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
@@ -128,10 +120,8 @@ def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Cont
 
 def ends(claims: Claims, item: Item, value: str) -> bool:
     """Whether nothing builds on a value: no other fact has it, and no passage is about it."""
-    value = normal_name(value)
     names = [name for other in claims.facts if other is not item for name in other.ends]
-    names += [page.title for page in claims.passages]
-    return all(normal_name(name) != value for name in names)
+    return normal_name(value) not in map(normal_name, [*names, *(page.title for page in claims.passages)])
 
 
 def put(sentence: str, value: str, other: str) -> str:

@@ -8,7 +8,7 @@ one. A refined row is a step that somebody else took, and only its own id will d
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from builders.benchmarks.hub import HubSource, resolve_commit
 from builders.steps.composition import Candidate, Composition, rank
-from builders.steps.rows import Refused
+from builders.steps.rows import Refused, question_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary, names
 from safe_stepwise.store.files import sha256_of
@@ -25,8 +25,6 @@ from safe_stepwise.taxonomy import labels
 
 _COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin", "position")
 NO_MATCH = "a row of the first teacher that this one did not make"
-Question = tuple[str, str]
-"""A benchmark and an id."""
 
 
 def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,)) -> tuple[Path, str, str | None]:
@@ -67,11 +65,10 @@ class Taken:
     """Rows of the first for which there is none."""
 
     @property
-    def refused(self) -> Iterator[Refused]:
+    def refused(self) -> list[Refused]:
         """A line for each that is lost."""
-        for row in self.lost:
-            meant = "" if row.origin == names.IDEAL else row.error_type
-            yield Refused(row.benchmark, row.question, meant, row.position, f"{NO_MATCH}: {row.id}")
+        meant = [(row, "" if row.origin == names.IDEAL else row.error_type) for row in self.lost]
+        return [Refused(r.benchmark, r.question, type_, r.position, f"{NO_MATCH}: {r.id}") for r, type_ in meant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +116,10 @@ class First:
             ids[row.benchmark][row.question] = None
         return {name: [*listed] for name, listed in sorted(ids.items())}
 
-    @property
-    def tested(self) -> frozenset[Question]:
-        """The questions of its test split."""
-        return frozenset((row.benchmark, row.question) for row in self.rows[names.TEST])
+    @cached_property
+    def tested(self) -> frozenset[str]:
+        """The keys of the questions of its test split."""
+        return frozenset(question_key(row.benchmark, row.question) for row in self.rows[names.TEST])
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -148,7 +145,7 @@ class First:
 
     def take(self, candidates: Iterable[Candidate], seed: int) -> Taken:
         """The candidates that stand for its rows; of several, by a draw."""
-        left: defaultdict[Question, dict[str, Candidate]] = defaultdict(dict)
+        left: defaultdict[tuple[str, str], dict[str, Candidate]] = defaultdict(dict)
         for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
             left[candidate.benchmark, candidate.question][candidate.id] = candidate
         ids, matched, owed = set[str](), Counter[str](), self.every
@@ -156,13 +153,11 @@ class First:
             lost = []
             for row in owed:
                 there = left[row.benchmark, row.question]
-                match = _match(row, there.values(), how)
-                if match is None:
-                    lost.append(row)
-                else:
-                    del there[match.id]
-                    ids.add(match.id)
+                if match := _match(row, there.values(), how):
+                    ids.add(there.pop(match.id).id)
                     matched[how] += 1
+                else:
+                    lost.append(row)
             owed = lost
         return Taken(frozenset(ids), dict(matched), owed)
 

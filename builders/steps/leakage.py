@@ -9,9 +9,10 @@ Steps of questions that have nothing in common may still be the same, word for w
 
 import hashlib
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from networkx.utils import UnionFind
 
@@ -67,12 +68,9 @@ class Index:
         """Whether any of the documents is a near-duplicate of this one."""
         if document.passages in self._passages:
             return True
-        shared: Counter[int] = Counter()
-        for gram in document.grams:
-            holders = self._holders.get(gram, ())
-            if len(holders) <= BOILERPLATE:
-                shared.update(holders)
-        return any(near(document, self._documents[number]) for number in shared)
+        holders = (self._holders.get(gram, ()) for gram in document.grams)
+        sharing = {number for numbers in holders if len(numbers) <= BOILERPLATE for number in numbers}
+        return any(near(document, self._documents[number]) for number in sharing)
 
 
 def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
@@ -102,12 +100,10 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: i
     """
     sizes = [sum(rows[key] for key in group) for group in groups]
     taken: list[int] = []
+    rest: list[int] = []
     for number, size in enumerate(sizes):
-        if size <= wanted:
-            taken.append(number)
-            wanted -= size
-    inside = set(taken)
-    rest = [number for number in range(len(sizes)) if number not in inside]
+        (taken if size <= wanted else rest).append(number)
+        wanted -= size if size <= wanted else 0
     if wanted and len(rest) > 1:
         taken.append(min(rest, key=lambda number: (sizes[number], number)))
     return taken
@@ -118,12 +114,12 @@ def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
 
     Case, white space and the step's number aside. Final answers are exempt: there is one way to say "yes".
     """
-    known = {_said(row) for row in train}
-    return frozenset(row.id for row in test if row.step.kind != "Final Answer" and _said(row) in known)
 
+    def plain(row: StepRow) -> str:
+        return " ".join(row.step.text.casefold().split())
 
-def _said(row: StepRow) -> str:
-    return " ".join(row.step.text.casefold().split())
+    known = set(map(plain, train))
+    return frozenset(row.id for row in test if row.step.kind != "Final Answer" and plain(row) in known)
 
 
 def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
@@ -136,9 +132,7 @@ def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
     # The grams of a passage are mostly held by the same questions: each such set is looked at once.
     sets = {tuple(h) for h in _holders(documents).values() if 1 < len(h) <= BOILERPLATE}
     for together in sorted(sets):
-        for at, one in enumerate(together):
-            for other in together[at + 1 :]:
-                yield one, other
+        yield from combinations(together, 2)
 
 
 def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:

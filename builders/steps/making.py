@@ -1,5 +1,6 @@
 """From a verified question to labelled steps: ideal ones and injected errors (SAFE v1, 3.3)."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,34 +11,34 @@ from pathlib import Path
 import yaml
 
 from builders.steps.contexts import Context, Source
-from builders.steps.missing_evidence import without_evidence
 from builders.steps.proposals import Injector, Proposal, Wordings
-from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.rows import Made, Refused, StepRow, TrajectoryError, well_formed
+from builders.work.shards import NoModel
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.checking.wordings import HELD_BACK, Half, choice_for
+from safe_stepwise.checking.plans import Item, PlanError
+from safe_stepwise.checking.wordings import HELD_BACK, Half, choice_for, missing, phrase, said, searched_for, word
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
-from safe_stepwise.records import Feedback, Label, Question, Step
+from safe_stepwise.language.mentions import first_mention
+from safe_stepwise.language.reading import read
+from safe_stepwise.records import Feedback, Label, Passage, Question, Step
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, final_answer, format_step
 from safe_stepwise.store.names import IDEAL, INJECTED, Origin
-from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
 TRIES = 4
 """Wordings and values tried for one error at one position before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationsMaker:
+class AnnotationsMaker(NoModel):
     """Makes steps without a model, from the verified reasoning path."""
 
     seed: int = 0
     half: Half = "seen"
     """Of the grammar that words steps: all but what is held back for tests, in full or briefly."""
     name: str = "annotations"
-    simulated: bool = False
-    own_processes: bool = True
 
     @property
     def held_back(self) -> "AnnotationsMaker":
@@ -48,16 +49,6 @@ class AnnotationsMaker:
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
         return f"{self.name} {self.seed} {self.half}"
-
-    def check(self) -> None:
-        """Nothing can be wrong: no model is asked."""
-
-    def progress(self) -> str:
-        """No requests, so nothing to tell."""
-        return ""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order; neighbours are each other's partners."""
@@ -155,7 +146,7 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
     rows = []
     for position, item in enumerate(injector.plan.items, 1):
         proposal = injector.otherwise_right(item, position) if item.triples else None
-        if proposal is not None and proposal.context is not None:
+        if proposal and proposal.context:
             step = Step(position, " ".join(proposal.text.split()), proposal.kind)
             row = _row(proposal.context, ideal[: position - 1], step, IDEAL, teacher)
             if row is not None and row.feedback.error_type == CORRECT:
@@ -175,9 +166,12 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
     refused: list[Refused] = []
     for error_type in ERROR_TYPES:
         for position in injector.positions(error_type.name, len(ideal)):
-            proposals = islice(injector.propose(error_type.name, position), TRIES)
-            home = injector.source.context
-            row, reason, text = _confirmed(home, ideal, proposals, error_type.name, position, teacher)
+            row, reason, text = None, "", ""
+            for proposal in islice(injector.propose(error_type.name, position), TRIES):
+                row, fault, text = _confirmed(injector, ideal, proposal, error_type.name, position, teacher)
+                if row is not None:
+                    break
+                reason = reason or fault
             if row is not None:
                 rows.append(row)
                 break
@@ -186,34 +180,21 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
     return rows, refused
 
 
-def well_formed(proposal: Proposal, position: int) -> Step | None:
-    """A proposal as a step; None where it breaks the grammar of steps."""
-    step = Step(position, " ".join(proposal.text.split()), proposal.kind)
-    try:
-        format_step(step)
-    except StepError:
-        return None
-    return step
-
-
 def _confirmed(
-    home: Context, ideal: Sequence[Step], proposals: Iterator[Proposal], error_type: str, position: int, teacher: str
+    injector: Injector, ideal: Sequence[Step], proposal: Proposal, error_type: str, position: int, teacher: str
 ) -> tuple[StepRow | None, str, str]:
-    """The first proposal that has the error; else why the first was not taken, and the text of the last."""
-    reason, text = "", ""
-    for proposal in proposals:
-        text = " ".join(proposal.text.split())
-        step = well_formed(proposal, position)
-        if proposal.context is None and text == ideal[position - 1].text:
-            reason = reason or "the step is the ideal one"
-        elif step is None:
-            reason = reason or "the step breaks the grammar"
-        else:
-            row = _row(proposal.context or home, ideal[: position - 1], step, INJECTED, teacher)
-            if row is not None and row.feedback.error_type == error_type:
-                return row, "", text
-            reason = reason or f"the checker {'abstains' if row is None else f'finds {row.feedback.error_type}'}"
-    return None, reason, text
+    """The row of a proposal that has the error, else why it was not taken; and its text."""
+    text = " ".join(proposal.text.split())
+    if proposal.context is None and text == ideal[position - 1].text:
+        return None, "the step is the ideal one", text
+    step = well_formed(text, proposal.kind, position)
+    if step is None:
+        return None, "the step breaks the grammar", text
+    context = proposal.context or Context(injector.question, injector.source.checker)
+    row = _row(context, ideal[: position - 1], step, INJECTED, teacher)
+    if row is not None and row.feedback.error_type == error_type:
+        return row, "", text
+    return None, f"the checker {'abstains' if row is None else f'finds {row.feedback.error_type}'}", text
 
 
 def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin, teacher: str) -> StepRow | None:
@@ -249,7 +230,7 @@ def errors(source: Source, ideal: Sequence[Step], seed: int, words: Wordings) ->
     for error_type in ERROR_TYPES:
         for position in range(1, len(ideal) + 1):
             proposals = injector.propose(error_type.name, position)
-            step = next(filter(None, (well_formed(proposal, position) for proposal in proposals)), None)
+            step = next(filter(None, (well_formed(each.text, each.kind, position) for each in proposals)), None)
             if step is not None:
                 yield error_type.name, step
 
@@ -294,3 +275,134 @@ def meant_and_found(
 
 def _label(verdict: Feedback | None) -> str | None:
     return None if verdict is None else verdict.error_type
+
+
+INFORMATION_MISS = "Information Miss"
+_CITED = re.compile(r"\bPassage (\d+)")
+_WORDINGS_TRIED = 4
+
+
+def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher: str) -> list[StepRow]:
+    """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
+
+    The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
+    honest one, which says what it can't find, in one of the words in which an Information Miss is
+    put, and the guidance comes with a search query. Only a fact whose value no other passage
+    mentions counts: else the evidence is not missing. Earlier steps keep what they say, with the
+    numbers that passages have once one is gone. Behind it stands its `_twin`, if there is one.
+    """
+    plan, question = checker.plan, checker.question
+    places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
+    if not places:
+        return []
+    choice = choice_for(str(seed), question.id, "missing evidence")
+    place = places[choice % len(places)]
+    item = plan.items[place]
+    assert item.passage is not None
+    less, previous = _without(question, ideal[:place], item.passage)
+    instead = _instead(question, ideal[:place], previous, seed)
+    first: list[StepRow] = []
+    for step in _denials(checker, item, place, seed, is_cited=instead is not None):
+        (said,) = _without(question, [step], instead)[1]
+        feedback = _lacking(checker, item, said.text)
+        row = StepRow(less, previous, said, feedback, INJECTED, teacher)
+        if twin := _twin(checker, ideal[:place], step, instead, row):
+            return [row, twin]
+        first = first or [row]
+    return first
+
+
+def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int) -> int | None:
+    """The distractor that is gone where the fact is there; None where there is none.
+
+    One by which earlier steps keep the numbers that they cite in ``previous``, if there is one.
+    """
+    cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
+    free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
+    alike = [n for n in free if _without(question, ideal, n)[1] == tuple(previous)]
+    drawn = alike or free
+    return drawn[choice_for(str(seed), question.id, "twin") % len(drawn)] if drawn else None
+
+
+def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool) -> Iterator[Step]:
+    """Steps that say, each in other words, that the passages do not state an item.
+
+    They may name its passage alone, in whose place another stands for who lacks it.
+    """
+    what, n = missing(item, checker.question.passages), item.passage if is_cited else None
+    for attempt in range(_WORDINGS_TRIED):
+        drawn = f"{seed} {checker.question.id} missing evidence {attempt}"
+        text = phrase("denial", drawn, half=checker.half, what=what, n=n, k=place or None)
+        if step := well_formed(text, "Attribution", place + 1):
+            yield step
+
+
+def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
+    """What is said of a step that rightly denies an item."""
+    passages, half = checker.question.passages, checker.half
+    what = missing(item, passages)
+    return Feedback(
+        MISSING_EVIDENCE,
+        word("diagnosis", "missing_evidence", text, half=half, what=what),
+        word("guidance", "search", text, half=half, what=what),
+        searched_for(item, passages),
+    )
+
+
+def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow) -> StepRow | None:
+    """The same step where what it denies is there, so that its label is Information Miss.
+
+    As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the row's with the numbers
+    of all passages, which the checker sees; None where that finds something else.
+    """
+    verdict, shown, previous = checker.check(ideal, step), checker.question, tuple(ideal)
+    if verdict is None or verdict.error_type != INFORMATION_MISS:
+        return None
+    if instead is not None:
+        shown, previous = _without(shown, ideal, instead)
+        said = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
+        verdict = Feedback(INFORMATION_MISS, *said)
+    return StepRow(shown, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
+
+
+def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
+    """Whether nothing states a fact once its passage is removed, nor was it read before."""
+    if any(other.passage == item.passage for other in earlier):
+        return False
+    if item.sentence is not None and not _known(checker, item, earlier):
+        return False
+    value = checker.claims.value_of(item)
+    others = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
+    return all(first_mention(read(page), value) is None for page in others)
+
+
+def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
+    """Whether question or earlier facts name what a passage is about, so that it can be asked."""
+    assert item.passage is not None
+    title = checker.passages[item.passage - 1].title
+    told = [said(other, checker.passages) for other in earlier]
+    words = read(Passage("", (" ".join([checker.question.question, *told]),)))
+    return first_mention(words, title) is not None
+
+
+def _without(question: Question, steps: Iterable[Step], gone: int | None) -> tuple[Question, tuple[Step, ...]]:
+    """A question without one of its passages, and steps with the numbers that are left."""
+    if gone is None:
+        return question, tuple(steps)
+    left = tuple(p for n, p in enumerate(question.passages, 1) if n != gone)
+    renumbered = tuple(replace(step, text=_renumbered(step.text, gone)) for step in steps)
+    return replace(question, passages=left), renumbered
+
+
+def _renumbered(text: str, gone: int) -> str:
+    """A text whose citations count without the passage that is gone.
+
+    >>> _renumbered("Passage 2 and Passage 10 name it.", 4)
+    'Passage 2 and Passage 9 name it.'
+    """
+
+    def less(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return f"Passage {number - 1 if number > gone else number}"
+
+    return _CITED.sub(less, text)

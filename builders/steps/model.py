@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from builders.steps import replies
-from builders.steps.making import AnnotationsMaker, checked, trusted
-from builders.steps.missing_evidence import without_evidence
+from builders.steps.making import AnnotationsMaker, checked, trusted, without_evidence
 from builders.steps.planners import PLANNERS, planner_of
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
@@ -35,7 +34,7 @@ from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.event_loop import wait_for
+from safe_stepwise.store.event_loop import all_of, wait_for
 from safe_stepwise.store.names import IDEAL, INJECTED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
 
@@ -146,9 +145,7 @@ class ModelMaker(replies.Asking):
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        about = self.teachers.about
-        made = [about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable]
-        return identity(made)
+        return identity([self.teachers.about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable])
 
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
@@ -161,10 +158,7 @@ class ModelMaker(replies.Asking):
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
         """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
-        return wait_for(self._make_all(questions))
-
-    async def _make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
-        return await asyncio.gather(*(self._make(*pair) for pair in questions))
+        return wait_for(all_of(self._make(*pair) for pair in questions))
 
     async def _make(self, question: Question, label: Label) -> Made:
         checker = None

@@ -8,11 +8,11 @@ Whether a step has the error that was meant is for `injection` to find out (SAFE
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from builders.steps import contexts
-from builders.steps.contexts import Context, Source, put
-from builders.steps.words import WORDS
+from builders.steps.values import WORDS
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import count_of, lifespan
 from safe_stepwise.checking.plans import DESCRIBED, Item
@@ -36,7 +36,7 @@ class Proposal:
 
     text: str
     kind: StepKind
-    context: Context | None = None
+    context: contexts.Context | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +46,9 @@ class _Draft:
     way: str
     kind: StepKind
     values: Mapping[str, Any]
-    context: Context | None = None
+    context: contexts.Context | None = None
     item: Item | None = None
     """The fact that it tells, where that is not the one whose turn it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A position, the plan's item there, and whether the answer is reached, so that no more need be read."""
-
-    position: int
-    item: Item | None
-    reached: bool
-
-    @property
-    def fact(self) -> Item | None:
-        return self.item if self.item and self.item.triples else None
 
 
 class Injector:
@@ -74,7 +61,7 @@ class Injector:
     """
 
     def __init__(
-        self, source: Source, seed: int, partner: Source | None = None, words: Wordings | None = None
+        self, source: contexts.Source, seed: int, partner: contexts.Source | None = None, words: Wordings | None = None
     ) -> None:
         claims = source.checker.claims
         self.source, self.partner, self.words = source, partner, words
@@ -93,7 +80,7 @@ class Injector:
             for answer in self._answers(position):
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
             return
-        for draft in PROPOSALS[error_type](self, self._place(position)):
+        for draft in PROPOSALS[error_type](self, position):
             said = self._worded(draft, error_type, position)
             if said:
                 yield Proposal(said[:1].upper() + said[1:], draft.kind, draft.context)
@@ -110,16 +97,19 @@ class Injector:
             said = said.replace("{" + name + "}", str(value))
         return "" if re.search(r"{\w+}", said) else said
 
-    def _place(self, position: int) -> _Place:
-        items = self.plan.items
-        item = items[position - 1] if position <= len(items) else None
-        reached = item is None or (position == len(items) and self.plan.kind == "sequential")
-        return _Place(position, item, reached)
+    def item_at(self, position: int, is_fact: bool = True) -> Item | None:
+        """The plan's item at a position, if it is a fact or may be none."""
+        items = self.plan.items[position - 1 : position]
+        return next((item for item in items if item.triples or not is_fact), None)
+
+    def is_reached(self, position: int) -> bool:
+        """Whether the answer is there at a position, so that no more need be read."""
+        return position > len(self.plan.items) - (self.plan.kind == "sequential")
 
     def _put(self, draft: _Draft, error_type: str, position: int) -> str:
         values, seed = draft.values, f"{error_type} {position} {draft.way}"
-        here = self._place(position).fact
-        item = draft.item or here or self.plan.items[self.plan.facts[-1]]  # what a step there would be about
+        # What a step there would be about.
+        item = draft.item or self.item_at(position) or self.plan.items[self.plan.facts[-1]]
         if "text" in values:
             return str(values["text"])
         if "claim" in values:
@@ -165,10 +155,10 @@ class Injector:
             item = self.partner.checker.plan.items[place]
             if not claims.is_grounded(item):
                 continue
-            found = contexts.beside(self.source, self.partner, item, f"{self._seed} {position}")
-            if found is not None:
-                said = writer.said(item, f"{self._seed} {position} beside")
-                yield _Draft("elsewhere", "Attribution", {**said, "n": found[1]}, found[0])
+            if shown := contexts.beside(self.source, self.partner, item, f"{self._seed} {position}"):
+                context, number = shown
+                values = {**writer.said(item, f"{self._seed} {position} beside"), "n": number}
+                yield _Draft("elsewhere", "Attribution", values, context)
 
     def _redundancy(self, position: int) -> Iterator[_Draft]:
         """A fact of an earlier step once more."""
@@ -195,8 +185,7 @@ class Injector:
         wrong = self._wrong_values(item, value, position)
         if self._choice(position, "altered") % 2 and self.words is None:
             for other in wrong:
-                context = contexts.altered(self.source, item, value, other)
-                if context is not None:
+                if context := contexts.altered(self.source, item, value, other):
                     yield replace(self._told(item, position), context=context)
         for other in wrong:
             draft = self._otherwise(item, value, other, position)
@@ -222,7 +211,7 @@ class Injector:
             triples = [Triple(t.head, t.relation, other) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
             return replace(said, way="other_value", values={**said.values, "claim": claim})
-        sentence = put(said.values["sentence"], value, other)
+        sentence = contexts.put(said.values["sentence"], value, other)
         return replace(said, way="misquoted", values={**said.values, "sentence": sentence})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
@@ -231,11 +220,9 @@ class Injector:
         if not contexts.ends(self.claims, item, value):
             return None
         for other in self._wrong_values(item, value, position):
-            context = contexts.altered(self.source, item, value, other)
-            if context is not None:
+            if context := contexts.altered(self.source, item, value, other):
                 draft = self._otherwise(item, value, other, position)
-                said = self._put(draft, "right", position)
-                return Proposal(said, draft.kind, context)
+                return Proposal(self._put(draft, "right", position), draft.kind, context)
         return None
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
@@ -249,11 +236,9 @@ class Injector:
         read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
         if self.partner is None or self.words is not None or item.passage in read_before:
             return
-        context = contexts.without(self.source, item, self.partner.question, self._seed)
-        if context is not None:
+        if context := contexts.without(self.source, item, self.partner.question, self._seed):
             draft = self._told(item, position)
-            page = item.page(self.passages)
-            yield replace(draft, values={**draft.values, "page": page}, context=context)
+            yield replace(draft, values={**draft.values, "page": item.page(self.passages)}, context=context)
 
     def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         others = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
@@ -459,22 +444,23 @@ _CALCULATED = ("calculated comparison", "set comparison")
 """Plans whose sides' values are not what is compared."""
 
 
-Propose = Callable[[Injector, _Place], Iterable[_Draft]]
+Propose = Callable[[Injector, int], Iterable[_Draft]]
 
 
-def _at_fact(draft: Callable[[Injector, Item, int], Iterable[_Draft]]) -> Propose:
-    return lambda injector, at: draft(injector, at.fact, at.position) if at.fact else ()
+def _at_item(draft: Callable[[Injector, Item, int], Iterable[_Draft]], is_fact: bool = False) -> Propose:
+    return lambda injector, at: draft(injector, item, at) if (item := injector.item_at(at, is_fact)) else ()
 
 
+_at_fact = partial(_at_item, is_fact=True)
 PROPOSALS: dict[str, Propose] = {
-    "Overthinking": lambda injector, at: injector._overthinking(at.position) if at.reached else (),
-    "Off-topic": lambda injector, at: () if at.reached else injector._off_topic(at.position),
-    "Redundancy": lambda injector, at: () if at.reached else injector._redundancy(at.position),
-    "Inefficiency": lambda injector, at: injector._inefficiency(at.item, at.position) if at.item else (),
+    "Overthinking": lambda injector, at: injector._overthinking(at) if injector.is_reached(at) else (),
+    "Off-topic": lambda injector, at: () if injector.is_reached(at) else injector._off_topic(at),
+    "Redundancy": lambda injector, at: () if injector.is_reached(at) else injector._redundancy(at),
+    "Inefficiency": _at_item(Injector._inefficiency),
     "Contradictory": _at_fact(Injector._contradictory),
     "Unsupported": _at_fact(Injector._unsupported),
     "Information Miss": _at_fact(Injector._information_miss),
     "Premature Attribution": _at_fact(Injector._premature_attribution),
-    "Logical Fallacy": lambda injector, at: injector._logical_fallacy(at.item, at.position) if at.item else (),
+    "Logical Fallacy": _at_item(Injector._logical_fallacy),
 }
 """How each error type is made. A new one is an entry here, one in the taxonomy, its check and its wordings."""

@@ -93,9 +93,8 @@ class VerifiedSet:
         index = leakage.Index(map(leakage.document, evaluated))
 
         def near(question: Question) -> bool:
-            if not evaluated or (question.benchmark, question.id) in ids:
-                return bool(evaluated)
-            return index.near(leakage.document(question))
+            is_of_it = (question.benchmark, question.id) in ids
+            return is_of_it or bool(evaluated and index.near(leakage.document(question)))
 
         return near
 

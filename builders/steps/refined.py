@@ -1,19 +1,16 @@
 """``refined.jsonl``: the rows of refinement, written by one command and read by another."""
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from builders.steps.rows import StepRow, check_row
-from builders.steps.words import FAMILIES
+from builders.steps.values import FAMILIES
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import parse_json, read_json, read_object
 from safe_stepwise.store.codec import question_row
-from safe_stepwise.store.files import read_lines, write_atomically
+from safe_stepwise.store.files import json_bytes, read_lines, sha256_of, write_atomically
 from safe_stepwise.store.names import REFINED as ORIGIN
 
 REFINED, STATISTICS = "refined.jsonl", "refinement.json"
@@ -42,7 +39,7 @@ def read_refined(path: Path) -> list[StepRow]:
 
 
 def _row_of(line: bytes) -> StepRow:
-    content = parse_json(line)
+    content = boundary.parse_json(line)
     place = {"benchmark": content["benchmark"], "split": content["split"]}
     row = boundary.read(StepRow, {**content, "question": {**content["question"], **place}}, "the row")
     if row.origin != ORIGIN:
@@ -54,8 +51,7 @@ def _row_of(line: bytes) -> StepRow:
 def write_refined(folder: Path, rows: Sequence[StepRow], record: Mapping[str, Any]) -> None:
     """Write rows and the record of what they come from, each whole."""
     write_atomically(folder / REFINED, "".join(map(line_of, rows)).encode())
-    content = json.dumps(boundary.plain(record), indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomically(folder / STATISTICS, f"{content}\n".encode())
+    write_atomically(folder / STATISTICS, json_bytes(boundary.plain(record)))
 
 
 def join_refined(mined: Sequence[Path], folder: Path) -> int:
@@ -67,10 +63,8 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
     for place in mined:
         for row in read_refined(place / REFINED):
             rows.setdefault(row.id, row)
-    records = [read_object(place / STATISTICS) for place in mined]
-    disagreements: Counter[str] = Counter()
-    for record in records:
-        disagreements.update(_disagreements(record))
+    records = [boundary.read_object(place / STATISTICS) for place in mined]
+    disagreements = sum((Counter(_disagreements(record)) for record in records), Counter[str]())
     numbers = {"disagreements": disagreements, "rows": Counter(row.family for row in rows.values())}
     folder.mkdir(parents=True, exist_ok=True)
     simulated = any(record["simulated"] for record in records)
@@ -101,17 +95,16 @@ def origin_of(file: Path | None, given: Counter[str], chosen: Mapping[str, int])
     """
     if file is None:
         return None
-    simulated: bool | None = None
     disagreements: dict[str, int | None] = dict.fromkeys(FAMILIES)
     try:
-        record = read_json(file.parent / STATISTICS)
-        disagreements.update(_disagreements(record))
-        simulated = bool(record["simulated"])
+        record = boundary.read_json(file.parent / STATISTICS)
+        simulated, shown = bool(record["simulated"]), _disagreements(record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        disagreements = dict.fromkeys(disagreements)
+        simulated, shown = None, {}
+    disagreements.update(shown)
     return {
         "file": file.name,
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "sha256": sha256_of(file),
         "rows": given.total(),
         "simulated": simulated,
         "families": by_family({"disagreements": disagreements, "given": given, "rows": chosen}),

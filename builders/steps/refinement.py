@@ -25,34 +25,35 @@ from builders.steps.contexts import Source
 from builders.steps.questions import VerifiedSet, open_verified
 from builders.steps.refined import REFINED, STATISTICS, by_family, line_of, write_refined
 from builders.steps.rows import Refused, StepRow, check_row, question_key
-from builders.steps.weaknesses import family_of
+from builders.steps.values import WORDS
 from builders.steps.witness import bears_out
 from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.plans import PlanError
+from safe_stepwise.checking.plans import Plan, PlanError
+from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.commands.values import Count, Known, Version
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
-from safe_stepwise.language.text import words_of
+from safe_stepwise.graphs.knowledge_graph import entity_key
+from safe_stepwise.language.text import normal_name, without_qualifier, words_of
+from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.limits import DEFAULT, Limits
-from safe_stepwise.methods.loop import MALFORMED, read_reply, run_question, tries_at_steps
+from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.taught import as_learnt, dropped_category
-from safe_stepwise.records import FAILED, Feedback, Step, StepKind, Trajectory
+from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
 from safe_stepwise.store import boundary, files, names, progress, tables
-from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.codec import passages_digest
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.files import read_lines
-from safe_stepwise.store.names import TRAIN
 from safe_stepwise.store.tables import text_table
-from safe_stepwise.taxonomy import CORRECT
+from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, EVIDENCE, category
 
 IDEAL_STEP = "the step is an ideal one"
 NO_WITNESS = "no second rule finds"
@@ -77,7 +78,7 @@ class Refinement:
     at_once: int = 256
     """Questions under way at a time."""
     accepted: Path | None = None
-    """Steps that a verifier accepted somewhere else (`AcceptedSteps`): no loop runs."""
+    """Steps that a verifier accepted somewhere else (`AcceptedStep`): no loop runs."""
 
 
 class Pattern(NamedTuple):
@@ -185,10 +186,10 @@ async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verif
     mined, pools = Mined(plan.seed), _pools(plan, verified)
     if not pools:
         raise UserError(
-            f"{plan.verified}: holds no {TRAIN} split, and no other may be trained on; add one "
-            f"with safe-stepwise build_verified --split {TRAIN}"
+            f"{plan.verified}: holds no {names.TRAIN} split, and no other may be trained on; add one "
+            f"with safe-stepwise build_verified --split {names.TRAIN}"
         )
-    sizes = {b["benchmark"]: int(b["verified"]) for b in verified.builds if b["split"] == TRAIN}
+    sizes = {b["benchmark"]: int(b["verified"]) for b in verified.builds if b["split"] == names.TRAIN}
     total = sum(sizes[name] if pool is None else min(pool, sizes[name]) for name, pool in pools.items())
     with progress.bar(total=total, unit="question", desc="refinement", delay=1) as bar:
 
@@ -214,7 +215,7 @@ def _checkers(
     near = verified.near_evaluation()
     for benchmark, pool in _pools(plan, verified).items():
         ids = None if among is None else among.get(benchmark, ())
-        for row in verified.questions(benchmark, TRAIN, pool, plan.seed, among=ids):
+        for row in verified.questions(benchmark, names.TRAIN, pool, plan.seed, among=ids):
             if near(row.question):
                 mined.questions["kept out"] += 1
                 continue
@@ -226,7 +227,7 @@ def _checkers(
 
 def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
     """Benchmarks with training questions, and how many of them to draw."""
-    benchmarks = [benchmark for benchmark, split in verified.splits(plan.benchmarks) if split == TRAIN]
+    benchmarks = [benchmark for benchmark, split in verified.splits(plan.benchmarks) if split == names.TRAIN]
     if plan.limit is None or not benchmarks:
         return dict.fromkeys(benchmarks)
     each, more = divmod(plan.limit, len(benchmarks))
@@ -257,7 +258,7 @@ class AcceptedStep:
 def read_accepted(file: Path) -> list[AcceptedStep]:
     """The steps of a file; raises ``UserError`` for one that can't be read, with the line."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
-    read = lambda line: boundary.read(AcceptedStep, parse_json(line), "the step")  # noqa: E731
+    read = lambda line: boundary.read(AcceptedStep, boundary.parse_json(line), "the step")  # noqa: E731
     steps = [step for _, step in read_lines(file, read, "accepted step", mend, blanks=True)]
     if not steps:
         raise UserError(f"{file}: holds no step; the verifier accepted nothing that is unfaithful")
@@ -444,7 +445,7 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
         "verified": [
             {name: build[name] for name in ("benchmark", "split", "digest")}
             for build in verified.of(plan.benchmarks)
-            if build["split"] == TRAIN
+            if build["split"] == names.TRAIN
         ],
         "prompts_sha256": {
             "generator": generating.prompt_digest(prompt_set),
@@ -489,3 +490,70 @@ def _counts(mined: Mined, kept: Sequence[StepRow]) -> Record:
         "clusters": clusters,
         "rows": len(kept),
     }
+
+
+_AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
+_OF_WHOM = frozenset((*EVIDENCE, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
+"""Labels between which it decides what a step is about."""
+_PLAIN = word_list("stop_words") | word_list("function_words")
+_DOUBTED: dict[str, str] = WORDS["doubted"]
+_PASSED: dict[str, str] = WORDS["passed"]
+"""What passes as `Correct`, by the label that it should have, else by that one's category."""
+
+
+def family_of(said: str, label: str, step: Step, plan: Plan, question: Question) -> str:
+    """The name of the family of one disagreement: the first that fits.
+
+    SAFE v1 (section 3.3) looks for "recurring weaknesses", but names two for example: lexically similar entities that
+    are confused, and numerical comparisons that fail. These two are known by the situation, all else by the pair of
+    labels. It reads steps as the checker does, which is why the second witness (`witness`) stands apart.
+    ``said`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the one that it should have.
+
+    >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
+    >>> family_of("Correct", "Unsupported", step, plan, Question("q", "b", "train", "Where?", "A"))
+    'false facts passed'
+    """
+    if said == UNREAD:
+        return "no verdict"
+    if step.kind == "Attribution" and {said, label} <= _OF_WHOM and _has_look_alikes(step, plan, question):
+        return "look-alike names"
+    if step.kind == "Logical" and (plan.operation in _AMOUNTS or plan.kind == "calculated comparison"):
+        return "numbers and dates compared"
+    if label == CORRECT:
+        return _DOUBTED[step.kind]
+    if said == CORRECT:
+        return _PASSED.get(label) or _PASSED[category(label)]
+    procedural = {category(name) == "Procedural" for name in (said, label)}
+    return "order of checks lost" if len(procedural) == 2 else "kinds of error mixed up"
+
+
+def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
+    """Whether a step names what the plan speaks of, or something whose name is much like it."""
+    said = read_step(step.text)
+    ours = dict.fromkeys(name for item in plan.items for name in item.ends)
+    named = dict.fromkeys([*ours, *(page.title for page in question.passages)])
+    return any(alike(one, other) and (said.mentions(one) or said.mentions(other)) for one in ours for other in named)
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether the names of two things share half of the shorter one's words, at least.
+
+    A single word that stands in the other is no look-alike, as it may be short for it.
+
+    >>> alike("Henry Percy", "Thomas Percy"), alike("Dune Rain (film)", "Dune Rain")
+    (True, True)
+    >>> alike("Percy", "Henry Percy"), alike("Henry Percy", "Oru")
+    (False, False)
+    """
+    if entity_key(one) == entity_key(other):
+        return False
+    words = [frozenset(_bare_words(name)) for name in (one, other)]
+    shorter = min(map(len, words))
+    if words[0] == words[1]:
+        return bool(shorter)
+    return shorter > 1 and len(words[0] & words[1]) / shorter >= 0.5
+
+
+def _bare_words(name: str) -> Iterator[str]:
+    bare = normal_name(without_qualifier(name)).split()
+    return (word for word in bare if word not in _PLAIN and not word.isdigit())

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from builders.steps.rows import TrajectoryError
-from builders.steps.values import stands, values_in
-from builders.steps.words import words
+from builders.steps.values import stands, values_in, words
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply, why_unreadable
 from builders.verified.teachers.replies import one_line as plain_line
@@ -324,20 +323,15 @@ def check_sound(question: Question, steps: Sequence[Step], position: int, said: 
     if data and is_planted(asdict(said), KEYS, data):
         raise StepRefused("the remarks are some that the data brought along, quoted")
     step, taken = steps[position - 1], steps[:position]
-    check_evidence(step, said.diagnosis)
+    cited = set(_PASSAGE.findall(step.text))
+    if step.kind == "Attribution":
+        if cited and cited.isdisjoint(_PASSAGE.findall(said.diagnosis)):
+            raise StepRefused("the diagnosis does not name the passage that the step reads")
+    elif step.number > 1 and not (_STEP if step.kind == "Logical" else _STEPS).search(said.diagnosis):
+        raise StepRefused("the diagnosis names no step that this one rests on")
     check_grounded(question, taken, said)
     if foretells(question, taken, steps[position:], said.guidance):
         raise StepRefused(GIVES_AWAY)
-
-
-def check_evidence(step: Step, diagnosis: str) -> None:
-    """Raise `StepRefused` for a diagnosis of a sound step that does not say what carries it."""
-    cited = set(_PASSAGE.findall(step.text))
-    if step.kind == "Attribution":
-        if cited and cited.isdisjoint(_PASSAGE.findall(diagnosis)):
-            raise StepRefused("the diagnosis does not name the passage that the step reads")
-    elif step.number > 1 and not (_STEP if step.kind == "Logical" else _STEPS).search(diagnosis):
-        raise StepRefused("the diagnosis names no step that this one rests on")
 
 
 def check_grounded(question: Question, taken: Sequence[Step], said: Written) -> None:

@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from builders.steps import replies
 from builders.steps.contexts import Source
@@ -44,18 +45,6 @@ _MUCH_LONGER, _FEW = 2, 120
 """A rewording may have so many times the characters of what it rewords, and so many more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewording:
-    """What became of the rows: how many there were, were reworded, and why others were not."""
-
-    teacher: str
-    simulated: bool
-    rows: int
-    reworded: int
-    kept: Mapping[str, int]
-    """Rows that stay as they were, by reason up to its first colon."""
-
-
 class Rewriter(replies.Asking):
     """Rewords rows with a model."""
 
@@ -64,8 +53,10 @@ class Rewriter(replies.Asking):
         """Lands in the ``teacher`` column of what is reworded: the model and the prompt."""
         return f"annotations, reworded by {self.teachers.about.name} prompts {REWRITE.digest[:12]}"
 
-    def reword(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> tuple[list[StepRow], Rewording]:
-        """The rows, reworded or as they were, in their order, and what became of them.
+    def reword(
+        self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
+    ) -> tuple[list[StepRow], dict[str, Any]]:
+        """The rows, reworded or as they were, in their order, and how many of them, ``kept`` by reason up to a colon.
 
         ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
         """
@@ -88,8 +79,12 @@ class Rewriter(replies.Asking):
                 f"{self.teachers.about.name}: no row could be reworded, and nothing was published; "
                 f"the last: {failures[-1].rstrip('.')}; mend that and run the same command again"
             )
-        reworded, reasons = len(made) - kept_rows.total(), dict(sorted(kept_rows.items()))
-        return made, Rewording(self.name, self.simulated, len(made), reworded, reasons)
+        numbers = {
+            "rows": len(made),
+            "reworded": len(made) - kept_rows.total(),
+            "kept": dict(sorted(kept_rows.items())),
+        }
+        return made, {"teacher": self.name, "simulated": self.simulated, **numbers}
 
     async def _reword_all(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> list[StepRow | str]:
         results: dict[int, StepRow | str] = {}

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from safe_stepwise.feedback import format_feedback
-from safe_stepwise.records import Feedback, Question, Step, identity
-from safe_stepwise.steps import format_step
+from safe_stepwise.records import Feedback, Question, Step, StepKind, identity
+from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.store import boundary
 from safe_stepwise.store.names import IDEAL, REFINED, ContextKind, Origin
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE
@@ -38,7 +38,7 @@ class StepRow:
     twin: bool = False
     """Whether it is the twin of a row whose evidence is missing."""
     family: str = ""
-    """The weakness of a verifier that a row of refinement shows (`weaknesses.family_of`), if that is said."""
+    """The weakness of a verifier that a row of refinement shows (`refinement.family_of`), if that is said."""
 
     @property
     def incomplete(self) -> bool:
@@ -78,6 +78,16 @@ def unpacked(content: Mapping[str, Any]) -> Iterator[StepRow]:
     """The rows of what `packed` made, in their order."""
     questions = boundary.read(tuple[Question, ...], content["questions"])
     return (boundary.read(StepRow, {**row, "question": questions[row["question"]]}) for row in content["rows"])
+
+
+def well_formed(text: str, kind: StepKind, position: int) -> Step | None:
+    """A text as a step at a position; None where it breaks the grammar of steps."""
+    step = Step(position, " ".join(text.split()), kind)
+    try:
+        format_step(step)
+    except StepError:
+        return None
+    return step
 
 
 def check_row(row: StepRow) -> None:

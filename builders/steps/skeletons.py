@@ -14,14 +14,13 @@ they speak of. The rules, coarse on purpose (a set looks more monotonous by them
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from builders.steps.rows import StepRow
-from builders.steps.words import words
-from safe_stepwise.records import Step
+from builders.steps.values import words
 from safe_stepwise.taxonomy import TAXONOMY
 
 MASK = "_"
@@ -74,16 +73,21 @@ class Variety:
 
 def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
     """The variety of each type that has rows, in the taxonomy's order."""
-    of_type: dict[str, list[StepRow]] = defaultdict(list)
+    of_type: dict[str, list[StepRow]] = {entry.name: [] for entry in TAXONOMY}
     for row in rows:
         of_type[row.feedback.error_type].append(row)
-    return {entry.name: _variety(of_type[entry.name]) for entry in TAXONOMY if entry.name in of_type}
+    made = {}
+    for name, part in of_type.items():
+        steps = Counter(skeleton(row.step.text) for row in part if row.step.kind != "Final Answer")
+        diagnoses = Counter(skeleton(row.feedback.diagnosis) for row in part)
+        if part:
+            made[name] = Variety(len(part), len(steps), _top(steps), len(diagnoses), _top(diagnoses))
+    return made
 
 
 def common_diagnoses(rows: Sequence[StepRow]) -> float | None:
     """The share of the rows whose diagnosis has one of the `COMMONEST` skeletons; None without."""
-    counts = Counter(skeleton(row.feedback.diagnosis) for row in rows)
-    return _share(sum(n for _, n in counts.most_common(COMMONEST)), len(rows))
+    return _top(Counter(skeleton(row.feedback.diagnosis) for row in rows), COMMONEST)
 
 
 def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
@@ -91,26 +95,17 @@ def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
 
     All final answers have the same one.
     """
-    known = {_of_step(row.step) for row in train}
-    return frozenset(row.id for row in test if _of_step(row.step) not in known)
+
+    def worded(row: StepRow) -> str:
+        return MASK if row.step.kind == "Final Answer" else skeleton(row.step.text)
+
+    known = set(map(worded, train))
+    return frozenset(row.id for row in test if worded(row) not in known)
 
 
-def _of_step(step: Step) -> str:
-    return MASK if step.kind == "Final Answer" else skeleton(step.text)
-
-
-def _variety(rows: Sequence[StepRow]) -> Variety:
-    steps = Counter(skeleton(r.step.text) for r in rows if r.step.kind != "Final Answer")
-    diagnoses = Counter(skeleton(r.feedback.diagnosis) for r in rows)
-    return Variety(len(rows), len(steps), _top(steps), len(diagnoses), _top(diagnoses))
-
-
-def _top(counts: Counter[str]) -> float | None:
-    return _share(max(counts.values(), default=0), counts.total())
-
-
-def _share(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
+def _top(counts: Counter[str], most: int = 1) -> float | None:
+    """The share of the commonest; None without any."""
+    return round(sum(n for _, n in counts.most_common(most)) / counts.total(), 4) if counts else None
 
 
 def _kept(found: re.Match[str], starts: set[int]) -> str:

@@ -1,7 +1,7 @@
 """What a build of the verifier set read, made, left out and chose: ``statistics/*.json``, and in words."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,9 @@ from safe_stepwise.taxonomy import ERROR_TYPES, TAXONOMY, category
 
 Record = dict[str, Any]
 """The record of one build; every mapping counts rows unless it says otherwise."""
-Parts = Mapping[str, Sequence[StepRow]]
-"""Rows by split."""
 
 
-def chosen_rows(rows: Parts) -> Record:
+def chosen_rows(rows: configs.Parts) -> Record:
     """The part of a record that counts the chosen rows, given by split."""
     everything = [row for part in rows.values() for row in part]
     contexts = Counter(row.context for row in everything)
@@ -109,19 +107,17 @@ def _examples(rows: Sequence[StepRow]) -> list[Record]:
     return [{**configs.step_row(row), **label} for row, label in zip(shown, labels, strict=True)]
 
 
-def _types(rows: Parts) -> dict[str, dict[str, dict[str, int]]]:
+def _types(rows: configs.Parts) -> dict[str, dict[str, dict[str, int]]]:
     """Rows by benchmark, then error type, then split."""
-    numbers: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for split, part in rows.items():
-        for row in part:
-            numbers[row.question.benchmark][_type(row), split] += 1
+    numbers = Counter((row.question.benchmark, _type(row), split) for split, part in rows.items() for row in part)
+    there = sorted({(benchmark, name) for benchmark, name, _ in numbers})
     return {
         benchmark: {
-            entry.name: {split: count[entry.name, split] for split in rows}
+            entry.name: {split: numbers[benchmark, entry.name, split] for split in rows}
             for entry in TAXONOMY
-            if any(name == entry.name for name, _ in count)
+            if (benchmark, entry.name) in there
         }
-        for benchmark, count in sorted(numbers.items())
+        for benchmark, _ in there
     }
 
 

@@ -6,12 +6,25 @@ something only if it reads for itself.
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
-from builders.steps.words import words
+import yaml
+
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.records import Passage
+
+WORDS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+FAMILIES: dict[str, str] = WORDS["families"]
+"""Every weakness of verifiers by its name, and what a verifier with it does."""
+
+
+def words(name: str) -> frozenset[str]:
+    """One of its lists of words."""
+    return frozenset(WORDS[name].split())
+
 
 _PLACE = re.compile(r"\b(?:passage|step)s? \d+(?:(?:,| and|, and) \d+)*", re.IGNORECASE)
 _TOKEN = re.compile(r"\d[\d,.]*\d|\d|(?<!\w)[^\W\d_][\w\u0300-\u036f&’'.-]*")

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from builders.steps.values import stands, stands_in, values_in
-from builders.steps.words import words
+from builders.steps.values import stands, stands_in, values_in, words
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Plan
 from safe_stepwise.language.text import as_date, dates_in, has_words, normal_name, words_of
 from safe_stepwise.language.vocabulary import word_list

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, get_args
 
-from builders.steps.words import WORDS
+from builders.steps.values import WORDS
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.step_reading import has_value
 from safe_stepwise.language.reading import CAPITAL

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from builders.synthetic.world import PLACE, Article, Day, Entity, Value, one, order_of, start_year, text_of
+from builders.synthetic.world import PLACE, Article, Day, Entity, Value, one, order_of, text_of
 from builders.synthetic.writers import FORMAT, LEAST, RARE, REST, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
@@ -186,7 +186,7 @@ class _Telling:
     def gone(self) -> bool:
         """Everyone born before 1925 has died, whether or not this article says when."""
         facts = self.e.facts
-        return start_year(self.e) < 1925 or "date of death" in facts or "place of death" in facts
+        return self.e.start_year < 1925 or "date of death" in facts or "place of death" in facts
 
     def by_gender(self, words: Sequence[str]) -> str:
         """The one of some words that goes with the subject: of a man, of a woman, of a thing."""
@@ -194,7 +194,7 @@ class _Telling:
 
     def year(self) -> str:
         """A year in which something can have happened to the subject."""
-        year, facts = start_year(self.e), self.e.facts
+        year, facts = self.e.start_year, self.e.facts
         late = min(year + 60, 2015)
         if "date of death" in facts:
             late = min(late, order_of(facts["date of death"][0])[0] - 1)
@@ -260,7 +260,7 @@ _FORMS: dict[str, Callable[[_Telling, Sequence[Value]], str]] = {
     "": _Telling.named,
     "who": _Telling.introduced,
     "region": _Telling.region,
-    "year": lambda _, values: str(start_year(values[0]) if isinstance(values[0], Entity) else order_of(values[0])[0]),
+    "year": lambda _, values: str(values[0].start_year if isinstance(values[0], Entity) else order_of(values[0])[0]),
     "trade": lambda _, values: _entity(values).occupation,
     "people": lambda _, values: _entity(values).demonym,
     "title": lambda _, values: _entity(values).title,

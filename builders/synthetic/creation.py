@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from builders.synthetic import world as worlds
-from builders.synthetic.world import PLACE, WORDS, Article, Entity, Namer, Value, World, one
+from builders.synthetic.world import PLACE, WORDS, Article, Entity, Namer, Value, World, one, order_of, text_of
 
 CREATORS: dict[str, str] = WORDS["creators"]
 """Who makes works, by the relation of a work to them."""
@@ -137,7 +136,7 @@ def _add_person(world: World, trade: str, birth: int, female: bool, surname: str
 
 
 def _add_family(world: World, p: Entity) -> None:
-    rng, year = world.rng, worlds.start_year(p)
+    rng, year = world.rng, p.start_year
     draw = rng.random()
     job = one(rng, WORDS["relatives"])
     if draw < 0.4:
@@ -159,7 +158,7 @@ def _add_family(world: World, p: Entity) -> None:
 
 
 def _add_parents(world: World, p: Entity) -> None:
-    rng, year = world.rng, worlds.start_year(p)
+    rng, year = world.rng, p.start_year
     father = _add_person(world, one(rng, WORDS["fathers"]), year - 23 - int(rng.random() * 15), False, p.short)
     p.facts["father"] = [father]
     if rng.random() < 0.5:
@@ -180,7 +179,7 @@ def _add_works(world: World) -> None:
     for kind in WORDS["organisations"]:
         for organisation in world.by_kind[kind]:
             founder = world.maker("founded by")
-            organisation.facts["inception"] = [str(worlds.start_year(founder) + 25 + int(rng.random() * 20))]
+            organisation.facts["inception"] = [str(founder.start_year + 25 + int(rng.random() * 20))]
             if rng.random() < 0.75:
                 organisation.facts["founded by"] = [founder]
 
@@ -219,11 +218,9 @@ def _add_work(world: World, kind: str, name: str, avoid: Value | None = None) ->
 
 def _year_in_careers(world: World, *people: Entity) -> int | None:
     """A year in which all were grown up and alive, if there is one."""
-    low = max(worlds.start_year(p) + 22 for p in people)
-    ends = [
-        worlds.order_of(p.facts["date of death"][0])[0] - 1 if "date of death" in p.facts else 2012 for p in people
-    ]
-    high = min(*ends, *(worlds.start_year(p) + 60 for p in people))
+    low = max(p.start_year + 22 for p in people)
+    ends = [order_of(p.facts["date of death"][0])[0] - 1 if "date of death" in p.facts else 2012 for p in people]
+    high = min(*ends, *(p.start_year + 60 for p in people))
     return low + int(world.rng.random() * (high - low + 1)) if low <= high else None
 
 
@@ -236,10 +233,10 @@ def _add_namesakes(world: World) -> None:
                 _add_namesake(world, p, CREATORS[relation])
     for film in rng.sample(world.by_kind["film"], 10):
         twin = _add_work(world, "film", film.name, avoid=film.facts["director"][0])
-        if worlds.start_year(film) == worlds.start_year(twin):
-            twin.facts["publication date"] = [str(worlds.start_year(film) + 1)]
+        if film.start_year == twin.start_year:
+            twin.facts["publication date"] = [str(film.start_year + 1)]
         for each in (film, twin):
-            each.title = f"{each.name} ({worlds.start_year(each)} film)"
+            each.title = f"{each.name} ({each.start_year} film)"
         film.alikes.append(("title", twin))
         twin.alikes.append(("title", film))
     towns, regions = world.by_kind["town"], world.by_kind["region"]
@@ -248,12 +245,12 @@ def _add_namesakes(world: World) -> None:
             pass
         twin = _add_town(world, town.name, region, listed=False)
         for each in (town, twin):
-            each.title = f"{each.name}, {worlds.text_of(each.facts[PLACE][0])}"
+            each.title = f"{each.name}, {text_of(each.facts[PLACE][0])}"
         town.alikes.append(("town", twin))
 
 
 def _add_namesake(world: World, p: Entity, trade: str) -> None:
-    rng, year = world.rng, worlds.start_year(p)
+    rng, year = world.rng, p.start_year
     mode = one(rng, ("epithet", "profession", "dates"))
     early = year - 150 - int(rng.random() * 30)
     later = year - 5 + int(rng.random() * 25)
@@ -286,15 +283,15 @@ def _add_near_misses(world: World) -> None:
             town = p.facts.get(relation, [""])[0]
             if isinstance(town, Entity) and town.alikes and rng.random() < 0.4:
                 p.facts[relation] = [replace(town, name=town.title)]
-    born = [(p, worlds.start_year(p)) for p in people]
+    born = [(p, p.start_year) for p in people]
     for e in world.entities:
         if e.kind == "country":
             continue
         near: list[Value] = []
         if e.kind == "person" and rng.random() < 0.2:
-            year = worlds.start_year(e)
+            year = e.start_year
             near.append(one(rng, [p for p, start in born if abs(start - year) < 40]))
         if rng.random() < (0.6 if e.kind == "person" else 0.7):
             near.append(one(rng, towns))
-        known = {worlds.text_of(v) for vs in e.facts.values() for v in vs} | {e.name}
-        e.facts["_near"] = [v for v in near if worlds.text_of(v) not in known]
+        known = {text_of(v) for vs in e.facts.values() for v in vs} | {e.name}
+        e.facts["_near"] = [v for v in near if text_of(v) not in known]

@@ -14,9 +14,10 @@ tie as they do in MetaQA; answers are what the path of the question leads to by 
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +28,7 @@ from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, execute, invers
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.files import write_lines
 
+_WORDED: dict[str, Any] = load("films.yaml")
 KB = "kb.txt"
 QUESTIONS = "questions.jsonl"
 HOPS = 3
@@ -94,7 +96,7 @@ def film_triples(world: Films) -> list[NamedTriple]:
             "written_by": [director if rng.random() < 0.3 else _busy(rng, crew)],
             "starring": [_busy(rng, actors) for _ in range(2 + int(rng.random() * 3))],
             "scored_by": [_busy(rng, composers)] if rng.random() < 0.6 else [],
-            "of_genre": [one(rng, _words()["genres"]) for _ in range(1 + int(rng.random() * 2))],
+            "of_genre": [one(rng, _WORDED["genres"]) for _ in range(1 + int(rng.random() * 2))],
             "released_in": [str(1931 + int(rng.random() * 90))],
             "spoken_in": [one(rng, tongues)] if rng.random() < 0.5 else [],
             "filmed_in": [one(rng, places)] if rng.random() < 0.5 else [],
@@ -124,14 +126,18 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[Asked]:
     Raises ``UserError`` for more of them than the graph has.
     """
     graph, rng = MemoryGraph(triples), Random(f"questions:{world.seed}")
-    topics = _topics(triples)
+    topics: defaultdict[str, set[str]] = defaultdict(set)  # what each relation leads on from, in either direction
+    for head, relation, tail in triples:
+        topics[relation].add(head)
+        topics[inverse(relation)].add(tail)
+    listed = {relation: sorted(names) for relation, names in topics.items()}
     of = {hops: [path for path in templates() if len(path) == hops] for hops in range(1, HOPS + 1)}
     found: dict[str, Asked] = {}
     tries = 0
     while len(found) < world.questions:
         hops = len(found) % HOPS + 1
         path = one(rng, of[hops])
-        topic = one(rng, topics[path[0]])
+        topic = one(rng, listed[path[0]])
         said = one(rng, templates()[path]).format(x=f"[{topic}]")
         answers = tuple(sorted(execute(graph, topic, path)))
         tries = 0 if answers and said not in found else tries + 1
@@ -141,15 +147,6 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[Asked]:
         elif tries > _TRIES:
             raise UserError(f"{world.films} films have no {world.questions} questions; make more")
     return list(found.values())
-
-
-def _topics(triples: Sequence[NamedTriple]) -> dict[str, list[str]]:
-    """What each relation leads on from, in either direction."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for head, relation, tail in triples:
-        found[relation].add(head)
-        found[inverse(relation)].add(tail)
-    return {relation: sorted(names) for relation, names in found.items()}
 
 
 @cache
@@ -163,28 +160,19 @@ def templates() -> Mapping[RelationPath, tuple[str, ...]]:
     >>> templates()["~directed_by", "written_by"][0]
     'who wrote the films that {x} directed'
     """
-    words = _words()
-    simple = {**words["direct"], **words["others"]}
-    found = {tuple(said.split()): tuple(asked) for said, asked in simple.items()}
-    for shift, (films, last) in enumerate(_by_way_of_films(words)):
-        ways, asked = words["films"][films], words["asked"][last]
-        found[*films.split(), last] = tuple(
-            asked[(place + shift + more) % len(asked)].replace("{films}", way)
+    simple = {**_WORDED["direct"], **_WORDED["others"]}
+    wordings = {tuple(path.split()): tuple(questions) for path, questions in simple.items()}
+    # By way of films anything may be asked of them, but not whom they were found by.
+    pairs = [
+        (films, last)
+        for films, last in product(_WORDED["films"], _WORDED["asked"])
+        if last != inverse(films.split()[-1]) or films == "~starring"
+    ]
+    for shift, (films, last) in enumerate(pairs):
+        questions = _WORDED["asked"][last]
+        wordings[*films.split(), last] = tuple(
+            questions[(place + shift + more) % len(questions)].replace("{films}", way)
             for more in (0, 2)
-            for place, way in enumerate(ways)
+            for place, way in enumerate(_WORDED["films"][films])
         )
-    return found
-
-
-def _by_way_of_films(words: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """Paths to films, and what may be asked of them: not whom they were found by."""
-    for films in words["films"]:
-        for last in words["asked"]:
-            if last != inverse(films.split()[-1]) or films == "~starring":
-                yield films, last
-
-
-@cache
-def _words() -> dict[str, Any]:
-    words: dict[str, Any] = load("films.yaml")
-    return words
+    return wordings

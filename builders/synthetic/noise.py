@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 
 from builders.synthetic.creation import CREATORS
-from builders.synthetic.draft import DATES, KIN, Draft, Link, answer_chain, choose_gold, label_of, say, walk, winner
-from builders.synthetic.world import Day, Entity, Value, copy_of, one, order_of, start_year, text_of
+from builders.synthetic.questions import DATES, KIN, Draft, Link, label_of, say, walk, winner
+from builders.synthetic.world import Day, Entity, Value, one, order_of, text_of
 from builders.synthetic.writers import BESIDE, spellings
 from safe_stepwise.records import NoiseType
 
@@ -16,6 +16,7 @@ _FUNCTIONAL = {
 }  # fmt: skip
 _SEVERAL = {"educated at", "employer", "award received", "child", "sibling"}
 
+_OF_THE_LIVING = {"director", "producer", "performer", "cast member", "spouse", "founded by"}
 _LIFE = 100
 """No one in the world grows older."""
 
@@ -30,7 +31,7 @@ def _withhold(draft: Draft, link: Link) -> bool:
     head, tail = link.head, link.tail
     draft.withheld = link
     copy = draft.alter(head)
-    copy.since = start_year(head)
+    copy.since = head.start_year
     copy.facts.pop(link.relation)
     if isinstance(tail, Entity) and tail in draft.gold:
         copy = draft.alter(tail)
@@ -56,7 +57,7 @@ def _still_decided(draft: Draft, link: Link) -> bool:
     mine, other = branch[-1], next(k for k in draft.links[-2:] if k is not branch[-1])
     if "comparison" not in draft.kind or mine.relation not in DATES:
         return False
-    years = [start_year(k.head) for k in draft.links if k.tail is mine.head]
+    years = [k.head.start_year for k in draft.links if k.tail is mine.head]
     if link is mine:
         text = " ".join(draft.article(mine.head).sentences)
         years += map(int, re.findall(r"\b(?:1\d|20)\d\d\b", text))
@@ -100,8 +101,7 @@ def _missing_evidence(draft: Draft) -> bool:
 
 
 def _external_knowledge(draft: Draft) -> bool:
-    options = [(k, k.tail) for k in draft.links if k.relation in BESIDE]
-    named = [(link, tail) for link, tail in options if isinstance(tail, Entity)]
+    named = [(k, k.tail) for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
     if not named:
         return False
     link, tail = one(draft.rng, named)
@@ -161,7 +161,9 @@ def _entity_confusion(draft: Draft) -> bool:
     n, mode, other = one(draft.rng, options)
     link = draft.links[n]
     true = link.tail
-    if not isinstance(true, Entity) or (mode == "dates" and not _dated_head(link)):
+    # The text itself has to show that a namesake, dead for decades, can't be meant.
+    is_dated = link.relation in _OF_THE_LIVING | KIN and any(r in link.head.facts for r in DATES)
+    if not isinstance(true, Entity) or (mode == "dates" and not is_dated):
         return False
     rest = _follow(draft, n)
     path = [draft.links[k].relation for k in rest]
@@ -172,28 +174,18 @@ def _entity_confusion(draft: Draft) -> bool:
         old = draft.links[k]
         old.head, old.tail, old.said = new.head, new.tail, new.said
     _tell_apart(draft, link, mode, true, other)
-    draft.gold = []
-    choose_gold(draft)
+    draft.choose_gold()
     if true in draft.gold or other not in draft.gold:
         return False
     return _settle(draft)
 
 
-def _dated_head(link: Link) -> bool:
-    """Whether the text itself shows that the namesake, dead for decades, can't be meant."""
-    alive = {"director", "producer", "performer", "cast member", "spouse", "founded by"}
-    return link.relation in alive | KIN and any(r in link.head.facts for r in DATES)
-
-
 def _follow(draft: Draft, n: int) -> list[int]:
     """The links that come after link ``n`` in its branch."""
-    rest: list[int] = []
-    at: int | None = n
-    while at is not None:
-        at = next((k for k, link in enumerate(draft.links) if link.after == at), None)
-        if at is not None:
-            rest.append(at)
-    return rest
+    rest = [n]
+    while (after := next((k for k, link in enumerate(draft.links) if link.after == rest[-1]), None)) is not None:
+        rest.append(after)
+    return rest[1:]
 
 
 def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, other: Entity) -> None:
@@ -203,7 +195,7 @@ def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, other: Entity
         base = other.name.removesuffix(" the Elder").removesuffix(" Sr.")
         link.said = one(rng, (other.name, base, base, true.name))
     elif mode == "town":
-        meant = copy_of(true)
+        meant = true.copy()
         meant.name = true.title
         draft.alter(link.head).facts[link.relation] = [meant]
     elif mode == "profession":
@@ -217,7 +209,7 @@ def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, other: Entity
 def _settle(draft: Draft) -> bool:
     """Set the answer again after links were led elsewhere; False when it can't be told."""
     if draft.kind != "bridge_comparison":
-        answer_chain(draft)
+        draft.answer_chain()
         return draft.answer not in draft.question
     left, right = draft.links[2], draft.links[3]
     if left.relation not in DATES:
@@ -264,7 +256,7 @@ def _could_make(draft: Draft, maker: Entity, facts: dict[str, list[Value]]) -> b
     high = order_of(facts["date of death"][0])[0] if "date of death" in facts else 2015
     works = [link.head for link in draft.links if link.tail is maker]
     works += [work for _, work in maker.works]
-    return all(low <= start_year(work) <= high for work in works)
+    return all(low <= work.start_year <= high for work in works)
 
 
 def _two_films(draft: Draft) -> bool:
@@ -292,13 +284,13 @@ def _two_makers(draft: Draft) -> bool:
     if relation not in CREATORS or relation == "cast member" or not isinstance(first, Entity):
         return False
     path = [other.relation for other in draft.links[1:]]
-    year = start_year(link.head)
+    year = link.head.start_year
     others = [
         p
         for p in draft.world.makers[relation]
         if p is not first
         and p.key != link.head.key
-        and start_year(p) + 20 <= year
+        and p.start_year + 20 <= year
         and ("date of death" not in p.facts or order_of(p.facts["date of death"][0])[0] >= year)
         and _another_answer(draft, p, path)
     ]
@@ -319,14 +311,14 @@ def _two_values(draft: Draft) -> bool:
         return False
     pool = draft.world.by_kind[tail.kind]
     if tail.kind == "person":
-        pool = [p for p in pool if abs(start_year(p) - start_year(tail)) < 8]
+        pool = [p for p in pool if abs(p.start_year - tail.start_year) < 8]
         pool = [p for p in pool if p.short != tail.short]
     others = [e for e in pool if e is not tail and e is not last.head and e not in draft.gold]
     if not others:
         return False
     second = one(draft.rng, others)
     if tail.kind == "person":
-        second = copy_of(second)
+        second = second.copy()
         second.name = f"{second.name.split()[0]} {tail.short}"
     both = [tail, second] if draft.rng.random() < 0.5 else [second, tail]
     draft.alter(last.head).facts[last.relation] = [*both]

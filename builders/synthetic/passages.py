@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from builders.synthetic.creation import CREATORS
-from builders.synthetic.draft import Draft, label_of
-from builders.synthetic.questions import ASKED, BY
+from builders.synthetic.questions import ASKED, BY, Draft, label_of
 from builders.synthetic.world import NAME, Entity, Value, World, one, text_of
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 
@@ -114,9 +113,8 @@ def _distractors(draft: Draft) -> list[Entity]:
             titles.add(e.title)
             chosen.append(e)
 
-    for e in draft.beside:
-        titles.add(e.title)
-        chosen.append(e)
+    chosen += draft.beside
+    titles |= {e.title for e in draft.beside}
     for other in _lookalikes(draft):
         offer(other)
     while len(chosen) < size:

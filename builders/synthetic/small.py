@@ -9,10 +9,9 @@ from collections.abc import Callable
 from hashlib import sha256
 from random import Random
 
-from builders.synthetic.draft import Draft, choose_gold
 from builders.synthetic.noise import spoil
-from builders.synthetic.questions import chain
-from builders.synthetic.world import Entity, World, one, start_year, text_of
+from builders.synthetic.questions import Draft, chain
+from builders.synthetic.world import Entity, World, one, text_of
 from safe_stepwise.records import NoiseType
 
 LEAST, MOST = 4, 8
@@ -37,7 +36,7 @@ def make_row(world: World, rng: Random, truth: NoiseType, passages: int) -> tupl
             continue
         if any(text_of(link.tail) in link.head.name for link in draft.links):
             continue
-        choose_gold(draft)
+        draft.choose_gold()
         for e in draft.gold:
             draft.alter(e).asides = []
         if not _cut(draft) or not spoil(draft) or not _cut(draft):
@@ -65,7 +64,7 @@ def _cut(draft: Draft) -> bool:
 def _tell(draft: Draft, e: Entity, relation: str | None) -> None:
     """Have an entity's article tell one relation, if it has it."""
     copy = draft.alter(e)
-    copy.since = start_year(copy)
+    copy.since = copy.start_year
     kept = copy.facts.get(relation) if relation else None
     copy.facts = {relation: kept} if relation and kept else {}
     copy.works = []

@@ -63,6 +63,19 @@ class Entity:
     incidents: list[Remark] = field(default_factory=list)
     since: int = 1920
 
+    @property
+    def start_year(self) -> int:
+        """The year it came to be: birth, publication, founding."""
+        for relation in ("date of birth", "publication date", "inception"):
+            if relation in self.facts:
+                return order_of(self.facts[relation][0])[0]
+        return self.since
+
+    def copy(self) -> Entity:
+        """A copy whose facts can be changed without touching the world."""
+        works, asides, incidents = list(self.works), list(self.asides), list(self.incidents)
+        return replace(self, facts=dict(self.facts), works=works, asides=asides, incidents=incidents)
+
 
 Value = Entity | Day | str
 Remark = tuple[str, dict[str, Entity]]
@@ -121,19 +134,6 @@ def order_of(value: Value) -> tuple[int, int, int]:
     if isinstance(value, Day):
         return value.year, value.month, value.day
     return int(text_of(value)), 0, 0
-
-
-def start_year(e: Entity) -> int:
-    """The year an entity came to be: birth, publication, founding."""
-    for relation in ("date of birth", "publication date", "inception"):
-        if relation in e.facts:
-            return order_of(e.facts[relation][0])[0]
-    return e.since
-
-
-def copy_of(e: Entity) -> Entity:
-    """A copy whose facts can be changed without touching the world."""
-    return replace(e, facts=dict(e.facts), works=list(e.works), asides=list(e.asides), incidents=list(e.incidents))
 
 
 class Namer:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from builders.benchmarks import BENCHMARKS, parse_row
-from builders.benchmarks.rows import RowsChunk
+from builders.benchmarks.sources import RowsChunk
 from builders.synthetic import Spec, generate
 from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers

@@ -13,7 +13,6 @@ from builders.work.plans import Plan
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
 from safe_stepwise.store.boundary import plain, read_file
-from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import REFUSED, REJECTS, STATISTICS, UNMATCHED, WORK
 from safe_stepwise.store.tables import environment, text_table
 
@@ -139,8 +138,7 @@ def complete(
 
     ``splits`` are the files of a record, ``features`` the `datasets.Features` of a config by name.
     """
-    content = json.dumps(plain(statistics), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    _write(dataset / name, content.encode())
+    _write(dataset / name, files.json_bytes(plain(statistics)))
     records = read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -178,10 +176,9 @@ class Dataset:
             record = json.loads(json.dumps(plain(statistics)))  # in our order, not that of its file
             files = {config: splits.values() for config, splits in record["files"].items()}
 
-            def whole_card(_: Sequence[Record], info: Sequence[Mapping[str, Any]]) -> Mapping[str, bytes]:
-                return card(record, info)
-
-            complete(release, self.record, statistics, whole_card, lambda _: files, self.features)
+            complete(
+                release, self.record, statistics, lambda _, info: card(record, info), lambda _: files, self.features
+            )
             swap_in(release, plan.output / self.name)
             publish_lines(plan.output / self.left_out, left_out)
             if not plan.keep_work:
@@ -192,7 +189,7 @@ class Dataset:
 def publish_lines(file: Path, content: bytes) -> None:
     """Put a file of rows that were left out in place; none if there are none."""
     if content:
-        write_atomically(file, content)
+        files.write_atomically(file, content)
     else:
         file.unlink(missing_ok=True)
 
@@ -226,7 +223,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 def _write(file: Path, content: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, content)
+    files.write_atomically(file, content)
 
 
 def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[str, Any]]:

@@ -66,6 +66,20 @@ class Survey:
     owed: dict[int, tuple[Path, int]]
     """By number among the work's jobs: shard and rows."""
 
+    @classmethod
+    def of(cls, work: Work[Any]) -> "Survey":
+        """Of a source that is read through, which also finds one that is damaged before work is spent on it."""
+        rows, owed = 0, {}
+        for number, job in enumerate(work.jobs()):
+            rows += job.size
+            path = job.path
+            shard = stored(job, path)
+            if shard is not None and shard.summary.settled:
+                work.check(shard)
+            else:
+                owed[number] = (path, job.size)
+        return cls(rows, owed)
+
     def missing(self) -> list[int]:
         """Rows of those without a shard.
 
@@ -74,20 +88,6 @@ class Survey:
         folders = {shard.parent for shard, _ in self.owed.values()}
         made = {folder / name for folder in folders for name in os.listdir(folder)}
         return [rows for shard, rows in self.owed.values() if shard not in made]
-
-
-def survey(work: Work[Any]) -> Survey:
-    """Read the source through, which also finds one that is damaged before work is spent on it."""
-    found = Survey(0, {})
-    for number, job in enumerate(work.jobs()):
-        found.rows += job.size
-        path = job.path
-        shard = stored(job, path)
-        if shard is not None and shard.summary.settled:
-            work.check(shard)
-        else:
-            found.owed[number] = (path, job.size)
-    return found
 
 
 # What goes wrong
@@ -140,7 +140,13 @@ def _run(work: Work[Any], numbers: tuple[int, ...], attempt: Path, data: object,
     mine = numbers[rank::ranks]
     number = mine[0]
     try:
-        _go_home(work)
+        try:
+            os.chdir(work.home)
+        except OSError as error:
+            raise UserError(
+                f"{work.home}: not on {socket.gethostname()} ({error.strerror}); all machines need the "
+                "same files at the same paths"
+            ) from None
         running.write_text(f"{socket.gethostname()} {os.getpid()}")
         for number, job in islice(enumerate(work.jobs()), mine[-1] + 1):
             if number in mine:
@@ -154,13 +160,3 @@ def _run(work: Work[Any], numbers: tuple[int, ...], attempt: Path, data: object,
     finally:
         work.annotator.close()
         running.unlink(missing_ok=True)
-
-
-def _go_home(work: Work[Any]) -> None:
-    try:
-        os.chdir(work.home)
-    except OSError as error:
-        raise UserError(
-            f"{work.home}: not on {socket.gethostname()} ({error.strerror}); all machines need the "
-            "same files at the same paths"
-        ) from None

@@ -14,7 +14,6 @@ import pytest
 
 from builders.benchmarks import parse_row
 from builders.benchmarks.musique import split_sentences
-from builders.benchmarks.sizes import HOPS, NAME, PASSAGE, PASSAGES, QUESTION
 from builders.steps.leakage import document, held_out
 from builders.steps.wrong_values import wrong_values
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -25,6 +24,7 @@ from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Label, Passage, Question, Step, SupportingFact, Triple
+from safe_stepwise.store.sizes import HOPS, NAME, PASSAGE, PASSAGES, QUESTION
 from scripts import build_verified
 from tests.growth import POWER, exponent, too_slow
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from builders.corpus import passages
-from builders.corpus.recall import taken_away
+from builders.corpus.passages import taken_away
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
 from safe_stepwise.errors import UserError

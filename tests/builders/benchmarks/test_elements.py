@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.benchmarks import elements as module
-from builders.benchmarks.elements import elements
-from builders.benchmarks.sources import LONGEST_ROW, chunks, decode
+from builders.benchmarks import sources as module
+from builders.benchmarks.sources import LONGEST_ROW, chunks, decode, elements
 from safe_stepwise.errors import RowError, UserError
 
 VALUES = st.recursive(

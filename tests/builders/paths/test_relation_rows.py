@@ -13,7 +13,7 @@ from builders.paths.kg_build import held_out
 from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, negatives
 from builders.paths.negatives import WRONG_RELATION as WRONG
 from builders.paths.weak import Explored, explore
-from builders.work.dealing import dealt
+from builders.work.parquet import dealt
 from safe_stepwise.graphs.store import MemoryGraph, execute
 from tests.makers import films
 

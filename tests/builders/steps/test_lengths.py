@@ -22,15 +22,15 @@ def row(number: int, length: int = 100) -> StepRow:
 
 def test_bytes_bound_what_fits() -> None:
     found = check_lengths([row(1), row(2)], 8192, None)
-    assert found.method == "bytes"
-    assert found.tokenizer is None
-    assert 200 < found.longest <= 8192
+    assert found["method"] == "bytes"
+    assert found["tokenizer"] is None
+    assert 200 < found["longest"] <= 8192
 
 
 def test_lengths_are_estimated_where_bytes_do_not_fit() -> None:
     found = check_lengths([row(1, 4000)], 8192, None)
-    assert found.method == "estimate"
-    assert found.longest <= 8192
+    assert found["method"] == "estimate"
+    assert found["longest"] <= 8192
 
 
 def test_rows_that_are_too_long_are_named_ten_at_most() -> None:
@@ -59,10 +59,10 @@ def test_a_tokenizer_counts_prompt_and_completion(monkeypatch: pytest.MonkeyPatc
     module = SimpleNamespace(AutoTokenizer=SimpleNamespace(from_pretrained=lambda name: Words()))
     monkeypatch.setitem(sys.modules, "transformers", module)
     found = check_lengths([row(1)], 8192, "words")
-    assert (found.method, found.tokenizer) == ("tokens", "words")
+    assert (found["method"], found["tokenizer"]) == ("tokens", "words")
     with pytest.raises(UserError, match="counted"):
-        check_lengths([row(1)], found.longest - 1, "words")
-    assert check_lengths([row(1)], found.longest, "words").longest == found.longest
+        check_lengths([row(1)], found["longest"] - 1, "words")
+    assert check_lengths([row(1)], found["longest"], "words")["longest"] == found["longest"]
 
 
 def test_without_transformers_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

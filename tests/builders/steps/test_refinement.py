@@ -27,8 +27,8 @@ from builders.steps.refinement import (
     summary,
 )
 from builders.steps.rows import StepRow
+from builders.steps.values import FAMILIES
 from builders.steps.witness import bears_out
-from builders.steps.words import FAMILIES
 from builders.verified import features
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.writing import write_trajectory

@@ -17,17 +17,7 @@ from hypothesis import strategies as st
 
 from builders.steps.questions import open_verified
 from builders.steps.replies import StepRefused, Written
-from builders.steps.rewriting import (
-    ELSEWHERE,
-    REAL,
-    SAME,
-    Rewording,
-    Rewriter,
-    checkers_of,
-    kept,
-    places,
-    rewriting_request,
-)
+from builders.steps.rewriting import ELSEWHERE, REAL, SAME, Rewriter, checkers_of, kept, places, rewriting_request
 from builders.steps.rows import StepRow
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.checking.checker import Checker
@@ -163,10 +153,10 @@ def faithful(body: Mapping[str, Any]) -> str:
 
 
 @pytest.fixture
-def reword(tmp_path: Path) -> Callable[..., tuple[list[StepRow], Rewording]]:
+def reword(tmp_path: Path) -> Callable[..., tuple[list[StepRow], dict[str, Any]]]:
     number = iter(range(1000))
 
-    def run(reply: Any, *chosen: StepRow, **server: Any) -> tuple[list[StepRow], Rewording]:
+    def run(reply: Any, *chosen: StepRow, **server: Any) -> tuple[list[StepRow], dict[str, Any]]:
         with MockServer(reply, **server) as running:
             cache = tmp_path / f"{next(number)}.sqlite"
             rewriter = Rewriter(LLMTeachers(running.spec, cache, open_engine))
@@ -187,7 +177,7 @@ def test_rows_come_back_in_their_order_and_are_counted(reword: Callable[..., Any
     assert [made[n] for n in (1, 3, 4)] == [chosen[n] for n in (1, 3, 4)]
     assert made[0].feedback.diagnosis == "Passage 1 states this of Ors Velt, as one can see."
     assert made[2].teacher.startswith("annotations, reworded by openai:mock prompts ")
-    assert (told.rows, told.reworded, told.kept) == (5, 2, {REAL: 1, ELSEWHERE: 2})
+    assert (told["rows"], told["reworded"], told["kept"]) == (5, 2, {REAL: 1, ELSEWHERE: 2})
 
 
 def test_two_rows_never_become_one(reword: Callable[..., Any]) -> None:
@@ -199,7 +189,7 @@ def test_two_rows_never_become_one(reword: Callable[..., Any]) -> None:
 
     made, told = reword(alike, RIGHT, other)
     assert made[1] == other
-    assert told.kept == {"another row says the same": 1}
+    assert told["kept"] == {"another row says the same": 1}
     assert len({row.id for row in made}) == 2
 
 
@@ -220,7 +210,7 @@ def test_two_rows_never_become_one(reword: Callable[..., Any]) -> None:
 def test_whatever_comes_back_a_row_stays_a_row(reword: Callable[..., Any], reply: str) -> None:
     made, told = reword(lambda _: reply, RIGHT, FALSE)
     assert made == [RIGHT, FALSE]
-    assert (told.reworded, sum(told.kept.values())) == (0, 2)
+    assert (told["reworded"], sum(told["kept"].values())) == (0, 2)
 
 
 def test_a_row_that_holds_an_order_is_material(reword: Callable[..., Any]) -> None:

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from builders.steps.weaknesses import alike, family_of
-from builders.steps.words import FAMILIES
+from builders.steps.refinement import alike, family_of
+from builders.steps.values import FAMILIES
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.methods.loop import UNREAD
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple

@@ -17,8 +17,8 @@ from builders.benchmarks import parse_row
 from builders.synthetic import BLOCK, Spec, generate, noise, parse, parse_spec, to_row
 from builders.synthetic.articles import write_article
 from builders.synthetic.creation import make_world
-from builders.synthetic.draft import Draft
-from builders.synthetic.world import Day, Entity, start_year
+from builders.synthetic.questions import Draft
+from builders.synthetic.world import Day, Entity
 from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, Triple, canonical_json
@@ -424,7 +424,7 @@ def test_namesake_films_lead_to_different_answers() -> None:
 
 def test_people_meet_their_contemporaries_only() -> None:
     met = [
-        abs(start_year(person) - start_year(other))
+        abs(person.start_year - other.start_year)
         for person in make_world(Random("contemporaries"), partial(write_article, [writer("plain")])).by_kind["person"]
         for other in person.facts["_near"]
         if isinstance(other, Entity) and other.kind == "person"

@@ -21,7 +21,7 @@ from builders.verified.build import build
 from builders.verified.collect import Build
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work import executors, processes
+from builders.work import executors
 from builders.work.executors import Submitted
 from builders.work.plans import Slurm
 from builders.work.ranks import RankError
@@ -193,7 +193,7 @@ def expect(caught: pytest.ExceptionInfo[Exception], kind: str) -> None:
 def test_trouble_in_a_rank_is_told_and_only_the_owed_is_made(
     troubled: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(processes, "PATIENCE", 1.0)
+    monkeypatch.setattr(executors, "PATIENCE", 1.0)
     (tmp_path / "trouble").write_text(kind)
     with pytest.raises((UserError, RankError)) as caught:
         build(troubled, CARDS)
