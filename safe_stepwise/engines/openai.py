@@ -292,7 +292,7 @@ class OpenAIEngine:
             complaint,
             transient=status in _TRANSIENT or status >= 500,
             retry_after=wait(headers.get("retry-after")),
-            refused=status in (403, 404),
+            refused=status == 403,
         )
 
 

@@ -390,15 +390,3 @@ def test_a_model_that_loads_for_long_is_not_taken_for_none(monkeypatch: pytest.M
     monkeypatch.setattr("safe_stepwise.engines.openai.CHECK_TIMEOUT_S", 0.3)
     with MockServer(last_turn, unlisted=("alias",), latency=5) as server:
         acted(OpenAIEngine("alias", server.url), checked)
-
-
-def test_a_model_that_is_gone_ends_a_run_of_which_nothing_came() -> None:
-    """Where a server has no list, the first refusals tell."""
-
-    async def many(engine: OpenAIEngine) -> None:
-        await engine.check()
-        with pytest.raises(UserError, match=r"first 3 requests failed.*no such model"):
-            await Client(engine, in_flight=1).ask_all([request(n) for n in range(20)])
-
-    with MockServer(last_turn, models_status=404, unlisted=()) as server:
-        acted(OpenAIEngine("gone", server.url), many)
