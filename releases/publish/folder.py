@@ -212,7 +212,6 @@ def _files(root: Path, home: Path, paths: Sequence[Path]) -> tuple[LocalFile, ..
 
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".ckpt", ".bin")
-_PICKLED = re.compile(rb"\x80[\x02-\x05][\x95c}\](q]")
 
 
 def _unfit(path: Path, *, is_dataset: bool) -> str:
@@ -220,7 +219,10 @@ def _unfit(path: Path, *, is_dataset: bool) -> str:
     if not path.name.isprintable():
         return "its name holds characters that are not seen"
     with path.open("rb") as file:
-        if path.suffix.lower() in _PICKLES or _PICKLED.match(file.read(3)):
+        begin = file.read(2)
+        # Weights may begin so, too: with the length of their header.
+        is_pickled = begin[:1] == b"\x80" and begin[1:] in b"\x02\x03\x04\x05" and path.suffix != ".safetensors"
+        if is_pickled or path.suffix.lower() in _PICKLES:
             return "a pickle, which runs what it holds where it is loaded"
     if is_dataset and path.suffix.lower() == ".py":
         return "a script among a dataset's files, which loading could run"

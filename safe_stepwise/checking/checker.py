@@ -5,6 +5,7 @@ what it can prove, in the order of the taxonomy (SAFE v1, Table 1 and Figure 12)
 the step is sound. Where neither can be proved it abstains.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -401,7 +402,8 @@ class Checker:
         return self._feedback(case, "Wrong Conclusion", "wrong_answer", **told)
 
     def _is_answer(self, text: str) -> bool:
-        return _normal(text) in map(_normal, self.question.accepted)
+        accepted = self.question.accepted
+        return normalize_answer(text) in map(normalize_answer, accepted) or _normal(text) in map(_normal, accepted)
 
     def _lacking(self, case: _Case) -> str:
         """The first fact that no accepted step has read, as it stands inside a sentence, or ""."""
@@ -469,7 +471,10 @@ class Checker:
         return word(part, code, f"{self.question.id} {text}", half=self.half, **values)
 
 
+_DASHES = re.compile("[–—]")
+
+
 def _normal(answer: str) -> str:
     """An answer as it is compared: by the scorers' rule, in one spelling of what looks alike, and of a day."""
     day = as_date(answer)
-    return f"{day.year} {day.month} {day.day}" if day and day.day else normalize_answer(fold(answer))
+    return f"{day.year} {day.month} {day.day}" if day and day.day else normalize_answer(_DASHES.sub("-", fold(answer)))

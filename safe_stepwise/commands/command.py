@@ -113,14 +113,15 @@ def command(
     are values in the place of the fields' defaults. A name of two words is of a command in a group. ``module`` is the
     script's, if not that of the action.
     """
-    place = sys.modules[module or action.__module__]
-    source = Path(str(place.__file__))
+    # By its globals, as a script that was run by another has no module of its own.
+    place = vars(sys.modules[module]) if module else action.__globals__
+    source = Path(str(place["__file__"]))
     words = (name or source.stem).split()
     folder = source.with_name("help")
-    (kind,) = (hint for place, hint in get_type_hints(action).items() if place != "return")
+    (kind,) = (hint for parameter, hint in get_type_hints(action).items() if parameter != "return")
     file = folder / f"{'_'.join(words).replace('-', '_')}.yaml"
     line = Line(kind, read_words(file), roles, shown, usual)
-    told = action.__doc__ if len(words) > 1 else place.__doc__
+    told = action.__doc__ if len(words) > 1 else place["__doc__"]
     return Command(words[-1], action, line, (told or "").partition("\n")[0], notes_of(source, words[0]))
 
 

@@ -30,17 +30,34 @@ _SWITCH = {"on": True, "off": False}
 _IS_UNKNOWN = re.compile(
     "support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|allowed|cannot find|unavailable|enabled|instead", re.I
 )
-_OF_SIZE = re.compile("too large|too long|maximum|exceed|context", re.I)
+_OF_SIZE = re.compile(r"too (?:large|long|high|many)|maximum|exceed|context|above|at most|limit of|\d tokens", re.I)
+_OF_CONTENT = frozenset("content_filter content_policy_violation context_length_exceeded model_not_found".split())
+
+
+def _named(words: str) -> re.Pattern[str]:
+    """Matches where a refusal names a field: in quotes, or as what is told of; a prompt may hold the bare word."""
+    told = r"(?:is (?:not|deprecated|unsupported)|isn't|are not|does not|cannot|can't|must|not|parameter|field)\b"
+    kinds = r"(?:argument|parameter|field|property|input|name)s?(?: supplied)?"
+    return re.compile(
+        rf"[\"'`](?:{words})[\"'`]|\b(?:{words})(?: {told}|:)|\b{kinds}[: ]{{1,3}}(?:{words})\b"
+        rf"|(?:\A|; )(?:body\.)?(?:{words})(?=;|\Z)",
+        re.IGNORECASE,
+    )
+
+
 _NAMES: Mapping[str, re.Pattern[str]] = {
     "template": re.compile(r"chat_template_kwargs|enable_thinking"),
-    "top_p": re.compile(r"\btop[_-]?p\b", re.I),
-    "seed": re.compile(r"\bseed\b", re.I),
-    "temperature": re.compile(r"\btemperature\b", re.I),
-    "schema": re.compile(r"response[_ ]?format|json[_ ]?schema|structured[_ ]outputs?|guided", re.I),
-    "limit": re.compile(r"\bmax_(?:completion_)?tokens\b", re.I),
-    "system": re.compile(r"system['\"`]?[ _](?:role|prompt|message|instruction)|developer instruction|\.role\b"
-                         r"|role.{0,20}\bsystem|['\"`]system['\"`]", re.I),
-}  # fmt: skip
+    "top_p": _named("top[_-]?p"),
+    "seed": _named("seed"),
+    "temperature": _named("temperature"),
+    "schema": re.compile(r"response_format|json_schema|structured_outputs|guided_json", re.I),
+    "limit": _named("max_(?:completion_)?tokens"),
+    "system": re.compile(
+        r"\bsystem['\"`]?[ _](?:role|prompts?|messages?|instructions?)['\"`]? (?:is |are )?(?:not|un)"
+        r"|developer instruction|messages\S{0,9}\.role\b|\brole\b.{0,20}['\"`]system['\"`]",
+        re.I,
+    ),
+}
 """How a refusal names what it refuses, in the order in which it is given up."""
 PLAINLY = {
     "template": "chat_template_kwargs",
@@ -172,16 +189,19 @@ class Dialect:
         sent = {
             "template": "chat_template_kwargs" in body,
             "schema": bool({"response_format", "structured_outputs"} & set(body)),
-            "limit": self.limit == "max_completion_tokens" and _refuses_limit(complaint.text),
+            "limit": self.limit == "max_completion_tokens" and bool(_IS_UNKNOWN.search(complaint.text)),
             "system": any(turn["role"] == "system" for turn in body.get("messages", ())),
         }
-        for text in filter(None, (complaint.field, complaint.text)):
-            for field, name in _NAMES.items():
-                if sent.get(field, field in body) and name.search(text):
-                    return field, self._less(field)
+        told = complaint.field or complaint.text
+        if complaint.codes & _OF_CONTENT or _OF_SIZE.search(complaint.text):
+            return None
+        for field, name in _NAMES.items():
+            if sent.get(field, field in body) and name.search(told):
+                return field, self.less(field)
         return None
 
-    def _less(self, field: str) -> Dialect:
+    def less(self, field: str) -> Dialect:
+        """The dialect without a field."""
         match field:
             case "template":
                 return replace(self, template=False)
@@ -192,11 +212,6 @@ class Dialect:
             case "schema" if self.choices:
                 return replace(self, choices=False)
         return replace(self, without=self.without | {field})
-
-
-def _refuses_limit(text: str) -> bool:
-    """Whether it is the field that a server doesn't know, and not the limit that is too high for it."""
-    return bool(_IS_UNKNOWN.search(text)) and not _OF_SIZE.search(text)
 
 
 def sendable(text: str) -> str:
@@ -237,7 +252,7 @@ class Complaint:
     @property
     def is_of_account(self) -> bool:
         """Whether it is the account that has run dry or was closed, which no other try will mend."""
-        return bool(self.codes & _ACCOUNT_CODES or _ACCOUNT_WORDS.search(self.text))
+        return bool(self.codes & _ACCOUNT_CODES or _ACCOUNT_WORDS.match(self.text))
 
     @property
     def status(self) -> int:
@@ -248,17 +263,18 @@ class Complaint:
 _WORDS = ("message", "msg", "detail", "error", "errors", "title", "reason", "description", "faultstring", "raw")
 _INSIDE = ("fault", "metadata", "response", "body")
 _CODES = ("code", "type", "status", "error_type", "error_code")
-_DEEPEST, _MOST, _LONGEST = 10, 8, 500
+_DEEPEST, _MOST = 10, 8
 _ACCOUNT_CODES = frozenset(
     "402 insufficient_quota insufficient_credits insufficient_balance billing_hard_limit_reached billing_not_active "
     "account_deactivated payment_required".split()
 )
 _ACCOUNT_WORDS = re.compile(
-    r"insufficient (?:account )?(?:quota|credits?|balance|funds)|out of credits?|credit balance is too low"
-    r"|account (?:is|has been) (?:deactivated|suspended|disabled)|payment required",
+    r"(?:error: |your |the |this |you are |you have )*(?:insufficient (?:account )?(?:quota|credits?|balance|funds)\b"
+    r"|out of credits?\b|credit balance is too low|account (?:is|has been) (?:deactivated|suspended|disabled)"
+    r"|payment required\b)",
     re.I,
 )
-# Not "exceeded your current quota": Gemini says so of the minute's.
+# At the beginning, as a prompt may be repeated behind. Gemini says "exceeded your current quota" of a minute's.
 
 
 def _parts_of(value: Any, depth: int, key: str = "message") -> Iterator[tuple[str, str]]:
@@ -273,7 +289,7 @@ def _parts_of(value: Any, depth: int, key: str = "message") -> Iterator[tuple[st
     elif isinstance(value, dict):
         place = value.get("loc") or value.get("param")
         named = ".".join(map(str, place)) if isinstance(place, list) else str(place or "")
-        field = " ".join(named.split())[:_LONGEST]
+        field = " ".join(named.split())
         if field:
             yield "field", field
         for name in _CODES:
@@ -291,6 +307,6 @@ def _parts_of_text(text: str, depth: int) -> Iterator[tuple[str, str]]:
         with suppress(ValueError):
             yield from _parts_of(parse_json(text.encode("utf-8", "replace")), depth + 1)
             return
-    title = re.search("<(title|h1)[^>]*>([^<]{1,500})<", text, re.I)
+    title = re.search("<(title|h1)[^<>]{0,200}>([^<]{1,500})<", text, re.I)
     words = title[2] if title else re.sub("<[^<>]{0,500}>", " ", text)
-    yield "words", " ".join(words.split())[:_LONGEST]
+    yield "words", " ".join(words.split())

@@ -59,7 +59,7 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 _NO_KEY = "none"
 _A_WORD = Request((Message("user", "Reply with one word."),), Sampling(max_tokens=16))
 NO_HEADERS: Mapping[str, str] = {}
-_LONGEST_NAME, _LONGEST_PLACE = 100, 200
+_LONGEST_NAME, _LONGEST_PLACE, _MOST_NAMES = 100, 200, 5
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
 """A host with a port, or whatever else no revision of a model is called."""
@@ -166,14 +166,15 @@ class OpenAIEngine:
 
     async def _try_unlisted(self, where: str, served: Mapping[str, str]) -> None:
         """Ask a model for a word that the server does not list: many serve more than they list."""
-        names = ", ".join(redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:5])
+        first = [redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:_MOST_NAMES]]
+        names = ", ".join([*first, *(["..."] if len(served) > _MOST_NAMES else [])])
         reply: Completion | EngineError | None = None
         with suppress(TimeoutError):  # it may take minutes to load
             async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
                 reply = await self._one(_A_WORD)
         if isinstance(reply, EngineError) and not reply.transient:
-            raise UserError(f"{where}: the server has no such model, only {names} ({reply})")
-        tqdm.write(shown(f"note: {where} lists {names} alone; asked for {self.model} all the same"), file=sys.stderr)
+            raise UserError(f"{where}: the server lists {names}, not this model, and refuses it ({reply})")
+        tqdm.write(shown(f"note: {where} lists {names}; asked for {self.model} all the same"), file=sys.stderr)
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """One call a request, all at once."""
@@ -217,14 +218,20 @@ class OpenAIEngine:
         try:
             if self._dialect.template is None or (request.choices and self._dialect.choices is None):
                 await self._look()
+            dialect, learned = self._dialect, list[tuple[str, _Refusal]]()
             while True:
-                dialect = self._dialect
                 body = dialect.body(self.model, request)
                 try:
-                    return await self._posted(json.dumps(body, allow_nan=False).encode())
+                    reply = await self._posted(json.dumps(body, allow_nan=False).encode())
                 except _Refusal as refusal:
-                    if not self._learn(dialect, body, refusal):
+                    found = dialect.relearned(refusal.complaint, body) if refusal.is_of_form else None
+                    if found is None or (learned and str(learned[-1][1]) == str(refusal)):
                         return refusal
+                    field, dialect = found
+                    learned.append((field, refusal))
+                else:
+                    self._adopt(learned)
+                    return reply
         except EngineError as error:
             return error
         except ValueError as error:
@@ -237,19 +244,19 @@ class OpenAIEngine:
                 reply = await self._client.post("/chat/completions", cast_to=bytes, content=content)
             return read_completion(reply)
 
-    def _learn(self, dialect: Dialect, body: Mapping[str, Any], refusal: _Refusal) -> bool:
-        """Whether another try, without what was refused, may be answered; what is learned is said once."""
-        if dialect != self._dialect:  # another request has learned from the same
-            return True
-        learned = dialect.relearned(refusal.complaint, body) if refusal.is_of_form else None
-        if learned is None:
-            return False
-        field, self._dialect = learned
-        switches = replace(self._dialect, template=self._spec.template).query
-        advice = f"; end the spec in {switches}, and records say so, too" if switches != self._spec.query else ""
-        told = f"note: {self.name}: asked without {PLAINLY.get(field, field)} from now on ({refusal}){advice}"
-        tqdm.write(shown(told), file=sys.stderr)
-        return True
+    def _adopt(self, learned: Sequence[tuple[str, _Refusal]]) -> None:
+        """Leave out from now on what a request was answered without, and say so once.
+
+        Of one that was never answered nothing is learned: its refusals may be of what it says.
+        """
+        for field, refusal in learned:
+            if (dialect := self._dialect.less(field)) == self._dialect:  # another request has learned the same
+                continue
+            self._dialect = dialect
+            switches = replace(dialect, template=self._spec.template).query
+            advice = f"; end the spec in {switches}, and records say so, too" if switches != self._spec.query else ""
+            told = f"note: {self.name}: asked without {PLAINLY.get(field, field)} from now on ({refusal}){advice}"
+            tqdm.write(shown(told), file=sys.stderr)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -303,14 +310,14 @@ class _Refusal(EngineError):
         super().__init__(reason, transient=transient, **more)
         self.complaint = complaint
         # llama.cpp says with HTTP 500 that a template takes no system turn.
-        self.is_of_form = not transient or reason.startswith("HTTP 500")
+        self.is_of_form = reason.startswith(("HTTP 400", "HTTP 422")) or "raise_exception" in complaint.text
 
 
 class _Failed(Exception):
     """An error in a response that says that all went well."""
 
     def __init__(self, error: Any) -> None:
-        self.content = json.dumps({"error": error}).encode()
+        self.content = json.dumps({"error": error}).encode()[:LARGEST_ERROR]
         self.status = Complaint.read(self.content).status or 502
 
 

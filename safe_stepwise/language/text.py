@@ -10,6 +10,7 @@ import html
 import re
 import unicodedata
 from functools import lru_cache
+from html.entities import html5
 from itertools import filterfalse
 from typing import NamedTuple
 
@@ -34,9 +35,14 @@ _DASH_IN_WORD = re.compile(r"(?<=[^\W\d_])[–−‒](?=[^\W\d_])")
 _MINUS = re.compile("[−‒]")
 _ISO_DATE = re.compile(r"(?<!\d)(?<!\d[.-])([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![\d-])")
 _INITIALS: dict[str, str] = load("words")["initials"]
+# With a point behind each, or behind each and a space; without any where no capitals stand beside it.
 _POINTS = re.compile(
     r"(?<![\w.'-])(?:"
-    + "|".join(rf"{word}(?![\w-])|" + r"\. ?".join(word) + r"\.(?! ?[A-Z]\.)" for word in _INITIALS)
+    + "|".join(
+        rf"{re.escape('.'.join(word))}\.(?!\w)|{re.escape('. '.join(word))}\.(?! [A-Z]\.)"
+        rf"|(?<![A-Z]{{2}} ){word}(?![\w$£€-]| [A-Z]{{2}})"
+        for word in sorted(_INITIALS, key=len, reverse=True)
+    )
     + ")"
 )
 
@@ -51,7 +57,7 @@ def fold(text: str) -> str:
     "Hawai'i's socalled Smith-Jones, born 3 April 1917 in the USA."
     """
     if "&" in text:
-        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+        text = _ENTITY.sub(_unescaped, text)
     if not text.isascii():
         text = _MINUS.sub("–", _DASH_IN_WORD.sub("-", text.translate(_LOOKALIKES)))
     elif "`" in text:
@@ -59,6 +65,12 @@ def fold(text: str) -> str:
     if "-" in text:
         text = _ISO_DATE.sub(lambda date: f"{int(date[3])} {MONTHS[int(date[2]) - 1].title()} {date[1]}", text)
     return _POINTS.sub(_without_points, text)
+
+
+def _unescaped(entity: re.Match[str]) -> str:
+    """What an entity stands for; itself where it is none, of which `html` would take the beginning."""
+    is_known = entity[0].startswith("&#") or entity[0][1:] in html5
+    return html.unescape(entity[0]) if is_known else entity[0]
 
 
 def _without_points(initials: re.Match[str]) -> str:

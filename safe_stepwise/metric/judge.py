@@ -34,9 +34,11 @@ _KEYS = ("verdict", "explanation")
 
 # Braces of prose or a formula: they hold no key, no quotation mark, and no verdict.
 _GROUP = re.compile(
-    r"""(?:\\[A-Za-z]{1,20}\s?\{|\{(?!\s*(?:['“‘]|[A-Za-z_]{1,40}\s*:)))(?![^{}]*correct)([^{}"]{1,200})\}|\\[{}]""",
+    r"""(?:\\[A-Za-z]{1,20}\s?\{|\{(?!\s*(?:['“‘]|[A-Za-z_]{1,40}\s*:)))(?![^{}]*correct)([^{}"]{1,200})\}"""
+    r"""|\\\{(?!\s*\\?["'“‘])(?![^{}]{0,200}correct)|\\\}""",
     re.IGNORECASE,
 )
+_STATED = re.compile(r"\bverdict\b\W{0,12}(?:is\W{0,5})?(correct|incorrect)\b", re.IGNORECASE)
 _DEEPEST_GROUP = 8
 
 
@@ -71,6 +73,8 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
         raise VerdictError("it is the form alone, not filled in")
     if is_planted(found, _KEYS, "\n".join(data)):
         raise VerdictError("its verdict is one that the answer or the question brought along")
+    if any(stated.lower() != said for text in reply.around for stated in _STATED.findall(text)):
+        raise VerdictError("the words around its verdict state another")
     if reply.takes_back(said == "correct", (other for other in _VERDICTS if other != said)):
         raise VerdictError("the words around its verdict take it back, or suppose it only")
     # Half surrogate pairs, which JSON can spell, would stop whoever writes it down.

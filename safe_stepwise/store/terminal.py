@@ -95,9 +95,9 @@ def _plainly(line: str) -> str:
 
 HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key", "an AWS key"
 PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (HUGGING_FACE, "hf_", r"(?:[A-Za-z0-9]{30,}|(?:oauth|jwt)_[\w.-]{20,})"),
+    (HUGGING_FACE, "hf_", r"(?:[A-Za-z0-9]{30,}|(?:oauth|jwt)_(?=[\w.-]{0,99}[0-9])[\w.-]{20,})"),
     (HUGGING_FACE, "api_org_", r"[A-Za-z0-9]{30,}"),
-    (OPENAI, "sk-", r"(?:[A-Za-z0-9]{32,}|(?:proj|svcacct|admin|ant|or)-[\w-]{20,})"),
+    (OPENAI, "sk-", r"(?:[A-Za-z0-9]{32,}|(?:proj|svcacct|admin|ant|or)-(?=[\w-]{0,99}[0-9])[\w-]{20,})"),
     (AWS, "AKIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
     (AWS, "ASIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
     *(("a GitHub token", f"gh{kind}_", r"[A-Za-z0-9]{36}") for kind in "pousr"),
@@ -115,12 +115,16 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("a Together key", "tgp_v1_", r"[\w-]{40,}"),
     ("a Weights & Biases key", "wandb_v1_", r"[\w-]{40,}"),
     ("a Slack token", "xapp-", r"[0-9]-[0-9A-Za-z-]{20,}"),
-    ("a JSON web token", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{16,}"),
+    ("a JSON web token", "eyJ", r"[\w-]{10,300}+\.eyJ[\w-]{10,4000}+\.[\w-]{16,}"),
     *(
         ("a database's password", scheme, r"(?:ql|\+srv|s)?://[^\s/@:\"']{0,64}:[^\s/@\"'{}$<]{4,}@")
         for scheme in ("postgres", "mysql", "mongodb", "redis", "amqp")
     ),
-    ("a password of netrc", "machine ", r"\S{1,200}\s+login\s+\S{1,200}\s+password\s+\S{4,}"),
+    (
+        "a password of netrc",
+        "machine ",
+        r"[\w-]{1,60}(?:\.[\w-]{1,60}){1,5}\s{1,9}login\s{1,9}\S{1,99}\s{1,9}password\s{1,9}\S{4,}",
+    ),
     ("a private key", "-----BEGIN ", r"(?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"),
 )
 """What it is called, how it begins, and the pattern of the rest (ASCII)."""

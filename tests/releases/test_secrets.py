@@ -56,7 +56,9 @@ HARMLESS = (
     "task-oriented-dialogue-systems-of-the-nineties, risk-averse, "
     f"sha256 {'0f' * 32}, {'A1' * 40}, hf_hub_download(), HF_TOKEN, sk-learn, "
     "hf_oauth_expiration_minutes: 480, -----BEGIN PUBLIC KEY-----, postgres://USER:$PASSWORD@HOST, "
-    "postgresql://localhost:5432/db, a machine that says login and password, r8_small, eyJ.eyJ.x"
+    "postgresql://localhost:5432/db, a machine that says login and password, r8_small, eyJ.eyJ.x, "
+    "help-desk-admin-jobs-in-new-york-city, Each voting machine requires login then password entry, "
+    "mask-or-face-covering-required-in-all-shops, hf_oauth_login_button_component()"
 )
 
 

@@ -227,7 +227,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
         (recipe.output / "training.json").write_text(json.dumps(record))
         return record
 
-    def evaluated(options: Options) -> str:
+    def evaluated(options: Options, *_: object) -> str:
         asked.append(options)
         said = evaluate_stepwise.evaluated(replace(options, verifier=("symbolic",)))
         base, _, folder = options.verifier[0].partition("+")
@@ -243,7 +243,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
     monkeypatch.setattr("releases.stages.training.need_libraries", lambda _: None)
     monkeypatch.setattr("releases.stages.training.find_base", lambda _: None)
     monkeypatch.setattr("releases.stages.training.train", train)
-    monkeypatch.setattr(evaluation, "evaluate_stepwise", evaluated)
+    monkeypatch.setattr(evaluation, "run_evaluation", evaluated)
     return recipes, asked
 
 

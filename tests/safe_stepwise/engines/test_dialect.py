@@ -215,6 +215,17 @@ def test_a_switch_that_is_none_is_one_line(spec: str, told: str) -> None:
         (400, {"error": {"message": "prompt is too long: 5000 tokens > 4096 maximum"}}),
         (422, {"detail": [{"loc": ["body", "stop"], "msg": "Extra inputs are not permitted"}]}),
         (400, {"error": {"message": "content policy"}}),
+        (400, {"error": {"message": "The prompt was flagged: At what temperature does the seed of a plant with a "
+                         "system role germinate?", "code": "content_filter"}}),
+        (400, {"error": {"message": "The prompt was flagged: At what temperature does the seed sprout?"}}),
+        (400, {"error": {"message": "This model's maximum context length is 128000 tokens, 75 of them in the "
+                         "response_format", "param": "messages", "code": "context_length_exceeded"}}),
+        (400, {"error": {"message": "The request to model A/Seed-OSS-36B is too long"}}),
+        (404, {"error": {"message": "The model `seed-1.6` does not exist"}}),
+        (400, {"error": {"message": "max_completion_tokens: 2048 is above the allowed limit of 1024"}}),
+        (400, {"error": {"message": "Prompt is too long: system prompt 9000 tokens"}}),
+        (400, {"error": {"message": "The prompt was flagged: The bomber's bank account has been suspended."}}),
+        (500, {"error": {"message": "GPU temperature is not normal"}}),
         (429, {"error": {"message": "Rate limit for temperature sampling"}}),
     ],
 )  # fmt: skip
@@ -378,8 +389,8 @@ def test_a_list_of_models_is_advice(capsys: pytest.CaptureFixture[str]) -> None:
 
     with MockServer(last_turn, unlisted=("alias",), owner="a") as server:
         assert isinstance(acted(OpenAIEngine("alias", server.url), checked), Completion)
-        assert "lists mock alone; asked for alias all the same" in capsys.readouterr().err
-        with pytest.raises(UserError, match=r"no such model, only mock \(HTTP 404: no such model\)"):
+        assert "lists mock; asked for alias all the same" in capsys.readouterr().err
+        with pytest.raises(UserError, match=r"lists mock, not this model, and refuses it \(HTTP 404: no such model\)"):
             acted(OpenAIEngine("typo", server.url), checked)
 
 
@@ -390,3 +401,38 @@ def test_a_model_that_loads_for_long_is_not_taken_for_none(monkeypatch: pytest.M
     monkeypatch.setattr("safe_stepwise.engines.openai.CHECK_TIMEOUT_S", 0.3)
     with MockServer(last_turn, unlisted=("alias",), latency=5) as server:
         acted(OpenAIEngine("alias", server.url), checked)
+
+
+def test_what_one_request_is_refused_for_is_learned_of_no_other() -> None:
+    """Its words are those of a refusal of a field, but without the field it is refused as before."""
+
+    async def both(engine: OpenAIEngine) -> list[Completion | EngineError]:
+        client = Client(engine, tries=1)
+        return [*await client.ask_all([request(1)]), *await client.ask_all([request(2)])]
+
+    def refusal(body: Mapping[str, Any]) -> tuple[int, Any] | None:
+        echoed = {"error": {"message": "flagged: 'seed' is not supported"}}
+        return (400, echoed) if "Step 1" in last_turn(body) else None
+
+    with MockServer(last_turn, owner="a", refuses=refusal, keep_bodies=True) as server:
+        first, second = acted(OpenAIEngine("mock", server.url), both)
+        assert "seed" in server.bodies[-1]
+    assert isinstance(first, EngineError)
+    assert isinstance(second, Completion)
+
+
+@pytest.mark.parametrize("status", [400, 402])
+def test_no_key_is_cut_before_it_is_taken_out(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "topsecretvalue-" + "x7" * 12
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    async def one(engine: OpenAIEngine) -> str:
+        try:
+            return str((await Client(engine, tries=1).ask_all([request(1)]))[0])
+        except UserError as error:
+            return str(error)
+
+    for length in range(440, 520, 7):
+        refusal = {"error": {"message": "x " * (length // 2) + key}}
+        with MockServer(last_turn, refuses=lambda _, told=refusal: (status, told)) as server:  # type: ignore[misc]
+            assert key[:12] not in acted(OpenAIEngine("mock", server.url), one)

@@ -479,7 +479,9 @@ def test_an_address_without_its_path_gets_a_hint() -> None:
 def test_a_model_that_is_not_served_is_one_line() -> None:
     async def check(engine: OpenAIEngine) -> None:
         engine.model = "another"
-        with pytest.raises(UserError, match=r"no such model, only mock \(HTTP 404: no such model\)$"):
+        with pytest.raises(
+            UserError, match=r"lists mock, not this model, and refuses it \(HTTP 404: no such model\)$"
+        ):
             await engine.check()
 
     with MockServer(last_turn, unlisted=()) as server:

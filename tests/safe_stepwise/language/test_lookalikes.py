@@ -91,6 +91,10 @@ def test_what_looks_alike_is_one_name(one: str, other: str) -> None:
         "it told us",
         "J.R.R. Vorr",
         "U.S.S. Oru",
+        "LET US PRAY",
+        "TOLD US THAT",
+        "US$5",
+        "&region;",
         "—",
     ],
 )
