@@ -225,7 +225,7 @@ class OpenAIEngine:
                     reply = await self._posted(json.dumps(body, allow_nan=False).encode())
                 except _Refusal as refusal:
                     found = dialect.relearned(refusal.complaint, body) if refusal.is_of_form else None
-                    if found is None or (learned and str(learned[-1][1]) == str(refusal)):
+                    if found is None:
                         return refusal
                     field, dialect = found
                     learned.append((field, refusal))

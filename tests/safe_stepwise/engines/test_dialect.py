@@ -58,6 +58,11 @@ def o1_mini(body: Mapping[str, Any]) -> tuple[int, Any] | None:
     return openai_refuses("temperature", "top_p")(body)
 
 
+def two_at_once(body: Mapping[str, Any]) -> tuple[int, Any] | None:
+    refused = {"error": "'temperature' and 'top_p' are not supported"}
+    return (400, refused) if {"temperature", "top_p"} & set(body) else None
+
+
 def deepseek(body: Mapping[str, Any]) -> tuple[int, Any] | None:
     if "response_format" in body:
         message = "This response_format type is unavailable now"
@@ -110,6 +115,7 @@ def through_openrouter(body: Mapping[str, Any]) -> tuple[int, Any] | None:
 SERVERS: dict[str, tuple[Refuses, str]] = {
     "gpt-5": (openai_refuses("temperature", "top_p"), "?without=temperature,top_p"),
     "o1-mini": (o1_mini, "?without=temperature,top_p&system=user"),
+    "two in the same words": (two_at_once, "?without=temperature,top_p"),
     "DeepSeek": (deepseek, "?without=schema"),
     "Gemma on vLLM": (gemma_on_vllm, "?system=user"),
     "Gemma on llama.cpp": (gemma_on_llama_cpp, "?system=user"),
