@@ -35,6 +35,7 @@ _DASH_IN_WORD = re.compile(r"(?<=[^\W\d_])[–−‒](?=[^\W\d_])")
 _MINUS = re.compile("[−‒]")
 _ISO_DATE = re.compile(r"(?<!\d)(?<!\d[.-])([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![\d-])")
 _INITIALS: dict[str, str] = load("words")["initials"]
+_STARTS = {word[:2] for word in _INITIALS} | {f"{word[0]}." for word in _INITIALS}
 # With a point behind each, or behind each and a space; without any where no capitals stand beside it.
 _POINTS = re.compile(
     r"(?<![\w.'-])(?:"
@@ -64,7 +65,9 @@ def fold(text: str) -> str:
         text = text.replace("`", "'")
     if "-" in text:
         text = _ISO_DATE.sub(lambda date: f"{int(date[3])} {MONTHS[int(date[2]) - 1].title()} {date[1]}", text)
-    return _POINTS.sub(_without_points, text)
+    if any(start in text for start in _STARTS):
+        text = _POINTS.sub(_without_points, text)
+    return text
 
 
 def _unescaped(entity: re.Match[str]) -> str:
