@@ -67,6 +67,6 @@ def read_derivations(file: Path) -> dict[str, list[Derivation]]:
 
     def read(line: bytes) -> tuple[str, list[Derivation]]:
         row = parse_json(line)
-        return row["id"], boundary.read(list[Derivation], row["derivations"], "derivations")
+        return boundary.read(str, row["id"], "id"), boundary.read(list[Derivation], row["derivations"], "derivations")
 
     return dict(row for _, row in read_lines(file, read, "derivation of R4C's", "get the file anew"))
