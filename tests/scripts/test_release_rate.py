@@ -24,7 +24,7 @@ def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(
 ) -> None:
     asked: list[Options] = []
 
-    def evaluate(options: Options) -> str:
+    def evaluate(options: Options, *_: object) -> str:
         asked.append(options)
         attempts = tuple(
             Attempt(1, text, Feedback(label, "", ""), label == "Correct")
@@ -52,7 +52,7 @@ def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(
         "samples": (1, 3),
         "revisions": (2,),
     }
-    monkeypatch.setattr(evaluation, "evaluate_stepwise", evaluate)
+    monkeypatch.setattr(evaluation, "run_evaluation", evaluate)
     assert evaluation.measure_rate(options) == "0.500"
     (found,) = asked
     assert (found.method, found.generator, found.verifier) == (("safe",), ("first",), ("judge",))

@@ -16,7 +16,7 @@ from releases.making import file_digests
 from releases.stages import evaluation
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
-from scripts import evaluate_stepwise, regenerate, report_experiment
+from scripts import regenerate, report_experiment
 from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of, references
 from studies.experiment.reading import read_experiment
 from tests.makers.manifests import left_out, manifest_of, needs
@@ -154,15 +154,15 @@ def test_killed_between_any_two_evaluations_it_ends_in_the_same(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """Of the four: what chance needs, the main table, what it needs again, the retries."""
-    evaluated, calls = evaluate_stepwise.evaluated, list[Path]()
+    evaluated, calls = evaluation.run_evaluation, list[Path]()
 
-    def killed(options: Options) -> str:
+    def killed(options: Options, *given: Any) -> str:
         calls.append(options.output)
         if len(calls) > at + 1:
             raise KeyboardInterrupt
-        return evaluated(options)
+        return evaluated(options, *given)
 
-    monkeypatch.setattr(evaluation, "evaluate_stepwise", killed)
+    monkeypatch.setattr(evaluation, "run_evaluation", killed)
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path)
     assert not (tmp_path / "out" / LOCK).exists()
