@@ -247,15 +247,18 @@ def test_examples_are_shown_where_they_are_asked_for_and_named(
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
-    [("openai:mock@http://127.0.0.1:1/v1", "no server answers"), ("openai:other@{url}", "no such model, only mock")],
+    [
+        ("openai:mock@http://127.0.0.1:1/v1", "no server answers"),
+        ("openai:other@{url}", "lists mock, not this model, and refuses it"),
+    ],
 )
 def test_a_server_that_cannot_work_is_one_line(tmp_path: Path, spec: str, expected: str) -> None:
     known = rows(3)
     file = write(tmp_path / "rows.jsonl", known)
-    with MockServer(Truth(known)) as server, pytest.raises(UserError, match=expected) as caught:
+    with MockServer(Truth(known), unlisted=()) as server, pytest.raises(UserError, match=expected) as caught:
         build_verified.main(arguments(file, spec.format(url=server.url), tmp_path / "out"))
     assert "\n" not in str(caught.value)
-    assert not server.asked
+    assert not server.answered
 
 
 def test_a_refused_key_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
