@@ -161,7 +161,7 @@ class Options(Trial, Asking):
 
         def client(role: str, spec: str) -> Client:
             allowance = allowed.only([JUDGE]) if role == JUDGE else allowed
-            with at_place(f"{_option(role)}"):
+            with at_place(_option(role)):
                 return Client(opened(spec), cache, self.in_flight, allowance=allowance)
 
         settings, judge = self._settings(client), None

@@ -277,7 +277,7 @@ _ACCOUNT_WORDS = re.compile(
 # At the beginning, as a prompt may be repeated behind. Gemini says "exceeded your current quota" of a minute's.
 
 
-def _parts_of(value: Any, depth: int, key: str = "message") -> Iterator[tuple[str, str]]:
+def _parts_of(value: Any, depth: int) -> Iterator[tuple[str, str]]:
     """The words, codes and fields of an error's body, by kind, outermost first."""
     if depth > _DEEPEST:
         return

@@ -41,7 +41,7 @@ from safe_stepwise.engines.dialect import PLAINLY, Complaint, Dialect
 from safe_stepwise.errors import UserError, start_server
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.names import SIMULATED
+from safe_stepwise.store.names import LOOPBACK, SIMULATED
 from safe_stepwise.store.terminal import redacted, shown
 
 if TYPE_CHECKING:
@@ -55,10 +55,9 @@ TIMEOUT_S = 600.0
 CHECK_TIMEOUT_S = 30.0
 _TRANSIENT = frozenset((408, 409, 425, 429))
 _HOME = "https://api.openai.com/v1"
-_HERE = ("localhost", "127.0.0.1", "::1")
 _NO_KEY = "none"
 _A_WORD = Request((Message("user", "Reply with one word."),), Sampling(max_tokens=16))
-NO_HEADERS: Mapping[str, str] = {}
+_NO_HEADERS: Mapping[str, str] = {}
 _LONGEST_NAME, _LONGEST_PLACE, _MOST_NAMES = 100, 200, 5
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
@@ -151,7 +150,7 @@ class OpenAIEngine:
             return  # a server without a list of models may well answer
         except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
-            if urlsplit(self.base_url or _HOME).hostname in _HERE:
+            if urlsplit(self.base_url or _HOME).hostname in LOOPBACK:
                 mend = f"{start_server(self.model)}, or correct the address"
             reason = fault(error)
             raise UserError(f"{where}: no server answers there ({reason}); {mend}") from None
@@ -265,12 +264,12 @@ class OpenAIEngine:
         try:
             yield
         except errors.APIStatusError as error:
-            response = error.response
-            raise self._refusal(error.status_code, response.content, response.headers) from None
+            complaint = Complaint.read(error.response.content)
+            raise self._refusal(error.status_code, complaint, error.response.headers) from None
         except (errors.APIConnectionError, TimeoutError) as error:
             raise EngineError(fault(error), transient=True) from None
         except _Failed as error:
-            raise self._refusal(error.status, error.content, said="HTTP 200 with an error") from None
+            raise self._refusal(error.complaint.status or 502, error.complaint, is_told_as_well=True) from None
         except EngineError:
             raise
         except Exception as error:
@@ -278,11 +277,19 @@ class OpenAIEngine:
             raise EngineError(f"unreadable reply ({type(error).__name__})", transient=True) from None
 
     def _refusal(
-        self, status: int, content: bytes, headers: Mapping[str, str] = NO_HEADERS, said: str = ""
+        self,
+        status: int,
+        complaint: Complaint,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        *,
+        is_told_as_well: bool = False,
     ) -> EngineError:
-        """An answer that is none; one of the key or the account ends the run, as it won't get better."""
-        complaint = Complaint.read(content)
-        reason = (said or f"HTTP {status}") + (f": {complaint.text}" if complaint.text else "")
+        """An answer that is none; one of the key or the account ends the run, as it won't get better.
+
+        ``is_told_as_well``: it came with HTTP 200.
+        """
+        reason = "HTTP 200 with an error" if is_told_as_well else f"HTTP {status}"
+        reason += f": {complaint.text}" if complaint.text else ""
         if status == 401:
             raise UserError(
                 f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command again ({reason})"
@@ -297,6 +304,8 @@ class OpenAIEngine:
         return _Refusal(
             reason,
             complaint,
+            # llama.cpp says with HTTP 500 that a template takes no system turn.
+            is_of_form=(status in (400, 422) and not is_told_as_well) or "raise_exception" in complaint.text,
             transient=status in _TRANSIENT or status >= 500,
             retry_after=wait(headers.get("retry-after")),
             refused=status == 403,
@@ -306,19 +315,16 @@ class OpenAIEngine:
 class _Refusal(EngineError):
     """An error that a server answered with; ``is_of_form`` where the request may be to blame."""
 
-    def __init__(self, reason: str, complaint: Complaint, *, transient: bool, **more: Any) -> None:
-        super().__init__(reason, transient=transient, **more)
-        self.complaint = complaint
-        # llama.cpp says with HTTP 500 that a template takes no system turn.
-        self.is_of_form = reason.startswith(("HTTP 400", "HTTP 422")) or "raise_exception" in complaint.text
+    def __init__(self, reason: str, complaint: Complaint, *, is_of_form: bool, **more: Any) -> None:
+        super().__init__(reason, **more)
+        self.complaint, self.is_of_form = complaint, is_of_form
 
 
 class _Failed(Exception):
     """An error in a response that says that all went well."""
 
     def __init__(self, error: Any) -> None:
-        self.content = json.dumps({"error": error}).encode()[:LARGEST_ERROR]
-        self.status = Complaint.read(self.content).status or 502
+        self.complaint = Complaint.read(json.dumps({"error": error}).encode()[:LARGEST_ERROR])
 
 
 def _address(text: str | None) -> str | None:

@@ -78,13 +78,13 @@ def clean(text: str) -> str:
     >>> clean('Élan Vorr( born 3 May 1901 – d. 1970), "the Elder"')
     'elan vorr ( born 3 may 1901 -- died 1970 ) , the elder'
     """
-    return _cleaned(text).lower()
+    return _cleaned(fold(text)).lower()
 
 
 def _cleaned(text: str) -> str:
+    """A folded text, cleaned but for its capitals."""
     if text.isascii() and text.replace(" ", "").isalpha():  # as most names
-        return " ".join(fold(text).split())
-    text = fold(text)
+        return " ".join(text.split())
     if "." in text:
         text = _SHORT.sub(lambda short: _SHORT_WORDS[short[1].lower()] + " ", text)
     if " - " in text:

@@ -78,6 +78,8 @@ Audited = Literal["labels", "steps"]
 LABELS, _ = AUDITED = get_args(Audited)
 """What people judge in an audit: labels of questions, or rows of `STEPS`."""
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""What this machine calls itself."""
 SIMULATED = " (simulated)"
 """Stands behind the name of whatever no model made."""
 

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from safe_stepwise.records import Usage
@@ -78,12 +78,11 @@ def models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
     return {"object": "list", "data": data}
 
 
-def model(names: Mapping[str, Any], owner: str, wanted: str) -> dict[str, Any]:
-    """One model of the list; raises `Refused` for another."""
-    for listed in models(names, owner)["data"]:
-        if listed["id"] == wanted:
-            return dict(listed)
-    raise Refused(404, f"no such model: this server has {', '.join(names)} alone")
+def known_model(name: Any, names: Iterable[str]) -> str:
+    """The name of a model that a server has; raises `Refused` for another."""
+    if name not in names:
+        raise Refused(404, f"no such model: this server has {', '.join(names)} alone")
+    return str(name)
 
 
 def text_of(message: Any) -> str:
@@ -106,8 +105,7 @@ def _is_text(part: Any) -> bool:
 
 def messages_of(body: Mapping[str, Any], model: str) -> list[Any]:
     """The messages of a request for this ``model``; raises `Refused`."""
-    if body.get("model") != model:
-        raise Refused(404, f"no such model: this server has {model} alone")
+    known_model(body.get("model"), [model])
     found = body.get("messages")
     if not isinstance(found, list) or not found:
         raise Refused(400, "messages has to be a list of at least one")

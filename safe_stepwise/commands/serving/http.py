@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,19 +18,34 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from safe_stepwise.commands.ending import told
+from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import parse_json
+from safe_stepwise.store.names import LOOPBACK
 
 MOST_BYTES = 4 << 20
 BODY_S = 30.0
 """Seconds in which a request's body has to be here."""
 _LEAVE_S = 5.0
 _SHORT_BODY = 1 << 16
-_HERE = ("localhost", "127.0.0.1", "::1")
 _EVERYWHERE = ("0.0.0.0", "::", "")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Started = Callable[[int], None]
+
+
+def model_routes(names: Mapping[str, Any], owner: str) -> list[web.RouteDef]:
+    """The list of a server's models, and each of them; of each name what else is told of it."""
+
+    async def listed(_: web.Request) -> web.Response:
+        return answer_json(chat.models(names, owner))
+
+    async def one(request: web.Request) -> web.Response:
+        name = chat.known_model(request.match_info["name"], names)
+        (found,) = chat.models({name: names[name]}, owner)["data"]
+        return answer_json(found)
+
+    return [web.get("/v1/models", listed), web.get("/v1/models/{name:.+}", one)]
 
 
 def application(routes: list[web.RouteDef], most_bytes: int, host: str = "127.0.0.1") -> web.Application:
@@ -39,7 +54,7 @@ def application(routes: list[web.RouteDef], most_bytes: int, host: str = "127.0.
     It answers to the name of the ``host`` it serves at, and to this machine's own: a page of another site reaches a
     server here by a name of its own, or says where it comes from.
     """
-    names = None if host in _EVERYWHERE else frozenset((*_HERE, host.lower()))
+    names = None if host in _EVERYWHERE else frozenset((*LOOPBACK, host.lower()))
     app = web.Application(client_max_size=most_bytes, middlewares=[_answered, _by_name(names)])
     app.add_routes(routes)
     return app

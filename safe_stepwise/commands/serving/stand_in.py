@@ -12,7 +12,7 @@ from aiohttp import web
 
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused, Reply
-from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of
+from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of, model_routes
 from safe_stepwise.commands.serving.scenes import Known, request_of
 from safe_stepwise.engines.base import NO_USAGE, Engine, EngineError
 from safe_stepwise.engines.client import ask_once
@@ -48,18 +48,8 @@ class StandIn:
 
     def application(self, most_bytes: int, host: str = "127.0.0.1") -> web.Application:
         """The application at a host; each request is answered by itself."""
-        routes = [
-            web.get("/v1/models", self._models),
-            web.get("/v1/models/{name:.+}", self._model),
-            web.post("/v1/chat/completions", self._complete),
-        ]
+        routes = [*model_routes({self.model: MARKS}, OWNER), web.post("/v1/chat/completions", self._complete)]
         return application(routes, most_bytes, host)
-
-    async def _models(self, _: web.Request) -> web.Response:
-        return answer_json(chat.models({self.model: MARKS}, OWNER))
-
-    async def _model(self, request: web.Request) -> web.Response:
-        return answer_json(chat.model({self.model: MARKS}, OWNER, request.match_info["name"]))
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await body_of(request)

@@ -19,7 +19,15 @@ from safe_stepwise.commands.ending import warn
 from safe_stepwise.commands.reading import passage_of, unannotated
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused, Reply
-from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of, fault, log_line
+from safe_stepwise.commands.serving.http import (
+    answer_json,
+    application,
+    begin_stream,
+    body_of,
+    fault,
+    log_line,
+    model_routes,
+)
 from safe_stepwise.commands.telling import lines_of_attempt, tokens
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
@@ -90,8 +98,7 @@ class VerifiedLoop:
     def application(self, host: str = "127.0.0.1") -> web.Application:
         """The application of the server at a host."""
         routes = [
-            web.get("/v1/models", self._models),
-            web.get("/v1/models/{name:.+}", self._model),
+            *model_routes({MODEL: self._marks}, OWNER),
             web.get("/health", self._health),
             web.post("/v1/chat/completions", self._complete),
         ]
@@ -99,12 +106,6 @@ class VerifiedLoop:
 
     async def _health(self, _: web.Request) -> web.Response:
         return answer_json({"status": "ok", "under_way": self._here})
-
-    async def _models(self, _: web.Request) -> web.Response:
-        return answer_json(chat.models({MODEL: self._marks}, OWNER))
-
-    async def _model(self, request: web.Request) -> web.Response:
-        return answer_json(chat.model({MODEL: self._marks}, OWNER, request.match_info["name"]))
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         with log_line(self.log) as line:
