@@ -240,11 +240,13 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cached`` counts the part of ``prompt`` served from a prefix cache."""
+    """Tokens of one call; ``cached`` counts the part of ``prompt`` served from a prefix cache, ``thought`` the part of
+    ``completion`` that a reasoning model spent before it replied."""
 
     prompt: int = 0
     cached: int = 0
     completion: int = 0
+    thought: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +289,7 @@ class Trajectory:
     """Why it failed, if it did."""
 
 
-_SPARSE = frozenset({"thoughts"})
+_SPARSE = frozenset({"thoughts", "thought"})
 """Fields that records leave out where they are empty, as most are."""
 
 

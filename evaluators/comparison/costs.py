@@ -15,8 +15,8 @@ from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import NOTHING, Column, Sheet, Table, count, decimal, percent
 from safe_stepwise.taxonomy import category
 
-_KINDS = ("prompt", "cached", "computed", "completion")
-"""Of tokens."""
+_KINDS, _THOUGHT = ("prompt", "cached", "computed", "completion"), "thought"
+"""Of tokens; that of thoughts has columns only where there are any."""
 _ENDS = {OUT_OF_STEPS: "out of steps", NO_EVIDENCE: "no evidence found"}
 """What the loop's stop reasons are called."""
 
@@ -33,10 +33,12 @@ class RoleCost:
     cached: int
     computed: int
     completion: int
+    thought: int
 
 
 def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
     """Calls and tokens of each system by role, in all and a question."""
+    has_thought = any(row.loop.thought_tokens for row in comparison.rows)
     columns: list[Column[RoleCost]] = [
         *comparison.subject,
         Column("", lambda cost: cost.questions, key="questions"),
@@ -48,8 +50,9 @@ def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
         Column("computed", lambda cost: cost.computed, count, "computed_tokens"),
         Column("cached share, %", lambda c: c.cached / c.prompt if c.prompt else None, percent, "cached_percent"),
         Column("completion", lambda cost: cost.completion, count, "completion_tokens"),
+        *([Column(_THOUGHT, lambda cost: cost.thought, count, "thought_tokens")] if has_thought else []),
     ]
-    for kind in _KINDS:
+    for kind in (*_KINDS, *([_THOUGHT] if has_thought else [])):
         each = lambda cost, kind=kind: getattr(cost, kind) / max(1, cost.questions)  # noqa: E731
         columns.append(Column(f"{kind} / question", each, decimal(1), f"{kind}_tokens_per_question"))
     return Sheet(columns, [cost for row in comparison.rows for cost in _role_costs(row)])
@@ -59,7 +62,8 @@ def _role_costs(row: Row) -> Iterator[RoleCost]:
     used = [role for role in row.players if row.loop.calls.get(role)]
     for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
         calls = sum(row.loop.calls[role] for role in roles)
-        tokens = [sum(getattr(row.loop, f"{kind}_tokens")[role] for role in roles) for kind in _KINDS]
+        spent = [getattr(row.loop, f"{kind}_tokens") for kind in (*_KINDS, _THOUGHT)]
+        tokens = [sum(by_role.get(role, 0) for role in roles) for by_role in spent]
         yield RoleCost(row.system, name, row.loop.questions, calls, *tokens)
 
 

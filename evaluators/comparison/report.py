@@ -90,7 +90,7 @@ def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[Publi
             TEMPLATES,
             "cost.md.jinja",
             comparison=comparison,
-            costs=_in_parts(comparison, cost_sheet.table, 3, (6, 4)),
+            costs=_in_parts(comparison, cost_sheet.table, 3, (6, len(cost_sheet.table[0]) - 9)),
             printed=costs.published_table(papers),
             endings=costs.ending_sheet(comparison),
         ).encode(),

@@ -240,5 +240,5 @@ def _row_record(row: Row) -> dict[str, Any]:
         "simulated": row.simulated,
         "benchmarks": {name: cell | cell.pop("estimates") for name, cell in record["cells"].items()},
         "average": record["average"],
-        "loop": {**record["loop"], "error_positions": positions},
+        "loop": {**row.loop.as_json(), "error_positions": positions},
     }

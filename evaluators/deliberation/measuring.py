@@ -159,6 +159,7 @@ def _per_question(used: Sequence[Usage], questions: int) -> dict[str, float]:
         "cached_tokens": sum(u.cached for u in used),
         "completion_tokens": said,
         "tokens": prompt + said,
+        **({"thought_tokens": thought} if (thought := sum(u.thought for u in used)) else {}),
     }
     return {name: value / questions for name, value in sums.items()}
 

@@ -208,7 +208,9 @@ def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
             sum(run[ALL][f"{what}_tokens"].get(role, 0) for run in runs) for what in ("prompt", "cached")
         )
         if prompt:
-            lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached")
+            thought = sum(run[ALL].get("thought_tokens", {}).get(role, 0) for run in runs)
+            spent = f"; {thought:,} reply tokens went into thoughts" if thought else ""
+            lines.append(f"{role}: {prompt:,} prompt tokens, {cached / prompt:.1%} of them cached{spent}")
     return lines
 
 

@@ -171,6 +171,6 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
         "accuracy": verdicts["correct"] / judged if judged else None,
         "unscored": verdicts["unscored"],
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
-        **asdict(statistics_of(outcomes, roles)),
+        **statistics_of(outcomes, roles).as_json(),
         **({"prompting": prompting} if prompting else {}),
     }

@@ -44,13 +44,14 @@ class Verdicts:
         """Tokens of all requests; ``cached_share`` is the part of the prompts that a prefix cache held, None where the
         engine does not count."""
         usages = [] if self.is_constant else [reply.usage for reply in self.replies.values()]
-        prompt, cached = sum(u.prompt for u in usages), sum(u.cached for u in usages)
+        prompt, cached, thought = (sum(getattr(u, name) for u in usages) for name in ("prompt", "cached", "thought"))
         return {
             "requests": len(usages),
             "prompt": prompt,
             "cached": cached,
             "cached_share": cached / prompt if prompt else None,
             "completion": sum(u.completion for u in usages),
+            **({"thought": thought} if thought else {}),
         }
 
     def line(self, item: Any, **about: Any) -> str:
@@ -92,9 +93,10 @@ async def _ask_all(client: Client, requests: Sequence[Request]) -> list[Completi
 def spent(client: Client, who: str, failed: str = "count as not right") -> Iterator[str]:
     """What a client's requests came to, a line or two; ``failed``: what is made of those."""
     a = client.total()
+    thought = f", {a.thought:,} of them thought" if a.thought else ""
     yield (
         f"{who}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} failed, {a.retries:,} "
-        f"retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), {a.completion:,} reply tokens"
+        f"retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), {a.completion:,} reply tokens{thought}"
     )
     if a.failed:
         yield (f"{a.failed:,} requests failed, and {failed}; run the same command again: only they are asked")

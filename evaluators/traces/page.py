@@ -15,10 +15,12 @@ from evaluators.comparison.systems import System, condition_text, edge_text, kno
 from evaluators.pages.offline import page, write_page
 from evaluators.traces import deliberation
 from evaluators.traces.paths import read_paths
+from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.loop import FINAL_ANSWER
-from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
+from safe_stepwise.methods.running import LoopStatistics
+from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.files import place_of
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
@@ -210,7 +212,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "stop": trajectory.stop_reason,
         "failure": trajectory.failure,
         "steps": len(trajectory.steps),
-        "measures": [*_votes(trajectory.attempts), *_measures(outcome.measures)],
+        "measures": [*_thought(spent), *_votes(trajectory.attempts), *_measures(outcome.measures)],
         # By role calls, prompt, cached and completion tokens.
         "cost": [(role, [count[role] for count in counts]) for role in spent.calls],
         "attempts": [_attempt(attempt, outcome) for attempt in trajectory.attempts],
@@ -230,13 +232,13 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
         "query": (feedback.query or "") if feedback else "",
         "retrieved": [_passage(passage) for passage in attempt.retrieved],
         "verdict": attempt.verdict,
-        "thoughts": list(attempt.thoughts.items()),
+        "thoughts": [(_counted_role(role, attempt.usage), thought) for role, thought in attempt.thoughts.items()],
         "state": attempt.state,
         "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
         "read": "" if attempt.read is None else _field(attempt.read),
         "reading": _reading(attempt, method),
         "unit": deliberation.unit_of(method),
-        "tokens": [(role, astuple(usage)) for role, usage in attempt.usage.items()],
+        "tokens": [(role, astuple(usage)[:3]) for role, usage in attempt.usage.items()],
     }
 
 
@@ -253,6 +255,18 @@ def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
 
 def _field(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
+
+
+def _counted_role(role: str, usage: Mapping[str, Usage]) -> str:
+    """A role with the tokens of what it thought, where they are counted."""
+    tokens = usage.get(role, NO_USAGE).thought
+    return f"{role} ({tokens:,} tokens)" if tokens else role
+
+
+def _thought(spent: LoopStatistics) -> Iterator[tuple[str, str]]:
+    """The tokens that each role spent on thoughts, where any did."""
+    if spent.thought_tokens:
+        yield "Tokens of thoughts", " · ".join(f"{role} {tokens:,}" for role, tokens in spent.thought_tokens.items())
 
 
 def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:

@@ -60,7 +60,8 @@ def verdict(told: Mapping[str, Any]) -> str:
 
 
 def tokens(trajectory: Trajectory) -> dict[str, dict[str, int]]:
-    """Tokens by role: of prompts, of those cached, of replies."""
+    """Tokens by role: of prompts, of those cached, of replies, and of thoughts where there are any."""
     known = statistics([trajectory])
     parts = {"prompt": known.prompt_tokens, "cached": known.cached_tokens, "completion": known.completion_tokens}
-    return {role: {name: by[role] for name, by in parts.items()} for role in known.calls}
+    parts |= {"thought": known.thought_tokens} if known.thought_tokens else {}
+    return {role: {name: by.get(role, 0) for name, by in parts.items()} for role in known.calls}

@@ -31,6 +31,7 @@ from safe_stepwise.engines.base import (
     EngineError,
     Request,
     completion,
+    count_thought,
     request_key,
 )
 from safe_stepwise.errors import UserError
@@ -117,7 +118,7 @@ class ResponseCache:
         """
         # As JSON, which can hold the half surrogates that a broken reply may contain.
         rows = [
-            (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage))
+            (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3])
             for key, reply in found
             if reply.ending == "whole"
         ]
@@ -152,20 +153,26 @@ class ResponseCache:
         self._db.close()
 
 
-def _stored_reply(reply: Completion) -> str | dict[str, str]:
-    return {"text": reply.text, "thought": reply.thought} if reply.thought else reply.text
+def _stored_reply(reply: Completion) -> str | dict[str, Any]:
+    if not (reply.thought or reply.usage.thought):
+        return reply.text
+    return {"text": reply.text, "thought": reply.thought, "thought_tokens": reply.usage.thought}
 
 
-def _completion(reply: Any, finish: Any, *usage: Any) -> Completion:
+def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
     """What a row says; ``ValueError`` if we never wrote it, as SQLite's columns take any type."""
     stored = parse_json(reply) if isinstance(reply, str) else None
-    text, thought = (stored.get("text"), stored.get("thought")) if isinstance(stored, dict) else (stored, "")
-    counted = all(type(count) is int and count >= 0 for count in usage)
+    parts: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
+    text, thought, counts = parts.get("text"), parts.get("thought"), (*counts, parts.get("thought_tokens", 0))
+    counted = all(type(count) is int and count >= 0 for count in counts)
     if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and counted):
         raise ValueError("a row is no reply of a model")
-    if thought:
-        return Completion(text, Usage(*usage), thought=thought)
-    return completion(text, Usage(*usage), finish)
+    usage = Usage(*counts)
+    if "thought_tokens" not in parts:  # as earlier versions kept it
+        usage = count_thought(usage, thought, text)
+    if parts is stored:
+        return Completion(text, usage, thought=thought)
+    return completion(text, usage, finish)
 
 
 @dataclass(slots=True)
@@ -183,6 +190,8 @@ class Account:
     prompt: int = 0
     cached: int = 0
     completion: int = 0
+    thought: int = 0
+    """The part of ``completion`` that reasoning models spent before they replied."""
 
 
 @dataclass
@@ -366,6 +375,7 @@ class Client:
             account.prompt += found.usage.prompt
             account.cached += found.usage.cached
             account.completion += found.usage.completion
+            account.thought += found.usage.thought
             if found.ending == "failed":
                 raise EngineError(found.flaw, transient=True)
             return found
@@ -436,9 +446,10 @@ def _total(accounts: Iterable[Account]) -> Account:
 def requests_and_tokens(account: Account) -> str:
     """How an account's requests stand, of which nobody knows how many will come, and the tokens."""
     a, short = account, tqdm.format_sizeof
+    thought = f" (of which thought {short(a.thought)})" if a.thought else ""
     return (
         f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
-        f"tokens {short(a.prompt)} in (of which cached {short(a.cached)}) {short(a.completion)} out"
+        f"tokens {short(a.prompt)} in (of which cached {short(a.cached)}) {short(a.completion)} out{thought}"
     )
 
 

@@ -322,7 +322,8 @@ class Counted(Client):
         if reply.usage != NO_USAGE or not self.engine.simulated:
             return reply
         sent = self._client.allowance.applied(request)
-        return replace(reply, usage=self._usage(sent, reply.thought + reply.transcript))
+        usage = self._usage(sent, f"{reply.thought} {reply.transcript}")
+        return replace(reply, usage=replace(usage, thought=len(tokens_of(reply.thought))))
 
     def _usage(self, request: Request, text: str) -> Usage:
         first = request.messages[0]

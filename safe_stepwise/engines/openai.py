@@ -415,15 +415,18 @@ def read_completion(content: bytes) -> Completion:
         raise _Failed(choice["error"])
     message = choice["message"]
     usage = _mapping(reply.get("usage"))
-    prompt = _count(usage.get("prompt_tokens"))
+    prompt, spent = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     cached = _count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    reasoning = _count(_mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    if usage.get("total_tokens") == prompt + spent + reasoning:  # xAI counts a thought beside the completion
+        spent += reasoning
     text, thought, refusal = _parts(message.get("content"))
     for name in _THOUGHTS:
         thought = thought or "".join(_parts(message.get(name))[:2])
     refusal = refusal or _parts(message.get("refusal"))[0]
     if not (text or thought or refusal) and message.get("tool_calls"):
         refusal = "it calls a tool, and none was offered"
-    counts = Usage(prompt, min(cached, prompt), _count(usage.get("completion_tokens")))
+    counts = Usage(prompt, min(cached, prompt), spent, min(reasoning, spent))
     return completion(text, counts, choice.get("finish_reason"), thought=thought, refusal=refusal)
 
 

@@ -7,7 +7,7 @@ way are few enough for an engine's prefix cache to hold their passages.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from safe_stepwise.engines.client import Client
@@ -108,6 +108,12 @@ class LoopStatistics:
     stop_reasons: dict[str, int]
     transitions: dict[str, int]
     """Edges that machines took, ``q4 → q0``, most frequent first."""
+    thought_tokens: dict[str, int] = field(default_factory=dict)
+    """The part of ``completion_tokens`` that reasoning models spent before they replied, of the roles that did."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON values; without ``thought_tokens`` where nobody thought."""
+        return {name: value for name, value in asdict(self).items() if value or name != "thought_tokens"}
 
 
 def statistics(
@@ -124,12 +130,15 @@ def statistics(
     faulty = (a.number for a in tries if a.feedback and a.feedback.error_type in errors)
     calls = Counter[str](dict.fromkeys(roles, 0))
     tokens = {what: Counter[str](calls) for what in ("prompt", "cached", "computed", "completion")}
+    tokens["thought"] = Counter()
     for role, used in (spent for attempt in tries for spent in attempt.usage.items()):
         calls[role] += 1
         tokens["prompt"][role] += used.prompt
         tokens["cached"][role] += used.cached
         tokens["computed"][role] += used.prompt - used.cached
         tokens["completion"][role] += used.completion
+        if used.thought:
+            tokens["thought"][role] += used.thought
     count = len(trajectories) or 1
     ends = (tries[-1] for t in trajectories for tries in rounds(t, max_retries))
     return LoopStatistics(

@@ -68,10 +68,10 @@ def spending(client: Client | None) -> str:
     """A table of the calls and tokens of this run by role; empty where it asked no model."""
     if client is None or not client.accounts:
         return ""
-    tokens = ("prompt tokens", "of them cached", "reply tokens")
-    header = ("role", "from cache", "calls", "retries", "failed", *tokens)
+    header = ["role", "from cache", "calls", "retries", "failed", "prompt tokens", "of them cached", "reply tokens"]
+    header += ["of them thought"] if client.total().thought else []
     rows = [
-        (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion)
+        (role, a.hits, a.calls, a.retries, a.failed, a.prompt, a.cached, a.completion, a.thought)[: len(header)]
         for role, a in [*client.accounts.items(), ("total", client.total())]
     ]
     return f"\nThe teacher's work in this run:\n\n{text_table([header, *rows])}"

@@ -68,6 +68,7 @@ def counted(usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.completion,
         "total_tokens": usage.prompt + usage.completion,
         "prompt_tokens_details": {"cached_tokens": usage.cached},
+        **({"completion_tokens_details": {"reasoning_tokens": usage.thought}} if usage.thought else {}),
     }
 
 

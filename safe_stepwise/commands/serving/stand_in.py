@@ -76,7 +76,8 @@ class StandIn:
             raise Refused(503 if error.transient else 400, str(error), wait) from None
         usage, message = reply.usage, {"content": reply.transcript}
         if usage == NO_USAGE:
-            usage = Usage(len(prompt_tokens(asked)), 0, len(tokens_of(reply.transcript)))
+            thought, said = len(tokens_of(reply.thought)), len(tokens_of(reply.transcript))
+            usage = Usage(len(prompt_tokens(asked)), 0, thought + said, thought)
         if reply.thought:
             message["reasoning_content"] = reply.thought
         return message, usage, "stop" if reply.ending == "whole" else "length"

@@ -280,7 +280,7 @@ def _anew(client: Client) -> Client:
 
 def _spent(trajectory: Trajectory) -> Usage:
     by_role = tokens(trajectory).values()
-    sums = (sum(used[name] for used in by_role) for name in ("prompt", "cached", "completion"))
+    sums = (sum(used.get(name, 0) for used in by_role) for name in ("prompt", "cached", "completion", "thought"))
     return Usage(*sums)
 
 
