@@ -11,7 +11,7 @@ Where an item is one request alone (a step's verdict, a path's), the response ca
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -29,6 +29,10 @@ from safe_stepwise.store.progress import counts, telling
 
 FIRST = 8
 """Questions without a readable reply after which a run is given up."""
+FEW, FEW_REPLIES = 3, 24
+"""Fewer of them suffice if they had so many replies together."""
+PROBES = 4
+"""Questions under way till something can be read in a reply: a wrong model shows before many are asked."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -66,7 +70,7 @@ def run_tasks(work: Work[Item, Result]) -> list[Result]:
 
     Raises ``UserError`` for what the user can mend, and if not one question could be answered.
     """
-    progress = Progress(len(work.questions) * len(work.tasks))
+    progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
     standing = partial(progress.standing, work.clients)
     with telling(work.title, work.unit, progress.total, lambda: progress.done, standing):
         return asyncio.run(_run_tasks(work, progress))
@@ -109,7 +113,8 @@ async def _run_task(
 
     async def answer(placed: tuple[int, Item]) -> None:
         place, item = placed
-        trajectory = ended[place] = await task.answer(item)
+        async with progress.places:
+            trajectory = ended[place] = await task.answer(item)
         failed = trajectory.stop_reason == FAILED
         if not failed:
             journal.add(keys[place], trajectory)
@@ -195,6 +200,7 @@ class Progress:
     """How a run stands, in trajectories."""
 
     total: int
+    at_once: int = PROBES
     done: int = 0
     """All that have ended, kept and failed ones included."""
     kept: int = 0
@@ -202,16 +208,28 @@ class Progress:
     failed: int = 0
     unread: int = 0
     """Those in no reply of which anything could be read, till one comes in which something could."""
+    unread_replies: int = 0
     is_readable: bool = False
+    places: asyncio.Semaphore = field(init=False)
+    """Room for questions under way."""
+
+    def __post_init__(self) -> None:
+        self.places = asyncio.Semaphore(min(PROBES, self.at_once))
 
     def look(self, trajectory: Trajectory) -> None:
         """Note whether anything could be read; raises ``UserError`` where nothing ever can, by the first or by all."""
         if self.is_readable or trajectory.stop_reason == FAILED:
             return
         why = unreadable(trajectory.attempts)
-        self.is_readable = not why
-        self.unread += bool(why)
-        if self.unread >= min(FIRST, self.total):
+        if not why:
+            self.is_readable = True
+            for _ in range(self.at_once - PROBES):
+                self.places.release()
+            return
+        self.unread += 1
+        self.unread_replies += sum(bool(attempt.usage) for attempt in trajectory.attempts)
+        enough = FEW if self.unread_replies >= FEW_REPLIES else FIRST
+        if self.unread >= min(enough, self.total):
             raise UserError(f"nothing could be read in any reply to the first {self.unread} questions; {why}")
 
     def standing(self, clients: Sequence[Client]) -> str:

@@ -11,7 +11,7 @@ is never accepted. A number that does not count on from the accepted steps is se
 (no label, none of the taxonomy's, two that differ, one that stands in what was judged) never accepts a step: it is a
 rejection, whose feedback (label ``Unread``) asks for the step in other words. Only where the retries are used up may
 ``accept`` take it, which `unverified` counts. K rounds without an answer end in one call for it, which nobody
-verifies.
+verifies. A question whose first `HOPELESS` replies are all no step has no more rounds: that call comes at once.
 
 The papers leave some of this open, or choose otherwise: see `Limits`.
 
@@ -45,6 +45,8 @@ OUT_OF_STEPS = "max_steps"
 FINAL_ANSWER = "final answer"
 """The state of that last attempt, which is no try at a step."""
 
+HOPELESS = 8
+"""Replies, all that a question got, of which none is a step: with more of them it would be answered no better."""
 MALFORMED = "Malformed"
 """The label of a reply that is no step. It is none of the taxonomy: no verifier gives it."""
 
@@ -200,7 +202,7 @@ class _Run:
             await self._round()
             if self.answer:
                 return ANSWERED
-            if self.searching.is_over:
+            if self.searching.is_over or self._is_hopeless():
                 break
         await self._ask_for_answer()
         return NO_EVIDENCE if self.searching.is_over else OUT_OF_STEPS
@@ -237,6 +239,11 @@ class _Run:
             self.rejected.clear()
             self.searching.stands(feedback)
         return is_sound or anyway
+
+    def _is_hopeless(self) -> bool:
+        """Whether nothing was read in any reply, and there were enough of them."""
+        labels = {attempt.feedback.error_type for attempt in self.attempts if attempt.feedback}
+        return len(self.attempts) >= HOPELESS and labels == {MALFORMED}
 
     def _is_due(self) -> bool:
         """Whether the verifier's last word, as the generator is told it, asks for the answer."""

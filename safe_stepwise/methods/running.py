@@ -5,6 +5,7 @@ lock-step rounds). Questions are taken in their order, a new one when one ends, 
 way are few enough for an engine's prefix cache to hold their passages.
 """
 
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -180,9 +181,39 @@ def unreadable(attempts: Iterable[Attempt]) -> str:
     read = first.read if isinstance(first.read, dict) else {}
     why = first.feedback.diagnosis if first.feedback else str(read.get("why", ""))
     line = (first.text.strip().splitlines() or [""])[0]
+    return f"the first reply begins {line[:SHOWN]!r} ({why[:SHOWN]}); {_likely_cause(first, why)}"
+
+
+_PARSER = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
+_ROOM = "give it more tokens (--max-tokens ROLE=N)"
+_TEMPLATE = "serve it with its own chat template (vLLM: --chat-template FILE)"
+_ALOUD = re.compile(
+    r"\A\W*(?:ok|okay|alright|hmm+|well|wait|so|let me|let's|the user|thinking process|analysis|first,? (?:i|let)"
+    r"|we (?:need|have|are)|i (?:need|have))\b|</?\w*think",
+    re.IGNORECASE,
+)
+_TURNS = re.compile(
+    r"<\|\w+\|>|<(?:start|end)_of_turn>|\[/?INST\]|^(?:human|user|assistant|### \w+):?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
+    (_ALOUD, f"it seems to think aloud: {_PARSER}, or {_ROOM}"),
+    (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE}, or name a model that is tuned for chat"),
+    (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE}, {_PARSER}, or {_ROOM}"),
+)
+"""Likely causes by what is seen in a reply."""
+
+
+def _likely_cause(first: Attempt, why: str) -> str:
+    """What is likely wrong with a model that begins so, and what mends it."""
+    if "cut at its limit" in why:
+        return f"it needs more room: {_ROOM}, or {_PARSER}"
+    for sign, cause in _CAUSES:
+        if sign.search(first.text):
+            return cause
     return (
-        f"the first reply begins {line[:SHOWN]!r} ({why[:SHOWN]}); does the model keep to the form that is asked for? "
-        "Try a larger one, one that is tuned for chat, or more room with --max-tokens"
+        "does the model keep to the form that is asked for? Name a larger one, or one that is tuned for chat; "
+        f"{_TEMPLATE}; {_PARSER}; or {_ROOM}"
     )
 
 
