@@ -7,7 +7,7 @@ from typing import Annotated
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.corpus.passages import RECALL_OF, CorpusBuild, build, summary
+from builders.corpus.passages import RECALL_SAMPLE, CorpusBuild, build, summary
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from safe_stepwise.commands.values import Count, Known, Whole
@@ -23,7 +23,7 @@ class Options:
     split: Sequence[Annotated[str, canonical_split]]
     output: Path
     limit: Count | None = None
-    recall_of: Whole = RECALL_OF
+    recall_of: Whole = RECALL_SAMPLE
     seed: int = 0
     cache: Path | None = None
 

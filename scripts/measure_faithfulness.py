@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from builders.verified.evaluation_questions import read
-from builders.work.workers import in_order
+from builders.work.workers import run_in_order
 from evaluators.faithfulness.command import Source, measure_folder
 from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.lines import RULES
@@ -39,7 +39,7 @@ def main(options: Options) -> str:
         options.retrieval,
         options.sigma,
         read_knowledge(options.kb) if options.kb else None,
-        partial(in_order, workers=options.workers, own_processes=True),
+        partial(run_in_order, workers=options.workers, is_cpu_bound=True),
     )
     source = partial(_source, options.questions) if options.questions else None
     return measure_folder(options.results, plan, source)

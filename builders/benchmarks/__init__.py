@@ -51,8 +51,8 @@ def looks_like(row: Mapping[str, Any]) -> str | None:
     'musique'
     """
     # From the last: a benchmark in another's form has that one's fields and some of its own.
-    told = (name for name, benchmark in reversed(BENCHMARKS.items()) if benchmark.TELLTALE in row)
-    return next(told, None)
+    matches = (name for name, benchmark in reversed(BENCHMARKS.items()) if benchmark.TELLTALE in row)
+    return next(matches, None)
 
 
 def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
@@ -61,9 +61,9 @@ def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
     ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable,
     bears the tell-tale field of another benchmark, or is larger than anything real.
     """
-    other = looks_like(row)
-    if other not in (None, benchmark):
-        raise RowError(f"this looks like a {other} row, not a {benchmark} one: {OTHER_BENCHMARK} {other}")
+    lookalike = looks_like(row)
+    if lookalike not in (None, benchmark):
+        raise RowError(f"this looks like a {lookalike} row, not a {benchmark} one: {OTHER_BENCHMARK} {lookalike}")
     question = BENCHMARKS[benchmark].parse(row, split)
     check_size(question)
     return question

@@ -99,25 +99,25 @@ def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tu
         raise RowError("context has no passages")
     context = [_passage(title, sentences, number) for number, (title, sentences) in enumerate(raw, 1)]
     columns, raw_facts = {"title": fields.text, "sent_id": fields.integer}, fields.require(row, "supporting_facts")
-    read = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns, sent_id="sentence")
-    if not read:
+    pairs = fields.typed(raw_facts, "supporting_facts", "supporting fact", columns, sent_id="sentence")
+    if not pairs:
         raise RowError("no supporting facts: a test split without annotations can't be verified")
     titles = {fold(title): title for title, _ in reversed(context)} | {title: title for title, _ in context}
-    facts = tuple(SupportingFact(titles.get(title, titles.get(fold(title), title)), place) for title, place in read)
+    facts = tuple(SupportingFact(titles.get(title, titles.get(fold(title), title)), index) for title, index in pairs)
     gold = {_locate(context, fact, number) for number, fact in enumerate(facts, 1)}
     passages = tuple(Passage(title, sentences, index in gold) for index, (title, sentences) in enumerate(context))
     return passages, facts
 
 
 def _passage(title: Any, sentences: Any, number: int) -> tuple[str, tuple[str, ...]]:
-    where = f"passage {number}"
+    label = f"passage {number}"
     checked = tuple(
-        fields.text(sentence, f"{where} sentence {index}")
-        for index, sentence in enumerate(fields.items(sentences, f"{where} sentences"))
+        fields.text(sentence, f"{label} sentence {index}")
+        for index, sentence in enumerate(fields.items(sentences, f"{label} sentences"))
     )
-    title = fields.text(title, f"{where} title")
+    title = fields.text(title, f"{label} title")
     if not any(sentence.strip() for sentence in checked):
-        raise RowError(f"{where} ({title!r}) is empty")
+        raise RowError(f"{label} ({title!r}) is empty")
     return title, checked
 
 

@@ -14,9 +14,9 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.progress import within
 from safe_stepwise.store.terminal import shown
 
-SECONDS = 300.0
+TIMEOUT = 300.0
 """How long an answer of the Hub is waited for, retries and all."""
-TOGETHER = 100
+BATCH = 100
 """Rows that are asked for together, in that time."""
 _SOURCE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -62,12 +62,12 @@ def resolve_commit(source: HubSource) -> str:
         )
     from huggingface_hub import HfApi
 
-    def found() -> tuple[str | None, bool]:
+    def fetch() -> tuple[str | None, bool]:
         commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
-        return commit, not _pins(source, commit)
+        return commit, not _is_pinned(source, commit)
 
     try:
-        commit, moves = within(SECONDS, f"the Hub, about {source.dataset}", found)
+        commit, moves = within(TIMEOUT, f"the Hub, about {source.dataset}", fetch)
     except Exception as error:  # the client's errors have no common base; none is ours
         raise _access_error(source, error) from error
     if commit is None or moves:
@@ -94,9 +94,9 @@ def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
 def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str, Any]]:
     from datasets import load_dataset
 
-    waited = partial(within, SECONDS, f"rows of {source.dataset}")
+    fetch = partial(within, TIMEOUT, f"rows of {source.dataset}")
     try:
-        splits = waited(lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True))
+        splits = fetch(lambda: load_dataset(source.repo, source.config, revision=commit, streaming=True))
     except Exception as error:
         raise _access_error(source, error) from error
     name = next((name for name in _SPLIT_NAMES[split] if name in splits), None)
@@ -104,13 +104,13 @@ def _stream(source: HubSource, commit: str, split: str) -> Iterator[Mapping[str,
         raise UserError(f"{source.dataset} has no {split} split, only {', '.join(splits)}")
     rows = iter(splits[name])
     try:
-        while batch := waited(lambda: list(islice(rows, TOGETHER))):
+        while batch := fetch(lambda: list(islice(rows, BATCH))):
             yield from batch
     except Exception as error:
         raise _access_error(source, error) from error
 
 
-def _pins(source: HubSource, commit: str | None) -> bool:
+def _is_pinned(source: HubSource, commit: str | None) -> bool:
     from huggingface_hub import HfApi
 
     revision = source.revision or ""
@@ -133,5 +133,5 @@ def _access_error(source: HubSource, error: Exception) -> UserError:
     if isinstance(error, errors.RepositoryNotFoundError):
         return UserError(f"{name}: no such dataset on the Hub (a private one needs `hf auth login`)")
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    said = shown(lines[0])
-    return UserError(f"{name}: can't be read from the Hub (is there a network?): {said}")
+    reason = shown(lines[0])
+    return UserError(f"{name}: can't be read from the Hub (is there a network?): {reason}")

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from builders.benchmarks.hub import HubSource, resolve_commit, stream
 from builders.work.fields import NO_JSON
-from builders.work.rejects import Reject, RowsRead
+from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.boundary import parse_json
@@ -31,7 +31,7 @@ _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
 WHITE = " \t\r\n"
 """What may stand between the parts of JSON."""
 _WHITE = WHITE.encode()
-_AT_ONCE = 1_000
+_BATCH = 1_000
 LONGEST_ROW = 4 * 2**20
 """Bytes of a row's JSON; the longest of the benchmarks has not one hundredth of it."""
 
@@ -68,7 +68,7 @@ class InputSource:
     synthetic: bool = False
 
     @classmethod
-    def of(cls, source: str, synthetic: bool = False) -> "InputSource":
+    def describe(cls, source: str, synthetic: bool = False) -> "InputSource":
         """The record of a file or Hub dataset; ``UserError`` for one that can't be read."""
         return cls(Path(source).name if Path(source).exists() else source, digest(source), synthetic)
 
@@ -110,7 +110,7 @@ def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[Chunk
 
 def raw_rows(source: str, split: str) -> Iterator[RawRow]:
     """All rows one by one; raises as `chunks`."""
-    return (row for chunk in chunks(source, split, size=_AT_ONCE, limit=None) for row in chunk.rows)
+    return (row for chunk in chunks(source, split, size=_BATCH, limit=None) for row in chunk.rows)
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:
@@ -228,11 +228,11 @@ def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines; of one that is too long for a row only enough to see that it is."""
-    most = LONGEST_ROW + 1
-    while line := file.readline(most):
-        rest = line
-        while len(rest) == most and not rest.endswith(b"\n"):
-            rest = file.readline(most)
+    limit = LONGEST_ROW + 1
+    while line := file.readline(limit):
+        piece = line
+        while len(piece) == limit and not piece.endswith(b"\n"):
+            piece = file.readline(limit)
         yield line
 
 
@@ -282,9 +282,9 @@ def plain(value: Any) -> Any:
     {'idx': 3, 'made': {'not in JSON': 'bytes'}, 'share': {'not in JSON': 'nan'}}
     """
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
@@ -316,7 +316,7 @@ def elements(file: BinaryIO, longest: int) -> Iterator[str]:
 
     Raises ``ValueError`` where there is no array, or one has more than ``longest`` characters.
     """
-    text = _Text(file, longest)
+    text = _JsonText(file, longest)
     text.skip("[")
     while text.first() != "]":
         yield text.value()
@@ -329,22 +329,22 @@ def elements(file: BinaryIO, longest: int) -> Iterator[str]:
         text.refuse("more text after the array")
 
 
-class _Text:
+class _JsonText:
     """What was read of a file and is not yet used."""
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
         self._file, self._longest = file, longest
         self._decoder = getincrementaldecoder("utf-8-sig")("surrogateescape")
-        self._text, self._at, self._is_whole = "", 0, False
+        self._text, self._position, self._is_whole = "", 0, False
 
     def first(self) -> str:
         """The next character that isn't white space, which is passed over; empty at the end."""
         while True:
-            for place in range(self._at, len(self._text)):
+            for place in range(self._position, len(self._text)):
                 if self._text[place] not in WHITE:
-                    self._at = place
+                    self._position = place
                     return self._text[place]
-            self._text, self._at = "", 0
+            self._text, self._position = "", 0
             if not self._read(_BLOCK):
                 return ""
 
@@ -352,30 +352,30 @@ class _Text:
         """Pass over a character, which has to come next."""
         if self.first() != mark:
             self.refuse(f"expected {mark}")
-        self._at += 1
+        self._position += 1
 
     def value(self) -> str:
         """The text of the value that comes next, which is passed over."""
         while True:
-            there = len(self._text) - self._at
+            available = len(self._text) - self._position
             try:
-                _, end = _DECODER.raw_decode(self._text, self._at)
+                _, end = _DECODER.raw_decode(self._text, self._position)
             except RecursionError:
                 raise ValueError("nested too deep") from None
             except json.JSONDecodeError:
-                if there > self._longest:
+                if available > self._longest:
                     raise ValueError(f"longer than {self._longest:,}, or damaged") from None
-                if not self._read(max(_BLOCK, there)):  # twice as much, so all in all linear
+                if not self._read(max(_BLOCK, available)):  # twice as much, so all in all linear
                     raise
             else:
                 goes_on = self._text[end : end + 1] in ("", *"+-.eE")  # as a number may
-                if not goes_on or there > self._longest or not self._read(_BLOCK):
-                    start, self._at = self._at, end
+                if not goes_on or available > self._longest or not self._read(_BLOCK):
+                    start, self._position = self._position, end
                     return self._text[start:end]
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise ``ValueError`` about what comes next."""
-        raise json.JSONDecodeError(reason, self._text, self._at)
+        raise json.JSONDecodeError(reason, self._text, self._position)
 
     def _read(self, size: int) -> bool:
         """Read on; whether there was more."""
@@ -383,8 +383,8 @@ class _Text:
             return False
         block = self._file.read(size)
         self._is_whole = not block
-        self._text = self._text[self._at :] + self._decoder.decode(block, final=not block)
-        self._at = 0
+        self._text = self._text[self._position :] + self._decoder.decode(block, final=not block)
+        self._position = 0
         return True
 
 
@@ -404,7 +404,7 @@ class RowsChunk:
     rows: tuple[RawRow, ...]
     folder: Path
 
-    summary_kind: ClassVar[type[RowsRead]] = RowsRead
+    summary_kind: ClassVar[type[RowsSummary]] = RowsSummary
 
     @property
     def size(self) -> int:
@@ -446,5 +446,5 @@ class RowsChunk:
 
 def _id_of(content: Any) -> str | None:
     """The id a broken row claims to have, under either of the benchmarks' names for it."""
-    said = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
-    return next((one for one in said if isinstance(one, str)), None)
+    ids = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
+    return next((id_ for id_ in ids if isinstance(id_, str)), None)

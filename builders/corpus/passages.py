@@ -40,7 +40,7 @@ from safe_stepwise.store.files import json_bytes, named_by_user, write_atomicall
 from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.store.tables import decimal
 
-NOISE, NO_PLAN, STATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
+NOISE, NO_PLAN, RESTATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
 """Why nothing is taken away of a question."""
 
 
@@ -64,50 +64,50 @@ class Recall:
 
 def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> Recall:
     """The recall of a search over some questions."""
-    searched, found, left_out = Counter[str](), Counter[str](), Counter[str]()
+    searched, hits, left_out = Counter[str](), Counter[str](), Counter[str]()
 
-    def done() -> int:
+    def count() -> int:
         return searched.total() + left_out.total()
 
-    def standing() -> str:
-        return counts(done(), 0, len(questions) - done())
+    def describe() -> str:
+        return counts(count(), 0, len(questions) - count())
 
-    with telling("recall", "question", len(questions), done, standing):
+    with telling("recall", "question", len(questions), count, describe):
         for question in questions:
-            taken = taken_away(question, seed)
-            if isinstance(taken, str):
-                left_out[taken] += 1
+            removal = remove_evidence(question, seed)
+            if isinstance(removal, str):
+                left_out[removal] += 1
                 continue
-            query, gone = taken
+            query, passage = removal
             top = {(page.title, page.text) for page in search(query)[: searching.RETRIEVED]}
             searched[question.benchmark] += 1
-            found[question.benchmark] += (gone.title, gone.text) in top
+            hits[question.benchmark] += (passage.title, passage.text) in top
     return Recall(
         top=searching.RETRIEVED,
         searched=searched.total(),
-        found=found.total(),
-        benchmarks={name: {"searched": searched[name], "found": found[name]} for name in sorted(searched)},
+        found=hits.total(),
+        benchmarks={name: {"searched": searched[name], "found": hits[name]} for name in sorted(searched)},
         left_out=dict(sorted(left_out.items())),
     )
 
 
-def taken_away(question: Question, seed: int) -> tuple[str, Passage] | str:
+def remove_evidence(question: Question, seed: int) -> tuple[str, Passage] | str:
     """The query of a question's row of ``missing_evidence`` and the passage that lacks there, or why it has none."""
     label = asyncio.run(verify(question, AnnotationsTeacher()))
     if label.unverifiable:
         return NOISE
     try:
-        shown, label = VerifiedQuestion(question, label).shown(seed)
-        checker = Checker(shown, label.reasoning_path, label.knowledge_graph)
+        sample, label = VerifiedQuestion(question, label).shown(seed)
+        checker = Checker(sample, label.reasoning_path, label.knowledge_graph)
     except (plans.PlanError, ValueError):
         return NO_PLAN
     rows = without_evidence(checker, writing.write_trajectory(checker, seed), seed, "")
-    gone = [page for page in shown.passages if page not in rows[0].question.passages] if rows else []
-    return (rows[0].feedback.query or "", gone[0]) if gone else STATED
+    removed = [page for page in sample.passages if page not in rows[0].question.passages] if rows else []
+    return (rows[0].feedback.query or "", removed[0]) if removed else RESTATED
 
 
 SUFFIXES = (".jsonl.gz", ".jsonl")
-RECALL_OF = 1_000
+RECALL_SAMPLE = 1_000
 """Questions whose removed passage is searched for, if not said."""
 
 
@@ -117,7 +117,7 @@ class CorpusBuild:
 
     sources: Sequence[Build]
     output: Path
-    recall_of: int = RECALL_OF
+    recall_of: int = RECALL_SAMPLE
     seed: int = 0
 
     @property
@@ -159,61 +159,61 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
     record = plan.record
     if plan.output.resolve() in {Path(source.source).resolve() for source in plan.sources}:
         raise UserError(f"--output {plan.output}: is one of the inputs; write the corpus elsewhere")
-    reading = _Reading(plan)
+    reader = _Reader(plan)
     plan.output.parent.mkdir(parents=True, exist_ok=True)
-    with named_by_user(plan.output), telling("corpus", "row", None, lambda: reading.rows, reading.standing):
-        write_parts(plan.output, _packed(reading.lines(), plan.output.suffix == ".gz"))
+    with named_by_user(plan.output), telling("corpus", "row", None, lambda: reader.rows, reader.describe):
+        write_parts(plan.output, _packed(reader.lines(), plan.output.suffix == ".gz"))
     record.unlink(missing_ok=True)  # that of another corpus, should this run be stopped here
     corpus = Corpus.open(plan.output, indices)
-    found = recall(reading.drawn, corpus.search, plan.seed) if plan.recall_of else None
-    made = {
+    measured = recall(reader.sample, corpus.search, plan.seed) if plan.recall_of else None
+    statistics = {
         "passages": len(corpus.passages),
         "sha256": corpus.sha256,
         "seed": plan.seed,
-        "sources": reading.sources,
+        "sources": reader.sources,
         # Of the search that the loop makes (BM25); None if it was not measured.
-        "recall": found,
-        "recall_share": found.share if found else None,
+        "recall": measured,
+        "recall_share": measured.share if measured else None,
         "code_sha256": code_digest(__name__),
     }
-    write_atomically(record, json_bytes(plain(made)))
-    return made
+    write_atomically(record, json_bytes(plain(statistics)))
+    return statistics
 
 
-class _Reading:
+class _Reader:
     """The rows of all sources, one after the other: their passages, and some of their questions."""
 
     def __init__(self, plan: CorpusBuild) -> None:
         self._plan = plan
         self.sources = [SourceCounts(b.benchmark, b.split, source_of(b)) for b in plan.sources]
-        self._known: set[bytes] = set()
-        self._drawn: list[tuple[int, int, Question]] = []
+        self._digests: set[bytes] = set()
+        self._sample: list[tuple[int, int, Question]] = []
 
     @property
     def rows(self) -> int:
         return sum(source.rows for source in self.sources)
 
     @property
-    def drawn(self) -> list[Question]:
+    def sample(self) -> list[Question]:
         """The questions that were drawn, in the order of the draw."""
-        return [question for *_, question in sorted(self._drawn, reverse=True)]
+        return [question for *_, question in sorted(self._sample, reverse=True)]
 
-    def standing(self) -> str:
+    def describe(self) -> str:
         bad = sum(sum(source.rejected.values()) for source in self.sources)
-        return f"{counts(self.rows, 0, '?', rejected=bad)}; passages {len(self._known):,}"
+        return f"{counts(self.rows, 0, '?', rejected=bad)}; passages {len(self._digests):,}"
 
     def lines(self) -> Iterator[bytes]:
-        for plan, counted in zip(self._plan.sources, self.sources, strict=True):
-            for question in _questions(plan, counted):
+        for plan, tally in zip(self._plan.sources, self.sources, strict=True):
+            for question in _questions(plan, tally):
                 self._draw(question)
                 for page in filter(self._is_new, question.passages):
-                    counted.new += 1
+                    tally.new += 1
                     content = {"title": page.title, "sentences": page.sentences}
                     yield (json.dumps(content, ensure_ascii=False) + "\n").encode()
-            if counted.rows == sum(counted.rejected.values()):
+            if tally.rows == sum(tally.rejected.values()):
                 raise UserError(
-                    f"{plan.source}: none of its {counted.rows} rows could be read as "
-                    f"{plan.benchmark}; the first: {counted.first_rejected}"
+                    f"{plan.source}: none of its {tally.rows} rows could be read as "
+                    f"{plan.benchmark}; the first: {tally.first_rejected}"
                 )
 
     def _is_new(self, page: Passage) -> bool:
@@ -221,31 +221,31 @@ class _Reading:
             return False
         content = f"{page.title}\0{page.text}".encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=16).digest()
-        is_new = digest not in self._known
-        self._known.add(digest)
+        is_new = digest not in self._digests
+        self._digests.add(digest)
         return is_new
 
     def _draw(self, question: Question) -> None:
         """Keep a question if it is among the first by a draw that depends on it alone."""
         key = f"{question.benchmark}\0{question.id}"
         entry = (-int.from_bytes(rank(self._plan.seed, key)), -self.rows, question)
-        if len(self._drawn) < self._plan.recall_of:
-            heapq.heappush(self._drawn, entry)
-        elif self._drawn and entry > self._drawn[0]:
-            heapq.heapreplace(self._drawn, entry)
+        if len(self._sample) < self._plan.recall_of:
+            heapq.heappush(self._sample, entry)
+        elif self._sample and entry > self._sample[0]:
+            heapq.heapreplace(self._sample, entry)
 
 
-def _questions(plan: Build, counted: SourceCounts) -> Iterator[Question]:
+def _questions(plan: Build, tally: SourceCounts) -> Iterator[Question]:
     """The questions of a source; rows are counted as they are read."""
     for job in jobs(plan):
         questions, rejects = job.questions()
-        counted.rows += len(rejects)
+        tally.rows += len(rejects)
         for reject in rejects:
             reason = reject.reason.partition(":")[0]
-            counted.rejected[reason] = counted.rejected.get(reason, 0) + 1
-            counted.first_rejected = counted.first_rejected or f"{reject.location}: {reject.reason}"
+            tally.rejected[reason] = tally.rejected.get(reason, 0) + 1
+            tally.first_rejected = tally.first_rejected or f"{reject.location}: {reject.reason}"
         for _, question in questions:
-            counted.rows += 1
+            tally.rows += 1
             yield question
 
 
@@ -259,9 +259,10 @@ def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def summary(plan: CorpusBuild, made: dict[str, Any]) -> str:
+def summary(plan: CorpusBuild, statistics: dict[str, Any]) -> str:
     """What was read, what is found again, where it is, how to search it."""
     header = ("benchmark", "split", "source", "rows", "unreadable", "new passages")
-    rows = [(s.benchmark, s.split, s.source.name, s.rows, sum(s.rejected.values()), s.new) for s in made["sources"]]
-    values = {"rows": [header, *rows], "plan": plan, "made": made, "share": decimal(3)}
-    return publishing.summary(Path(__file__).parent / "templates", "summary.txt", **values)
+    tallies = statistics["sources"]
+    rows = [(t.benchmark, t.split, t.source.name, t.rows, sum(t.rejected.values()), t.new) for t in tallies]
+    values = {"rows": [header, *rows], "plan": plan, "statistics": statistics, "share": decimal(3)}
+    return publishing.render_summary(Path(__file__).parent / "templates", "summary.txt", **values)

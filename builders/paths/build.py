@@ -37,7 +37,7 @@ _GROUP = 1_000
 
 
 def build(
-    plan: ProbeBuild, card: publishing.CardOfOne, derivations: Mapping[str, Sequence[Derivation]]
+    plan: ProbeBuild, card: publishing.SingleCard, derivations: Mapping[str, Sequence[Derivation]]
 ) -> publishing.Record:
     """Build ``OUTPUT/safe-path-probe`` (again, if it is there) and ``OUTPUT/rejects.jsonl``.
 
@@ -179,4 +179,6 @@ def summary(output: Path, made: publishing.Record) -> str:
     ]
     left, refused = (sum(sum(of.values()) for of in groups.values()) for groups in (made["left_out"], made["refused"]))
     values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left": left, "refused": refused}
-    return publishing.summary(Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values)
+    return publishing.render_summary(
+        Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values
+    )

@@ -35,7 +35,7 @@ RULES = ("shortest", "best_f1", "best")
 """Equation 1; all of the best F1, whatever their length; those with ties settled."""
 
 
-def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
+def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
     """Build ``OUTPUT/dp-BENCHMARK-paths`` (again, if it is there).
 
     Killed at any instant, the same call resumes, and ends in the same bytes, for any number of workers and any engine.
@@ -45,7 +45,7 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
     collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
-        inputs = [InputSource.of(source) for source in plan.sources]
+        inputs = [InputSource.describe(source) for source in plan.sources]
         graph, about = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
         collect(plan, graph, collected)
         corpus, audit = _survey(plan, collected), Audit()
@@ -56,7 +56,7 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
             **{name: getattr(plan, name) for name in options},
             "sources": inputs,
             "graph": about,
-            "rows": collected.standing.done,
+            "rows": collected.standing.finished,
             "rejected": collected.standing.failed,
             # Templates by split of the configs that are split by template, and how many gold paths there are.
             "templates": {"train": corpus.templates - held, "test": held},
@@ -74,7 +74,7 @@ def build(plan: PathsBuild, card: publishing.CardOfOne) -> publishing.Record:
         return record, (plan.work / names.REJECTS).read_bytes()
 
     dataset = publishing.Dataset(names.paths_set(plan.benchmark), names.PATHS_RECORD, config_features)
-    return dataset.build(plan, card, lambda: f"{collected.standing.done} questions searched", make)
+    return dataset.build(plan, card, lambda: f"{collected.standing.finished} questions searched", make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit,
                     made.setdefault((config, split), []).extend(rows)
             for (config, split), rows in made.items():
                 if config == names.KTO:
-                    rows = parquet.dealt(rows, plan.seed, itemgetter("question_id"))
+                    rows = parquet.interleave(rows, plan.seed, itemgetter("question_id"))
                     ids = [row["question_id"] for row in rows]
                     audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
                 writer.add(config + way, split, rows)
@@ -253,7 +253,7 @@ def summary(plan: PathsBuild, made: publishing.Record) -> str:
     for hops, audit in made["hops"].items():
         for name, rule in audit["rules"].items():
             lines.append((hops, audit["topics"], audit["no_path"], name, *map(figure, rule.values())))
-    return publishing.summary(
+    return publishing.render_summary(
         Path(__file__).parent / "templates",
         "relations.txt",
         plan=plan,

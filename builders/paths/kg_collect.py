@@ -18,7 +18,7 @@ from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
 from builders.work import collect as work
 from builders.work import plans, shards
-from builders.work.rejects import Reject, Rejecting, RowsRead
+from builders.work.rejects import Reject, RejectPolicy, RowsSummary
 from safe_stepwise.commands.values import Count, Known, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs import store
@@ -94,7 +94,7 @@ class PathsChunk(RowsChunk):
         key = self.digest([code, self.benchmark, self.split, self.start, *how])
         return self.folder / f"{self.source:03d}-{self.start:09d}-{key[:24]}.arrow"
 
-    def make(self) -> tuple[RowsRead, pa.RecordBatch]:
+    def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
         """Read the rows and search their graph; one that can't be read is among the rejects."""
         rejects: list[Reject] = []
         ids: list[tuple[int, str]] = []
@@ -102,7 +102,7 @@ class PathsChunk(RowsChunk):
         for index, (question, graph) in self.parsed(self._parse, rejects):
             rows += self._searched(index, question, graph)
             ids.append((index, question.id))
-        return RowsRead(tuple(ids), tuple(rejects)), pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+        return RowsSummary(tuple(ids), tuple(rejects)), pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
     def _parse(self, content: Mapping[str, Any]) -> tuple[KGQuestion, store.GraphStore]:
         question = reader_of(self.benchmark).parse(content, self.split)
@@ -143,5 +143,5 @@ def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
 
 def collect(plan: PathsBuild, graph: GraphFile | None, collected: work.Collected) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
-    rejecting, chunks = Rejecting(plan.benchmark, plan.split, plan.keep_rejects), functools.partial(jobs, plan, graph)
-    work.collect(plan, rejecting, chunks, Searcher(), plan.sources, collected, "question")
+    policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
+    work.collect(plan, policy, functools.partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")

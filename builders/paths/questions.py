@@ -53,7 +53,7 @@ class Questions:
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
-            "sources": {source.name: source.digest for source in map(InputSource.of, self.sources)},
+            "sources": {source.name: source.digest for source in map(InputSource.describe, self.sources)},
             "split": self.split,
             "graph": None if graph is None else {"name": graph["name"], "sha256": graph["digest"]},
             "max_hops": self.hops,

@@ -79,7 +79,7 @@ class Pool:
     plan: StepsBuild
     verified: VerifiedSet
     maker: Maker
-    standing: Standing = field(default_factory=lambda: Standing(word="refused"))
+    standing: Standing = field(default_factory=lambda: Standing(failed_label="refused"))
     """In questions; whatever was refused counts as failed."""
     shards: list[Path] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
@@ -188,7 +188,7 @@ class Pool:
                 (self.incomplete if candidate.incomplete else self.candidates).append(candidate)
 
     def _check_outcome(self) -> None:
-        plan, done = self.plan, self.standing.done
+        plan, done = self.plan, self.standing.finished
         kept_out = sum(numbers["kept out"] for numbers in self.numbers.values())
         if self.last_failure and not any(numbers["passing"] for numbers in self.numbers.values()):
             raise UserError(
@@ -260,7 +260,7 @@ _OF_THE_PLAN = ("version", "seed", "unverifiable", "composition", "test_share", 
 def build(
     plan: StepsBuild,
     maker: Maker,
-    card: publishing.CardOfOne,
+    card: publishing.SingleCard,
     warn: Callable[[str], object] = print,
     rewriter: Rewriter | None = None,
 ) -> statistics.Record:
@@ -292,7 +292,7 @@ def build(
         return _write(pool, folder, rewriter), (plan.work / names.REFUSED).read_bytes()
 
     try:
-        record = DATASET.build(plan, card, lambda: f"{pool.standing.done} questions done", make_rows)
+        record = DATASET.build(plan, card, lambda: f"{pool.standing.finished} questions done", make_rows)
     finally:
         for player in players:
             player.close()

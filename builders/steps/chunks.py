@@ -38,7 +38,7 @@ class OtherWords(Protocol):
 
 
 class Maker(Annotator, Protocol):
-    """Makes step rows of verified questions; picklable if it has ``own_processes``."""
+    """Makes step rows of verified questions; picklable if it has ``is_cpu_bound``."""
 
     @property
     def held_back(self) -> OtherWords | None:
@@ -60,7 +60,7 @@ class MadeSteps:
     refused: tuple[Refused, ...]
 
     @property
-    def settled(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no reply of the maker's model is owed any more."""
         return not any(refusal.reason.startswith(REQUEST_FAILED) for refusal in self.refused)
 

@@ -14,7 +14,7 @@ from typing import Any
 from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.steps.rows import StepRow
-from builders.work.parquet import DatasetWriter, Files, dealt
+from builders.work.parquet import DatasetWriter, Files, interleave
 from safe_stepwise import taxonomy
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
@@ -271,7 +271,7 @@ CONFIGS: Mapping[str, Config] = {
         lambda parts, by: rejected(parts[names.STEPS], by.right), _pair_turns, ("prompt", "chosen", "rejected")
     ),
     names.KTO: Config(
-        lambda parts, by: dealt(parts[names.STEPS], by.seed, lambda row: row.question_key),
+        lambda parts, by: interleave(parts[names.STEPS], by.seed, lambda row: row.question_key),
         lambda row, by: {**_generator_turns(row, by.prompt_set), "label": row.feedback.error_type == CORRECT},
         (*_TURNS, "label"),
     ),

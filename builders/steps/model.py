@@ -133,7 +133,7 @@ class ModelMaker(replies.Asking):
 
     held_back: ClassVar[None] = None
     """A model's words are its own: none of them can be held back."""
-    own_processes = False
+    is_cpu_bound = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
 
     @property

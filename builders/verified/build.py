@@ -50,7 +50,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
     disk.
     """
     collected = Collected()
-    with publishing.building(plan, DATASETS, lambda: f"{collected.standing.done} rows verified", Statistics):
+    with publishing.building(plan, DATASETS, lambda: f"{collected.standing.finished} rows verified", Statistics):
         kept = {name: _lines_of_others(plan, name) for name in (REJECTS, UNMATCHED)}
         source, lists = source_of(plan), lists_of(plan.teacher)
         tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
@@ -69,7 +69,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
             publishing.publish_lines(plan.output / name, b"".join([*kept[name], *lines]))
         shutil.rmtree(release)
         if not plan.keep_work:
-            publishing.forget(plan.work)
+            publishing.remove_work(plan.work)
     return statistics
 
 
@@ -171,7 +171,7 @@ def _statistics(
         teacher=plan.teacher.name,
         simulated=plan.teacher.simulated,
         replies=dict(sorted(collected.replies.items())),
-        rows=collected.standing.done,
+        rows=collected.standing.finished,
         verified=types.pop(NONE, 0),
         unparsed=types.pop(UNPARSED, 0),
         unverifiable={type_: types[type_] for type_ in NOISE_TYPES if types[type_]},
@@ -272,7 +272,7 @@ def summary(plan: Build, made: Statistics) -> str:
         ("not judged", made.unparsed),
         ("rejected", made.rejected),
     ]
-    return publishing.summary(
+    return publishing.render_summary(
         Path(__file__).parent / "templates", "summary.txt", rows=rows, plan=plan, made=made, names=names
     )
 

@@ -15,7 +15,7 @@ from builders.synthetic import Spec, generate
 from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
 from builders.verified.verification import doubted, verify
-from builders.work.rejects import Reject, RowsRead
+from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.records import NOISE_TYPES, Label, Question
 from safe_stepwise.store import agreement, codec, event_loop
 from safe_stepwise.store.code import code_digest
@@ -50,7 +50,7 @@ class Chunk(RowsChunk):
         """Rows of the source."""
         return self.generated or len(self.rows)
 
-    def make(self) -> tuple[RowsRead, pa.RecordBatch]:
+    def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
         """Read and verify the rows.
 
         Raises what the verifier does wrong, with the row's id as a note. A row that cannot be read is a `Reject`, not
@@ -70,7 +70,7 @@ class Chunk(RowsChunk):
             for (index, question, is_noise), label in zip(questions, labels, strict=True)
         ]
         ids = tuple((index, question.id) for index, question, _ in questions)
-        summary = RowsRead(ids, tuple(rejects), dict(replies))  # asdict breaks a Counter
+        summary = RowsSummary(ids, tuple(rejects), dict(replies))  # asdict breaks a Counter
         return summary, pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
     def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:

@@ -16,7 +16,7 @@ from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.published import PublishedTeachers
 from builders.work import collect as work
 from builders.work.plans import Plan
-from builders.work.rejects import Rejecting
+from builders.work.rejects import RejectPolicy
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, identity
 
@@ -72,7 +72,7 @@ def source_of(plan: Build) -> InputSource:
     if spec is not None:
         source = InputSource(plan.source, identity(spec), synthetic=True)
     else:
-        source = InputSource.of(plan.source, plan.benchmark == "synthetic")
+        source = InputSource.describe(plan.source, plan.benchmark == "synthetic")
     if plan.sha256 not in (None, source.digest):
         raise UserError(
             f"{plan.source}: its digest is {source.digest}, expected {plan.sha256}; "
@@ -102,8 +102,8 @@ def _generated(plan: Build, spec: Spec) -> int:
 
 def collect(plan: Build, collected: work.Collected) -> None:
     """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
-    rejecting = Rejecting(plan.benchmark, plan.split, plan.keep_rejects)
-    work.collect(plan, rejecting, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
+    policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
+    work.collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
 
 
 def questions(plan: Build) -> Iterator[Question]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from builders.verified.collect import Build, questions
 from builders.verified.teachers import llm
 from builders.verified.verification import GLEANING_ROUNDS
-from builders.work.publishing import summary
+from builders.work.publishing import render_summary
 from safe_stepwise.engines.base import Allowance, Request, request_key
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -102,7 +102,7 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
     naive, stored, calls, *tokens = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
     if price_prompt is not None and price_completion is not None:
         cost = sum(w.cost(price_prompt, price_completion) for w in work.values())
-    return summary(
+    return render_summary(
         Path(__file__).parent / "templates",
         "estimate.txt",
         rows=[header, *rows, ("total", naive, stored, calls, *tokens)],

@@ -24,7 +24,7 @@ from builders.benchmarks.hub import HubSource
 from builders.benchmarks.musique import split_sentences
 from builders.verified.questions import PASSAGES, with_passages
 from builders.work import fields
-from builders.work.rejects import Reject, Rejecting
+from builders.work.rejects import Reject, RejectPolicy
 from safe_stepwise.checking.plans import MOST_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
@@ -75,7 +75,7 @@ def read(
                     raise UserError(f"{row.location}: {error}; {mend}") from None
                 skipped.append(f"{row.location}: {error}")
                 reject = Reject(len(rejects), row.location, None, str(error), row.payload)
-                rejects.append(Rejecting(benchmark or "", part_split, kept=True).line(reject))
+                rejects.append(RejectPolicy(benchmark or "", part_split, keep=True).line(reject))
                 continue
             questions[question.benchmark, question.id] = question
             left = None if left is None else left - 1

@@ -1,7 +1,7 @@
-"""Who makes a build's shards: processes of this command, or ranks (datatrove's, Slurm's, Ray's).
+"""Runs a build's chunks: in processes of this command, or as ranks of datatrove, Slurm or Ray.
 
-Ranks on this machine, of datatrove or Ray, run in a process of its own, which leaves nothing running behind: beside
-ours it may log and catch signals as it likes, and its many helpers form one group.
+Ranks of datatrove or Ray on this machine run below one launcher process. It may log and catch signals as it likes, and
+its helpers form one process group, so that ending the group leaves nothing running.
 """
 
 import importlib
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from builders.work.plans import Plan, Slurm
-from builders.work.ranks import J, RankError, Survey, Work, first_failure, new_attempt, note, python_path, rank_of
-from builders.work.shards import Shard, process, stored
-from builders.work.workers import end_with_parent, in_order
+from builders.work.ranks import J, RankError, Survey, Work, code_path, first_error, log_error, new_attempt, rank_step
+from builders.work.shards import Shard, process, read_stored
+from builders.work.workers import end_with_parent, run_in_order
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress
 from safe_stepwise.store.files import write_atomically
@@ -34,64 +34,62 @@ from safe_stepwise.store.progress import counts, telling
 
 
 class Submitted(Exception):
-    """Work was handed to a scheduler, and there is nothing to gather yet: what to tell the user."""
+    """A scheduler has the work, and there is no result yet; the message tells the user how to go on."""
 
 
 @dataclass(slots=True)
 class Standing:
-    """How a build stands, in rows of its input; ``failed`` are those that came to nothing."""
+    """The progress of a build, in rows of its input."""
 
-    done: int = 0
+    finished: int = 0
     cached: int = 0
     failed: int = 0
-    word: str = "failed"
-    """What the failed ones are called."""
+    failed_label: str = "failed"
+    """The progress bar's word for failed rows."""
 
 
 def results(
     work: Work[J], plan: Plan, rows: Callable[[], int | None], standing: Standing
 ) -> Generator[tuple[J, Shard[Any]], None, None]:
-    """Each chunk with its shard, in order; a progress bar tells how it stands.
+    """Yield each chunk with its shard, in order, and show a progress bar.
 
-    ``rows`` counts those of the input, where that can be told beforehand. ``standing`` counts as the results are
-    drawn, but for what has failed, which its owner counts.
+    ``rows`` returns the number of input rows, or None where it is not known beforehand. ``standing`` is updated after
+    each chunk, except for failed rows, which the caller counts.
 
-    Raises ``UserError`` and ``OSError`` of any rank as its own, ``RankError`` for any other error in one, and
-    ``Submitted`` when the shards will only be there later.
+    Raises ``UserError`` and ``OSError`` as a rank raised them, ``RankError`` for any other error in a rank, and
+    ``Submitted`` when a scheduler will make the shards later.
     """
     if plan.engine == "local":
-        total, own = rows(), work.annotator.own_processes
-        made = in_order(process, work.jobs(), workers=plan.workers, own_processes=own)
+        total, is_cpu_bound = rows(), work.annotator.is_cpu_bound
+        shards = run_in_order(process, work.jobs(), workers=plan.workers, is_cpu_bound=is_cpu_bound)
     else:
         total = prepare(work, plan)
-        # What ranks have made is gathered even where a reply failed again.
-        made = ((job, stored(job, job.path) or process(job)) for job in work.jobs())
+        # A shard of a rank counts even where a reply failed again.
+        shards = ((job, read_stored(job, job.path) or process(job)) for job in work.jobs())
 
-    def shown() -> str:
-        owed = "?" if total is None else max(total - standing.done, 0)
-        done = counts(standing.done - standing.cached, standing.cached, owed, **{standing.word: standing.failed})
-        return "; ".join(filter(None, [done, work.annotator.progress()]))
+    def describe() -> str:
+        pending = "?" if total is None else max(total - standing.finished, 0)
+        new, failed = standing.finished - standing.cached, {standing.failed_label: standing.failed}
+        line = counts(new, standing.cached, pending, **failed)
+        return "; ".join(filter(None, [line, work.annotator.progress()]))
 
-    with telling(work.title, work.unit, total, lambda: standing.done, shown), closing(made):
-        for job, shard in made:
+    with telling(work.title, work.unit, total, lambda: standing.finished, describe), closing(shards):
+        for job, shard in shards:
             yield job, shard
-            standing.done += job.size
+            standing.finished += job.size
             standing.cached += job.size if shard.cached else 0
 
 
 def prepare(work: Work[Any], plan: Plan) -> int:
-    """Have ranks make every shard that is owed; returns how many rows the source has.
-
-    Raises as `results`.
-    """
+    """Let ranks make every pending shard, and return the number of the source's rows; raises as `results`."""
     _require(plan.engine)
-    surveyed = Survey.of(work)
-    ranks = min(plan.ranks or plan.workers, len(surveyed.owed))
-    if surveyed.owed and plan.engine == "slurm":
-        _with_slurm(work, plan.slurm, ranks, surveyed)
-    elif surveyed.owed:
-        wait_for(work, plan, ranks, surveyed)
-    return surveyed.rows
+    survey = Survey.read(work)
+    ranks = min(plan.ranks or plan.workers, len(survey.pending))
+    if survey.pending and plan.engine == "slurm":
+        _run_on_slurm(work, plan.slurm, ranks, survey)
+    elif survey.pending:
+        run_ranks(work, plan, ranks, survey)
+    return survey.rows
 
 
 def _require(engine: str) -> None:
@@ -107,10 +105,10 @@ def _require(engine: str) -> None:
 # Slurm, whose ranks run after this command
 
 
-def _with_slurm(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> None:
-    """Submit what is owed, or say how the last submission stands.
+def _run_on_slurm(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> None:
+    """Submit the pending chunks to Slurm, or raise with the state of the last submission.
 
-    Returns when that has made every shard, even ones in which replies failed.
+    Returns once that submission has made every shard, even shards in which replies failed.
     """
     if shutil.which("sbatch") is None:
         raise UserError(
@@ -119,8 +117,8 @@ def _with_slurm(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> None
         )
     submissions = sorted((work.folder / "ranks").glob("*/submitted.json"))
     if not submissions:
-        _submit(work, slurm, ranks, owed)
-    submission, missing = submissions[-1], len(owed.missing())
+        _submit(work, slurm, ranks, survey)
+    submission, missing = submissions[-1], len(survey.missing())
     if not missing:
         return
     job = json.loads(submission.read_text(encoding="utf-8"))["job"]
@@ -129,15 +127,15 @@ def _with_slurm(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> None
             f"Slurm job {job} still has {missing} chunks to make; run the same command again when "
             f"it has ended (squeue -j {job} tells, scancel {job} ends it)"
         )
-    # Said once: the next run submits what is owed.
+    # Reported once: the next run submits the pending chunks.
     submission.rename(submission.with_name("ended.json"))
-    raise first_failure(submission.parent) or UserError(
+    raise first_error(submission.parent) or UserError(
         f"Slurm job {job} has ended with {missing} chunks owed and no word why (its time limit?); "
         f"look into {submission.parent / 'slurm'}, and run the same command again to submit them"
     )
 
 
-def _submit(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> NoReturn:
+def _submit(work: Work[Any], slurm: Slurm, ranks: int, survey: Survey) -> NoReturn:
     from datatrove.executor.slurm import SlurmPipelineExecutor
     from loguru import logger
 
@@ -146,37 +144,37 @@ def _submit(work: Work[Any], slurm: Slurm, ranks: int, owed: Survey) -> NoReturn
         raise UserError("--engine slurm: name a partition, with --slurm-partition; sinfo lists them")
     logger.disable("datatrove")
     attempt = new_attempt(work)
-    here = f"PYTHONPATH='{python_path()}' PATH='{Path(sys.executable).parent}':\"$PATH\""
+    variables = f"PYTHONPATH='{code_path()}' PATH='{Path(sys.executable).parent}':\"$PATH\""
     executor = SlurmPipelineExecutor(
-        [rank_of(work, owed, attempt)],
+        [rank_step(work, survey, attempt)],
         tasks=ranks,
         time=slurm.time,
         partition=partition,
-        qos=None,  # datatrove's "normal" is not known to every cluster
+        qos=None,  # not every cluster has datatrove's "normal"
         job_name=f"safe-{work.title.replace(' ', '-')}",
-        env_command=f"export {here}",
+        env_command=f"export {variables}",
         job_id_retriever=_job_id,
         logging_dir=str(attempt / "datatrove"),
         slurm_logs_folder=str(attempt / "slurm"),
         skip_completed=False,
     )
-    # Else a second job waits for the first, for ever when that fails.
+    # Otherwise a second job waits for the first, for ever if the first fails.
     executor.launch_merge_stats = lambda: None
     try:
         executor.launch_job()
     except (OSError, subprocess.CalledProcessError) as error:
         raise UserError(f"sbatch did not take the job ({error}); see what it says above") from None
-    content = json.dumps({"job": executor.job_id, "chunks": len(owed.owed), "ranks": ranks})
+    content = json.dumps({"job": executor.job_id, "chunks": len(survey.pending), "ranks": ranks})
     write_atomically(attempt / "submitted.json", content.encode())
     raise Submitted(
-        f"submitted Slurm job {executor.job_id}: {work.title}, {len(owed.owed)} chunks in "
+        f"submitted Slurm job {executor.job_id}: {work.title}, {len(survey.pending)} chunks in "
         f"{ranks} ranks; its output will be in {attempt / 'slurm'}\n"
         "When it has ended (squeue tells), run the same command again to gather the result."
     )
 
 
 def _job_id(output: str) -> str:
-    """The number in what sbatch says, which may go on with a cluster's name.
+    """Read the job number from the output of sbatch, which may end with a cluster's name.
 
     >>> _job_id("Submitted batch job 71 on cluster red")
     '71'
@@ -198,54 +196,54 @@ def _is_queued(job: str) -> bool:
 
 
 PATIENCE = 30.0
-"""Seconds for which a rank's process may be gone without a word: Ray starts some again itself."""
+"""Seconds for which a rank's process may be gone without a report: Ray restarts some by itself."""
 
 Step = Callable[..., None]
 
 
-def wait_for(work: Work[Any], plan: Plan, ranks: int, found: Survey) -> None:
-    """Have an engine make what is owed; raises what went wrong in a rank, or around them."""
+def run_ranks(work: Work[Any], plan: Plan, ranks: int, survey: Survey) -> None:
+    """Let an engine make the pending chunks on this machine; raises the first error of a rank or of the engine."""
     attempt = new_attempt(work)
-    arguments = (_ENGINES[plan.engine], rank_of(work, found, attempt), ranks, plan.workers, attempt)
+    arguments = (_ENGINES[plan.engine], rank_step(work, survey, attempt), ranks, plan.workers, attempt)
     launcher = multiprocessing.get_context("spawn").Process(target=_launch, args=arguments)
     launcher.start()
     try:
-        _watch(launcher, work, found, attempt)
+        _watch(launcher, work, survey, attempt)
     finally:
         _end(launcher, attempt)
-    if (failure := first_failure(attempt)) is not None:
+    if (failure := first_error(attempt)) is not None:
         raise failure
-    if missing := len(found.missing()):
+    if missing := len(survey.missing()):
         raise RankError(
-            f"{missing} of {len(found.owed)} chunks were not made and no rank said why (exit "
+            f"{missing} of {len(survey.pending)} chunks were not made and no rank said why (exit "
             f"status {launcher.exitcode}); the log is {attempt / 'engine.log'}"
         )
 
 
-def _watch(launcher: BaseProcess, work: Work[Any], found: Survey, attempt: Path) -> None:
-    """Move the bar until the launcher ends; raises ``UserError`` for a rank that was killed."""
-    rows = sum(size for _, size in found.owed.values())
-    cached = found.rows - rows
-    gone: dict[str, float] = {}
-    shown: dict[str, Any] = {"unit": work.unit, "desc": work.title, "delay": 1}
-    with progress.bar(total=found.rows, initial=cached, **shown) as bar:
+def _watch(launcher: BaseProcess, work: Work[Any], survey: Survey, attempt: Path) -> None:
+    """Update the progress bar until the launcher ends; raises ``UserError`` if a rank was killed."""
+    rows = sum(size for _, size in survey.pending.values())
+    cached = survey.rows - rows
+    killed_since: dict[str, float] = {}
+    labels: dict[str, Any] = {"unit": work.unit, "desc": work.title, "delay": 1}
+    with progress.bar(total=survey.rows, initial=cached, **labels) as bar:
         while launcher.is_alive():
             launcher.join(0.5)
-            owed = sum(found.missing())
-            bar.set_postfix_str(counts(rows - owed, cached, owed), refresh=False)
-            bar.update(found.rows - owed - bar.n)
+            pending = sum(survey.missing())
+            bar.set_postfix_str(counts(rows - pending, cached, pending), refresh=False)
+            bar.update(survey.rows - pending - bar.n)
             killed = _killed(attempt)
-            gone = {rank: gone.get(rank, time.monotonic()) for rank in killed}
-            if any(time.monotonic() - since >= PATIENCE for since in gone.values()):
+            killed_since = {rank: killed_since.get(rank, time.monotonic()) for rank in killed}
+            if any(time.monotonic() - since >= PATIENCE for since in killed_since.values()):
                 raise UserError(
-                    f"rank {min(gone)} was killed, most likely for want of memory; run the same "
+                    f"rank {min(killed_since)} was killed, most likely for want of memory; run the same "
                     "command again, with fewer --workers: it resumes"
                 )
 
 
 def _killed(attempt: Path) -> set[str]:
-    """Ranks of this machine whose process is gone: datatrove's pool would wait for them forever."""
-    found = set()
+    """Ranks of this machine whose process is gone; datatrove's pool would wait for them forever."""
+    killed = set()
     for file in (attempt / "running").iterdir():
         try:
             host, _, process = file.read_text().partition(" ")
@@ -256,12 +254,12 @@ def _killed(attempt: Path) -> set[str]:
         except ProcessLookupError:
             # It may have ended in good order since its file was listed.
             if file.exists():
-                found.add(f"{file.name} (process {process})")
-    return found
+                killed.add(f"{file.name} (process {process})")
+    return killed
 
 
 def _end(launcher: BaseProcess, attempt: Path) -> None:
-    """Let the ranks finish their present chunks, unless one is lost; then nothing may be left."""
+    """Let the ranks finish their present chunks, or kill all processes if a rank was killed."""
     try:
         if launcher.is_alive() and not _killed(attempt):
             (attempt / "stop").touch()
@@ -276,7 +274,7 @@ def _end(launcher: BaseProcess, attempt: Path) -> None:
 
 
 def _launch(run: Callable[[Step, int, int, Path], None], step: Step, ranks: int, workers: int, attempt: Path) -> None:
-    """The launcher: run an engine with its output in a file."""
+    """Run an engine in the launcher process, with its output in a file."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log = os.open(attempt / "engine.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -287,7 +285,7 @@ def _launch(run: Callable[[Step, int, int, Path], None], step: Step, ranks: int,
         run(step, ranks, workers, attempt)
     except Exception as error:
         traceback.print_exc()
-        note(attempt, "engine", error)  # after any rank's, which begin with a digit
+        log_error(attempt, "engine", error)  # after any rank's, which begin with a digit
         raise SystemExit(1) from None
 
 
@@ -306,7 +304,7 @@ def _run_ray(step: Step, ranks: int, workers: int, attempt: Path) -> None:
     from datatrove.executor.ray import RayPipelineExecutor
 
     # The temporary folder, because datatrove's ranks log to one fixed name in it.
-    variables = {"PYTHONPATH": python_path(), "TMPDIR": str(attempt / "tmp")}
+    variables = {"PYTHONPATH": code_path(), "TMPDIR": str(attempt / "tmp")}
     (attempt / "tmp").mkdir()
     address = os.environ.get("RAY_ADDRESS")
     ray.init(

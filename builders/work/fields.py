@@ -12,16 +12,16 @@ from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.sizes import PASSAGE
 
 Reader = Callable[[Any, str], Any]
-"""Checks a value, with what it is called in a message."""
+"""Checks a value; takes the value and its label in error messages."""
 NO_JSON = "not in JSON"
-"""The one name of an object that stands for a value of a type which JSON lacks, and says which."""
+"""The only key of an object that replaces a value JSON cannot hold; its value is the type."""
 
 OTHER_BENCHMARK = "try --benchmark"
-"""In a reason that needs no other advice."""
+"""Words of a reject's reason that already says what to do."""
 LONGEST = PASSAGE
-"""Characters of a text; those of real rows have a sixth of it."""
+"""Characters of a text at most; texts of real rows have a sixth of it."""
 MOST = 1_000
-"""Entries of a list; those of real rows have up to 53, the sentences of a passage."""
+"""Entries of a list at most; lists of real rows have up to 53, the sentences of a passage."""
 
 
 def require(row: Mapping[str, Any], *names: str) -> Any:
@@ -36,28 +36,25 @@ def require(row: Mapping[str, Any], *names: str) -> Any:
     raise RowError(f"missing field {' or '.join(map(repr, names))}")
 
 
-def text(value: Any, what: str) -> str:
-    """The value as it stands when it is a string that UTF-8 can hold, else RowError.
-
-    One of more than `LONGEST` characters is refused too.
-    """
+def text(value: Any, label: str) -> str:
+    """The value unchanged if it is a string that UTF-8 can hold, of at most `LONGEST` characters, else RowError."""
     if not isinstance(value, str):
-        raise RowError(f"{what} is {_kind(value)}, expected a string")
+        raise RowError(f"{label} is {_kind(value)}, expected a string")
     if len(value) > LONGEST:
-        raise RowError(f"{what} has {len(value)} characters, at most {LONGEST} are read")
+        raise RowError(f"{label} has {len(value)} characters, at most {LONGEST} are read")
     if not value.isascii():
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise RowError(f"{what} holds half a character at position {error.start}") from error
+            raise RowError(f"{label} holds half a character at position {error.start}") from error
     return value
 
 
-def filled_text(value: Any, what: str) -> str:
-    """Like ``text``, and not blank. White space around it stays: it is part of the data."""
-    checked = text(value, what)
+def filled_text(value: Any, label: str) -> str:
+    """The value if it is a `text` that is not blank, else RowError; white space around it stays."""
+    checked = text(value, label)
     if not checked.strip():
-        raise RowError(f"{what} is empty")
+        raise RowError(f"{label} is empty")
     return checked
 
 
@@ -69,30 +66,30 @@ def answer(row: Mapping[str, Any]) -> str:
     return text(value, "answer")
 
 
-def integer(value: Any, what: str) -> int:
+def integer(value: Any, label: str) -> int:
     """The value when it is a whole number (a bool is none), else RowError."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise RowError(f"{what} is {_kind(value)}, expected a whole number")
+        raise RowError(f"{label} is {_kind(value)}, expected a whole number")
     return value
 
 
-def boolean(value: Any, what: str) -> bool:
+def boolean(value: Any, label: str) -> bool:
     """The value when it is true or false, else RowError."""
     if not isinstance(value, bool):
-        raise RowError(f"{what} is {_kind(value)}, expected true or false")
+        raise RowError(f"{label} is {_kind(value)}, expected true or false")
     return value
 
 
-def items(value: Any, what: str, most: int = MOST) -> Sequence[Any]:
-    """The value when it is a list of at most ``most``, else RowError."""
+def items(value: Any, label: str, limit: int = MOST) -> Sequence[Any]:
+    """The value when it is a list of at most ``limit``, else RowError."""
     if not isinstance(value, list | tuple):
-        raise RowError(f"{what} is {_kind(value)}, expected a list")
-    if len(value) > most:
-        raise RowError(f"{what} has {len(value)} entries, at most {most} are read")
+        raise RowError(f"{label} is {_kind(value)}, expected a list")
+    if len(value) > limit:
+        raise RowError(f"{label} has {len(value)} entries, at most {limit} are read")
     return value
 
 
-def records(value: Any, columns: tuple[str, ...], what: str) -> list[tuple[Any, ...]]:
+def records(value: Any, columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
     """Rows of ``columns``, in order, from any of the shapes a nested field has.
 
     >>> shapes = [
@@ -110,14 +107,16 @@ def records(value: Any, columns: tuple[str, ...], what: str) -> list[tuple[Any, 
         try:
             value = parse_json(value)
         except ValueError as error:
-            raise RowError(f"{what} is a string that isn't JSON") from error
+            raise RowError(f"{label} is a string that isn't JSON") from error
     if isinstance(value, Mapping):
-        return _transposed(value, columns, what)
-    return [_record(item, columns, f"{what} {number}") for number, item in enumerate(items(value, what), 1)]
+        return _transposed(value, columns, label)
+    return [_record(item, columns, f"{label} {number}") for number, item in enumerate(items(value, label), 1)]
 
 
-def typed(value: Any, what: str, each: str, columns: Mapping[str, Reader], **names: str) -> list[tuple[Any, ...]]:
-    """Rows as `records` gives them, each value read by its column's reader; ``names`` are other words for columns.
+def typed(value: Any, label: str, noun: str, columns: Mapping[str, Reader], **names: str) -> list[tuple[Any, ...]]:
+    """The rows of `records`, with each value read by its column's reader.
+
+    Error messages call a row ``noun`` and its number, and a column as in ``names``, if it is there.
 
     >>> typed([["Oru", "x"]], "supporting_facts", "fact", {"title": text, "sent_id": integer}, sent_id="sentence")
     Traceback (most recent call last):
@@ -125,30 +124,30 @@ def typed(value: Any, what: str, each: str, columns: Mapping[str, Reader], **nam
     """
     readers = [(names.get(column, column), read) for column, read in columns.items()]
     return [
-        tuple(read(cell, f"{each} {number} {name}") for (name, read), cell in zip(readers, row, strict=True))
-        for number, row in enumerate(records(value, tuple(columns), what), 1)
+        tuple(read(cell, f"{noun} {number} {name}") for (name, read), cell in zip(readers, row, strict=True))
+        for number, row in enumerate(records(value, tuple(columns), label), 1)
     ]
 
 
-def _record(item: Any, columns: tuple[str, ...], what: str) -> tuple[Any, ...]:
+def _record(item: Any, columns: tuple[str, ...], label: str) -> tuple[Any, ...]:
     if isinstance(item, Mapping):
         missing = next((column for column in columns if column not in item), None)
         if missing is not None:
-            raise RowError(f"{what} has no {missing!r}")
+            raise RowError(f"{label} has no {missing!r}")
         return tuple(item[column] for column in columns)
     if not isinstance(item, list | tuple) or len(item) != len(columns):
-        raise RowError(f"{what} is {_kind(item)}, expected ({', '.join(columns)})")
+        raise RowError(f"{label} is {_kind(item)}, expected ({', '.join(columns)})")
     return tuple(item)
 
 
-def _transposed(value: Mapping[str, Any], columns: tuple[str, ...], what: str) -> list[tuple[Any, ...]]:
+def _transposed(value: Mapping[str, Any], columns: tuple[str, ...], label: str) -> list[tuple[Any, ...]]:
     missing = next((column for column in columns if column not in value), None)
     if missing is not None:
-        raise RowError(f"{what} has no column {missing!r}")
-    lists = [items(value[column], f"{what}.{column}") for column in columns]
+        raise RowError(f"{label} has no column {missing!r}")
+    lists = [items(value[column], f"{label}.{column}") for column in columns]
     if len({len(column) for column in lists}) > 1:
         sizes = ", ".join(f"{n} {len(c)}" for n, c in zip(columns, lists, strict=True))
-        raise RowError(f"{what} has columns of different lengths ({sizes})")
+        raise RowError(f"{label} has columns of different lengths ({sizes})")
     return list(zip(*lists, strict=True))
 
 

@@ -19,7 +19,7 @@ ROWS_PER_FILE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SplitFiles:
-    """One split of one config as written: ``files`` are names, ``bytes`` their sum."""
+    """The Parquet files of one split of one config: their names, and their rows and bytes in all."""
 
     split: str
     rows: int
@@ -46,7 +46,7 @@ class DatasetWriter:
         writer.add(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows, schema=writer.schema))
 
     def close(self) -> Files:
-        """Write what waits; returns what was written."""
+        """Write the waiting rows of every split, and return the files of all."""
         files: Files = {}
         for (config, split), writer in self._writers.items():
             files.setdefault(config, {})[split] = writer.close()
@@ -77,14 +77,14 @@ class SplitWriter:
             self._write_group(ROWS_PER_GROUP)
 
     def close(self) -> SplitFiles:
-        """Write what waits, flush to disk, give the files their final names."""
+        """Write the waiting rows, flush to disk, and give the files their final names."""
         if self._waiting_rows:
             self._write_group(self._waiting_rows)
         self._close_file()
         names = []
         for number in range(len(self._file_rows)):
             name = f"{self._split}-{number:05d}-of-{len(self._file_rows):05d}.parquet"
-            self._part(number).rename(self._folder / name)
+            self._partial(number).rename(self._folder / name)
             names.append(name)
         return SplitFiles(
             split=self._split,
@@ -96,12 +96,12 @@ class SplitWriter:
 
     def _write_group(self, rows: int) -> None:
         table = pa.concat_tables(self._waiting)
-        group, rest = table.slice(0, rows).combine_chunks(), table.slice(rows)
-        self._waiting, self._waiting_rows = [rest], rest.num_rows
+        group, remainder = table.slice(0, rows).combine_chunks(), table.slice(rows)
+        self._waiting, self._waiting_rows = [remainder], remainder.num_rows
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file_rows.append(0)
-            self._writer = pq.ParquetWriter(self._part(len(self._file_rows) - 1), self.schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._partial(len(self._file_rows) - 1), self.schema, compression="zstd")
         self._writer.write_table(group, row_group_size=ROWS_PER_GROUP)
         self._file_rows[-1] += rows
         self._arrow_bytes += group.nbytes
@@ -113,46 +113,46 @@ class SplitWriter:
             return
         self._writer.close()
         self._writer = None
-        with self._part(len(self._file_rows) - 1).open("rb") as file:
+        with self._partial(len(self._file_rows) - 1).open("rb") as file:
             os.fsync(file.fileno())
 
-    def _part(self, number: int) -> Path:
+    def _partial(self, number: int) -> Path:
         return self._folder / f"{self._split}-{number:05d}.part"
 
 
 R = TypeVar("R")
 
 
-def dealt(rows: Sequence[R], seed: int, question: Callable[[R], str]) -> list[R]:
-    """Rows in an order in which neighbours are of different questions, as far as that can be.
+def interleave(rows: Sequence[R], seed: int, question: Callable[[R], str]) -> list[R]:
+    """Order rows so that neighbours belong to different questions, as far as that can be.
 
-    TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of each are spread
-    evenly; of two that still meet the second changes places with the next other, or where none is left goes back to
-    between two others.
+    TRL's KTO takes a row's neighbour in its batch for an answer to another question. The rows of each question are
+    spread evenly. Where two of one question still meet, the second changes places with the next row of another
+    question; if there is none, it moves back to the last gap between rows of other questions.
 
     >>> dealt(["a1", "a2", "b1", "b2"], 0, lambda row: row[0])
     ['b1', 'a1', 'b2', 'a2']
     """
     names = list(map(question, rows))
-    sizes, seen = Counter(names), Counter[str]()
+    sizes, counts = Counter(names), Counter[str]()
     place: list[tuple[float, int]] = []
     for number, name in enumerate(names):
         share = int(identity([seed, name])[:8], 16) / 2**32  # depends on the question alone
-        place.append(((seen[name] + share) / sizes[name], number))
-        seen[name] += 1
+        place.append(((counts[name] + share) / sizes[name], number))
+        counts[name] += 1
     order = [number for _, number in sorted(place)]
-    for at in range(1, len(order)):
-        name = names[order[at]]
-        if name == names[order[at - 1]]:
-            later = next((n for n in range(at + 1, len(order)) if names[order[n]] != name), None)
+    for position in range(1, len(order)):
+        name = names[order[position]]
+        if name == names[order[position - 1]]:
+            later = next((n for n in range(position + 1, len(order)) if names[order[n]] != name), None)
             if later is not None:
-                order[at], order[later] = order[later], order[at]
+                order[position], order[later] = order[later], order[position]
             else:
-                order.insert(_gap([names[n] for n in order[:at]], name), order.pop(at))
+                order.insert(_gap([names[n] for n in order[:position]], name), order.pop(position))
     return [rows[number] for number in order]
 
 
 def _gap(names: Sequence[str], name: str) -> int:
-    """The last place where a row of that question meets no other of it; if none, the end."""
-    free = (at for at in reversed(range(len(names))) if name not in names[max(at - 1, 0) : at + 1])
-    return next(free, len(names))
+    """The last position at which a row of that question has no neighbour of it; the end if there is none."""
+    gaps = (n for n in reversed(range(len(names))) if name not in names[max(n - 1, 0) : n + 1])
+    return next(gaps, len(names))

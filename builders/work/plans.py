@@ -1,4 +1,4 @@
-"""What every build is asked for, beside what is its dataset's own."""
+"""The options that every build has; a dataset's own plan adds its own."""
 
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
@@ -15,7 +15,7 @@ ENGINES = ("local", "datatrove-local", "slurm", "ray")
 
 @dataclass(frozen=True, slots=True)
 class Slurm:
-    """Where and how long; any other option is an environment variable, say ``SBATCH_ACCOUNT``."""
+    """Slurm's partition and time limit; other options are environment variables, such as ``SBATCH_ACCOUNT``."""
 
     partition: str | None = None
     time: str = "24:00:00"
@@ -23,7 +23,7 @@ class Slurm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Where to build, which version, and who works; a dataset's own plan says the rest."""
+    """Where to build, which version, and which engine works; a dataset's own plan adds the rest."""
 
     output: Path
     version: Version = "v0.1.0"
@@ -31,27 +31,27 @@ class Plan:
     limit: Count | None = None
     """Rows of each source, if not all."""
     workers: Count = 1
-    """Processes of this machine; how many ranks a cluster runs at once is its own affair."""
+    """Processes of this machine; a cluster decides how many ranks it runs at once."""
     engine: Annotated[str, Known(ENGINES)] = "local"
     ranks: Count | None = None
-    """Parts of the work, for the other engines; as many as workers if not said."""
+    """Shares of the work, for engines other than ``local``; as many as workers if None."""
     slurm: Slurm = field(default_factory=Slurm)
     keep_rejects: bool = False
-    """Whether rows that cannot be read are kept apart, and the first of them does not end the build."""
+    """Whether unreadable rows go into a file of rejects; else the first of them ends the build."""
     keep_work: bool = False
-    """Leave the shards after success too, for a caller with more builds to do."""
+    """Whether the shards stay after success, for a caller with more builds to do."""
 
     work_name: ClassVar[str]
     """The folder of unfinished work, below the output's, with fields of the ``plan`` in braces."""
 
     @property
     def work(self) -> Path:
-        """Where unfinished work lies."""
+        """The folder of this build's unfinished work."""
         return self.output / WORK / self.work_name.format(plan=self)
 
 
 def libraries() -> dict[str, str]:
-    """Versions of what decides on the bytes and the labels."""
+    """Versions of the packages that the bytes and the labels depend on."""
     packages = ("datasets", "huggingface_hub", "networkx", "pyarrow", "sentencex")
     installed = {package: installed_version(package) for package in packages}
     return {"safe-stepwise": safe_stepwise.__version__, **installed}

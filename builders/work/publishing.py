@@ -1,4 +1,4 @@
-"""Dataset folders: read, completed with record and card, swapped in whole, never half-written."""
+"""Publishes dataset folders: each gets its record and card, and replaces the old folder as a whole."""
 
 import json
 import os
@@ -22,8 +22,8 @@ Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 """Each config's splits (records of `SplitFiles`)."""
 Card = Callable[[Sequence[Record], Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
 """README and images by file name, from the records of a dataset and its ``dataset_info``."""
-CardOfOne = Callable[[Record, Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
-"""The same of a dataset that one build makes, from its only record."""
+SingleCard = Callable[[Record, Sequence[Mapping[str, Any]]], Mapping[str, bytes]]
+"""README and images of a dataset that one build makes, from its only record and its ``dataset_info``."""
 
 S = TypeVar("S")
 """A build's statistics: a dataclass, or what JSON has of it."""
@@ -31,16 +31,16 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """What any record has, of whatever version."""
+    """The field that a build's record has in every version of this toolkit."""
 
     version: str
 
 
 def read_statistics(dataset: Path, kind: Any = Versioned) -> list[dict[str, Any]]:
-    """The statistics of every build in a dataset folder, by file name; none if it is not there.
+    """Read the statistics of every build in a dataset folder, in the order of their file names.
 
-    Raises ``UserError`` for a folder that holds something else than a dataset of ours, and for a
-    record that lacks what ``kind`` has.
+    A folder that does not exist has none. Raises ``UserError`` for a folder that holds something else than a dataset
+    of ours, and for a record that lacks a field of ``kind``.
     """
     if not dataset.exists():
         return []
@@ -76,7 +76,7 @@ def link_tree(source: Path, target: Path) -> None:
 
 def swap_in(new: Path, final: Path) -> None:
     """Put a complete folder in the place of ``final``; `recover` mends a crash in between."""
-    old = _old(final)
+    old = _backup(final)
     if final.exists():
         final.rename(old)
     new.rename(final)
@@ -86,7 +86,7 @@ def swap_in(new: Path, final: Path) -> None:
 
 def recover(final: Path) -> None:
     """Undo or finish a `swap_in` that was interrupted."""
-    old = _old(final)
+    old = _backup(final)
     if not old.exists():
         return
     if final.exists():
@@ -96,14 +96,16 @@ def recover(final: Path) -> None:
 
 
 @contextmanager
-def building(plan: Plan, datasets: Sequence[str], done: Callable[[], str], kind: Any = Versioned) -> Iterator[None]:
-    """Hold a plan's output folder while its datasets are built, and mend what a crash left.
+def building(
+    plan: Plan, datasets: Sequence[str], describe: Callable[[], str], kind: Any = Versioned
+) -> Iterator[None]:
+    """Lock a plan's output folder while its datasets are built, and mend what a crash left.
 
-    Raises ``UserError`` for a folder that cannot be written, holds a link, another version or records that lack what
-    ``kind`` has, and for a full disk, with what is ``done``.
+    Raises ``UserError`` for a folder that cannot be written, holds a link, another version or records that lack a
+    field of ``kind``; and for a full disk, with what ``describe`` says was done.
     """
     output = plan.output
-    hidden = (WORK, *(_old(output / name).name for name in datasets))
+    hidden = (WORK, *(_backup(output / name).name for name in datasets))
     with files.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
         for name in datasets:
             recover(output / name)
@@ -114,14 +116,14 @@ def building(plan: Plan, datasets: Sequence[str], done: Callable[[], str], kind:
             new_release(plan.work)
             if files.is_disk_full(error):
                 raise UserError(
-                    f"{output}: no space left on the disk, with {done()}; make room and run the "
+                    f"{output}: no space left on the disk, with {describe()}; make room and run the "
                     f"same command again: it resumes from {plan.work}"
                 ) from error
             raise
 
 
 def new_release(work: Path) -> Path:
-    """Where datasets are prepared, without what an earlier run left there."""
+    """Empty the folder in which datasets are prepared, and return it."""
     shutil.rmtree(work / "release", ignore_errors=True)
     return work / "release"
 
@@ -142,18 +144,18 @@ def complete(
     records = read_statistics(dataset)
     configs: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        for config, parts in splits(record).items():
-            configs.setdefault(config, []).extend(parts)
+        for config, split_files in splits(record).items():
+            configs.setdefault(config, []).extend(split_files)
     for file, data in card(records, _dataset_info(configs, features)).items():
         _write(dataset / file, data)
-    for made in (*dataset.glob("*"), *dataset.glob("*/*")):
-        if made.is_dir():
-            _sync_folder(made)
+    for folder in (*dataset.glob("*"), *dataset.glob("*/*")):
+        if folder.is_dir():
+            _sync_folder(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset that one build makes whole, and the file beside it of what it left out."""
+    """A dataset that one build makes as a whole, and the file of rows that it left out."""
 
     name: str
     record: str
@@ -163,14 +165,14 @@ class Dataset:
     left_out: str = REJECTS
 
     def build(
-        self, plan: Plan, card: CardOfOne, done: Callable[[], str], make: Callable[[Path], tuple[S, bytes]]
+        self, plan: Plan, card: SingleCard, describe: Callable[[], str], make: Callable[[Path], tuple[S, bytes]]
     ) -> S:
-        """Build it in the place of any earlier one; returns its statistics.
+        """Build the dataset, replace an earlier one by it, and return its statistics.
 
-        ``make`` writes the Parquet files into a folder, and returns the statistics with the lines of what was left
-        out. Killed at any instant, the same call resumes. Raises as `building`.
+        ``make`` writes the Parquet files into a folder; it returns the statistics and the lines of the rows left
+        out. After a kill at any instant the same call resumes. Raises as `building`.
         """
-        with building(plan, (self.name,), done):
+        with building(plan, (self.name,), describe):
             release = new_release(plan.work)
             statistics, left_out = make(release / "data")
             record = json.loads(json.dumps(plain(statistics)))  # in our order, not that of its file
@@ -182,20 +184,20 @@ class Dataset:
             swap_in(release, plan.output / self.name)
             publish_lines(plan.output / self.left_out, left_out)
             if not plan.keep_work:
-                forget(plan.work)
+                remove_work(plan.work)
         return statistics
 
 
 def publish_lines(file: Path, content: bytes) -> None:
-    """Put a file of rows that were left out in place; none if there are none."""
+    """Write a file of rows that were left out, or remove it if there are none."""
     if content:
         files.write_atomically(file, content)
     else:
         file.unlink(missing_ok=True)
 
 
-def forget(work: Path) -> None:
-    """Remove the work of a build that is in place."""
+def remove_work(work: Path) -> None:
+    """Remove the work folder of a build that is published."""
     shutil.rmtree(work)
     with suppress(OSError):
         work.parent.rmdir()
@@ -210,7 +212,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _old(final: Path) -> Path:
+def _backup(final: Path) -> Path:
     return final.with_name(f".{final.name}.old")
 
 
@@ -234,16 +236,16 @@ def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[
 
     infos = DatasetInfosDict()
     for config, splits in configs.items():
-        parts = [part for part in splits if part["rows"]]
-        if not parts:
+        nonempty = [split for split in splits if split["rows"]]
+        if not nonempty:
             continue
-        sizes = {p["split"]: SplitInfo(p["split"], p["arrow_bytes"], p["rows"]) for p in parts}
+        sizes = {split["split"]: SplitInfo(split["split"], split["arrow_bytes"], split["rows"]) for split in nonempty}
         infos[config] = DatasetInfo(
             config_name=config,
             features=features(config),
             splits=SplitDict(sizes),
-            download_size=sum(part["bytes"] for part in parts),
-            dataset_size=sum(part["arrow_bytes"] for part in parts),
+            download_size=sum(split["bytes"] for split in nonempty),
+            dataset_size=sum(split["arrow_bytes"] for split in nonempty),
         )
     data = DatasetCardData()
     infos.to_dataset_card_data(data)
@@ -251,6 +253,6 @@ def _dataset_info(configs: Splits, features: Callable[[str], Any]) -> list[dict[
     return [dict(e) for e in (entries if isinstance(entries, list) else [entries])]
 
 
-def summary(folder: Path, template: str, **values: Any) -> str:
-    """A template of a folder in plain text; ``table`` in it sets rows as an aligned table."""
+def render_summary(folder: Path, template: str, **values: Any) -> str:
+    """Render a plain-text template of a folder; its ``table`` function aligns rows in columns."""
     return environment((folder,)).get_template(template).render(table=text_table, **values).removesuffix("\n")

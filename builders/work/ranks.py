@@ -1,12 +1,12 @@
-"""Work that is dealt to ranks, which may run anywhere: a rank makes its share of the chunks.
+"""Divides work among ranks, which may run on any machine: each rank makes its share of the chunks.
 
-A rank reads the source itself and runs the chunks dealt to it, so nothing but a plan travels. The shards in the work
-folder are all that comes of it; whoever builds then finds them stored and only gathers, hence the same bytes for any
-engine and any number of ranks. All machines have to share the work folder, the source and this code.
+A rank reads the source itself, so only a plan travels. Its result is the shards in the work folder; the build then
+reads them, so the bytes are the same for any engine and any number of ranks. All machines have to share the work
+folder, the source and this code.
 
-Each attempt has a folder of its own, ``ranks/0001`` and so on: in a used one datatrove would skip
-the ranks it calls complete. What went wrong in a rank lies there under ``failures``, as datatrove
-itself only logs it. A first failure, or a file ``stop``, ends each rank after its present chunk.
+Each attempt has its own folder, ``ranks/0001`` and so on, because datatrove skips ranks that an earlier attempt
+completed. Errors of ranks are stored there under ``failures``, as datatrove only logs them. The first failure, or a
+file ``stop``, ends each rank after its present chunk.
 """
 
 import functools
@@ -20,26 +20,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from builders.work.shards import Annotator, Job, Shard, process, stored
+from builders.work.shards import Annotator, Job, Shard, process, read_stored
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_atomically
 
 J = TypeVar("J", bound=Job[Any])
 
 ROOT = Path(__file__).parents[2]
-"""What has to be on the ranks' path: only ``safe_stepwise`` is installed."""
+"""The folder that must be on the ranks' path, as only ``safe_stepwise`` is installed."""
 
 
-def nothing(shard: Shard[Any]) -> None:
-    """The check of a build that goes on whatever a shard holds."""
+def accept(shard: Shard[Any]) -> None:
+    """Accept any shard: the check of a build that no row ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[J]):
-    """The chunks of a build and who makes them; picklable, as it goes to the ranks.
+    """The chunks of a build and their annotator; picklable, as it goes to the ranks.
 
     ``jobs`` yields the same chunks at every call; ``check`` raises for a shard that ends the build. The shards and the
-    attempts are in ``folder``, and ``home`` is the folder in which relative paths are meant.
+    attempts are in ``folder``; relative paths start at ``home``.
     """
 
     jobs: Callable[[], Iterable[J]]
@@ -47,68 +47,65 @@ class Work(Generic[J]):
     folder: Path
     title: str
     unit: str = "row"
-    check: Callable[[Shard[Any]], object] = nothing
+    check: Callable[[Shard[Any]], object] = accept
     home: Path = field(default_factory=Path.cwd)
 
 
 class RankError(Exception):
-    """A fault of ours in a rank; the message holds its traceback."""
+    """A fault of this toolkit in a rank; the message holds its traceback."""
 
 
-# What is owed
+# Pending chunks
 
 
 @dataclass(slots=True)
 class Survey:
-    """All rows of the source, and the chunks that are not settled."""
+    """The number of the source's rows, and the chunks whose shards are not complete."""
 
     rows: int
-    owed: dict[int, tuple[Path, int]]
-    """By number among the work's jobs: shard and rows."""
+    pending: dict[int, tuple[Path, int]]
+    """Shard and number of rows, by the job's number."""
 
     @classmethod
-    def of(cls, work: Work[Any]) -> "Survey":
-        """Of a source that is read through, which also finds one that is damaged before work is spent on it."""
-        rows, owed = 0, {}
+    def read(cls, work: Work[Any]) -> "Survey":
+        """Read the whole source, which also detects a damaged one before any work starts."""
+        rows, pending = 0, {}
         for number, job in enumerate(work.jobs()):
             rows += job.size
             path = job.path
-            shard = stored(job, path)
-            if shard is not None and shard.summary.settled:
+            shard = read_stored(job, path)
+            if shard is not None and shard.summary.is_complete:
                 work.check(shard)
             else:
-                owed[number] = (path, job.size)
-        return cls(rows, owed)
+                pending[number] = (path, job.size)
+        return cls(rows, pending)
 
     def missing(self) -> list[int]:
-        """Rows of those without a shard.
-
-        One whose replies failed again is as good as it gets this time.
-        """
-        folders = {shard.parent for shard, _ in self.owed.values()}
-        made = {folder / name for folder in folders for name in os.listdir(folder)}
-        return [rows for shard, rows in self.owed.values() if shard not in made]
+        """Row counts of the pending chunks without a shard; a shard in which replies failed again is not missing."""
+        folders = {shard.parent for shard, _ in self.pending.values()}
+        files = {folder / name for folder in folders for name in os.listdir(folder)}
+        return [rows for shard, rows in self.pending.values() if shard not in files]
 
 
-# What goes wrong
+# Errors
 
 
-def note(attempt: Path, name: str, error: Exception) -> None:
-    """Keep what went wrong, so that it crosses machines; of several the first by name counts."""
-    told: list[Any] = ["fault", f"in a rank:\n{''.join(traceback.format_exception(error))}"]
+def log_error(attempt: Path, name: str, error: Exception) -> None:
+    """Store an error of a rank in a file, so that any machine can read it; the first by name is reported."""
+    record: list[Any] = ["fault", f"in a rank:\n{''.join(traceback.format_exception(error))}"]
     if isinstance(error, UserError):
-        told = ["mistake", str(error)]
+        record = ["mistake", str(error)]
     elif isinstance(error, OSError) and error.errno is not None:
-        name_ = None if error.filename is None else str(error.filename)
-        told = ["system", error.errno, error.strerror or str(error), name_]
-    write_atomically(attempt / "failures" / f"{name}.json", json.dumps(told).encode())
+        filename = None if error.filename is None else str(error.filename)
+        record = ["system", error.errno, error.strerror or str(error), filename]
+    write_atomically(attempt / "failures" / f"{name}.json", json.dumps(record).encode())
 
 
-def first_failure(attempt: Path) -> Exception | None:
-    """The one to report, as the error that it was; None if nothing went wrong."""
+def first_error(attempt: Path) -> Exception | None:
+    """Read the attempt's error to report, as an exception of its kind; None if there was no error."""
     for file in sorted((attempt / "failures").glob("*.json")):
-        kind, *told = json.loads(file.read_text(encoding="utf-8"))
-        return {"mistake": UserError, "system": OSError, "fault": RankError}[kind](*told)
+        kind, *arguments = json.loads(file.read_text(encoding="utf-8"))
+        return {"mistake": UserError, "system": OSError, "fault": RankError}[kind](*arguments)
     return None
 
 
@@ -116,7 +113,7 @@ def first_failure(attempt: Path) -> Exception | None:
 
 
 def new_attempt(work: Work[Any]) -> Path:
-    """An empty folder for it."""
+    """Make an empty folder for the next attempt."""
     numbers = [int(path.name) for path in (work.folder / "ranks").glob("[0-9]*")]
     attempt = work.folder.absolute() / "ranks" / f"{max(numbers, default=0) + 1:04d}"
     for name in ("running", "failures"):
@@ -124,21 +121,21 @@ def new_attempt(work: Work[Any]) -> Path:
     return attempt
 
 
-def rank_of(work: Work[Any], found: Survey, attempt: Path) -> Callable[..., None]:
-    """What each rank runs, as a step of a datatrove pipeline."""
-    return functools.partial(_run, work, tuple(found.owed), attempt)
+def rank_step(work: Work[Any], survey: Survey, attempt: Path) -> Callable[..., None]:
+    """The function that each rank runs, as a step of a datatrove pipeline."""
+    return functools.partial(_run, work, tuple(survey.pending), attempt)
 
 
-def python_path() -> str:
-    """Where ranks find this code."""
+def code_path() -> str:
+    """The ``PYTHONPATH`` by which ranks find this code."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 
 def _run(work: Work[Any], numbers: tuple[int, ...], attempt: Path, data: object, rank: int, ranks: int) -> None:
-    """One rank, as datatrove calls it, makes each ``ranks``-th of the chunks ``numbers``."""
+    """Make one rank's share of the chunks: every ``ranks``-th of ``numbers``; datatrove calls it."""
     running = attempt / "running" / f"{rank:05d}"
-    mine = numbers[rank::ranks]
-    number = mine[0]
+    share = numbers[rank::ranks]
+    number = share[0]
     try:
         try:
             os.chdir(work.home)
@@ -148,14 +145,14 @@ def _run(work: Work[Any], numbers: tuple[int, ...], attempt: Path, data: object,
                 "same files at the same paths"
             ) from None
         running.write_text(f"{socket.gethostname()} {os.getpid()}")
-        for number, job in islice(enumerate(work.jobs()), mine[-1] + 1):
-            if number in mine:
+        for number, job in islice(enumerate(work.jobs()), share[-1] + 1):
+            if number in share:
                 if (attempt / "stop").exists() or any((attempt / "failures").iterdir()):
                     return
                 work.check(process(job))
     except Exception as error:
-        # Noted under the chunk's number, so that the source's first mistake is the one reported.
-        note(attempt, f"{number:09d}-{rank:05d}", error)
+        # Stored under the chunk's number, so that the first mistake in the source is reported.
+        log_error(attempt, f"{number:09d}-{rank:05d}", error)
         raise
     finally:
         work.annotator.close()

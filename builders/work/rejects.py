@@ -1,4 +1,4 @@
-"""Rows that are in no split: told with the reason in ``rejects.jsonl``, or the end of a build."""
+"""Rejected rows: each goes into ``rejects.jsonl`` with its reason, or ends the build."""
 
 import json
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from safe_stepwise.store.names import REJECTS
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that is in no split: where it was, why, and the row itself as far as it was read.
+    """A row that is in no split: where it is, the reason, and its content as far as it could be read.
 
-    ``index`` counts the rows of its chunk.
+    ``index`` counts the rows of its chunk from 0.
     """
 
     index: int
@@ -26,10 +26,10 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsRead:
-    """A chunk's summary: the ids of the rows that were read by their index in it, and the other rows.
+class RowsSummary:
+    """The summary of a chunk: (index, id) of each row that was read, and the rejected rows.
 
-    ``replies`` counts a model's replies by class, if one was asked.
+    ``replies`` counts a model's replies by class, if the teacher is a model.
     """
 
     ids: tuple[tuple[int, str], ...]
@@ -37,27 +37,27 @@ class RowsRead:
     replies: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def settled(self) -> bool:
-        """Whether no reply of the model is owed any more."""
+    def is_complete(self) -> bool:
+        """Whether every request to the model was answered."""
         return not self.replies.get("failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Rejecting:
-    """What becomes of rejected rows: ``kept`` beside the build, or the first of them ends it."""
+class RejectPolicy:
+    """Whether rejected rows are kept beside the build, or the first of them ends it."""
 
     benchmark: str
     split: str
-    kept: bool
+    keep: bool
 
-    def check(self, shard: Shard[RowsRead]) -> None:
+    def check(self, shard: Shard[RowsSummary]) -> None:
         """Raise ``UserError`` for a row that ends the build."""
         for reject in shard.summary.rejects:
             self.line(reject)
 
     def line(self, reject: Reject) -> bytes:
-        """A row of ``rejects.jsonl``; ``UserError`` if such rows are not kept."""
-        if not self.kept:
+        """Render a reject as a line of ``rejects.jsonl``; raises ``UserError`` if rejects are not kept."""
+        if not self.keep:
             id_ = "" if reject.id is None else f" (id {reject.id})"
             mend = f"; mend the row, or run with --on-error keep to put such rows into {REJECTS}"
             is_mended = OTHER_BENCHMARK in reject.reason
@@ -65,5 +65,5 @@ class Rejecting:
         record = {"benchmark": self.benchmark, "split": self.split, **asdict(reject)}
         del record["index"]
         line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
-        # Half a surrogate pair becomes its JSON escape, which is what a broken row may have held.
+        # A lone surrogate becomes its JSON escape, as a broken row may have held it.
         return line.encode("utf-8", "backslashreplace")

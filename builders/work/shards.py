@@ -1,7 +1,7 @@
 """Resumable work: an input is cut into chunks, and each chunk becomes one file, its shard.
 
-A shard's name has the digest of all that can change it, so one that exists is never made twice: whoever is killed and
-started again repeats only unfinished chunks. Jobs are picklable, so any executor can run them.
+A shard's name holds the digest of everything that can change it, so a shard that exists is never made again. A build
+that was killed repeats only unfinished chunks. Jobs are picklable, so any executor can run them.
 """
 
 import gc
@@ -18,47 +18,47 @@ from safe_stepwise.store import boundary
 from safe_stepwise.store.files import write_parts
 
 _SUMMARY = b"safe_stepwise.shard"
-_SELDOM = 50_000
-"""New objects after which Python looks for what only holds itself. A chunk is tens of thousands of
-small ones that live together: looking through them at every 700 took a tenth of a build."""
+_GC_THRESHOLD = 50_000
+"""New objects after which Python collects garbage. A chunk makes tens of thousands of small objects that
+live together; collecting at every 700 took a tenth of a build."""
 _DIGEST = hashlib.sha256().digest_size
-"""Bytes of the digest that ends a shard."""
+"""Bytes of the digest at the end of a shard."""
 
 
 class Annotator(Protocol):
-    """Who gives labels or steps: a benchmark's annotations, or a model behind a client."""
+    """The source of labels or steps: a benchmark's annotations, or a model behind a client."""
 
     @property
     def name(self) -> str:
-        """Lands in the ``teacher`` column: model and prompts' digest, nothing private."""
+        """The value of the ``teacher`` column: the model and the prompts' digest, nothing private."""
 
     @property
     def identity(self) -> str:
-        """Everything that can change what it says, private or not."""
+        """Everything that can change its output, private or not."""
 
     @property
     def simulated(self) -> bool:
-        """Whether it comes from a script or annotations where a model is meant to answer."""
+        """Whether a script or annotations answer in a model's place."""
 
     @property
-    def own_processes(self) -> bool:
-        """Whether the work is ours, to be spread over processes, and not a server's to wait for."""
+    def is_cpu_bound(self) -> bool:
+        """Whether its work runs on this machine's cores, and does not wait for a server."""
 
     def check(self) -> None:
-        """Raise ``UserError`` if it can't work, before any work is spent."""
+        """Raise ``UserError`` if it can't work; called before any work starts."""
 
     def progress(self) -> str:
-        """How the requests stand, for the progress bar; empty without requests."""
+        """The state of its requests, for the progress bar; empty without requests."""
 
     def close(self) -> None:
         """Free connections and files; the next use opens them again."""
 
 
 class NoModel:
-    """An `Annotator` that asks nobody: nothing to check, to tell or to free."""
+    """An `Annotator` without a model: it has nothing to check, to report or to free."""
 
     simulated = False
-    own_processes = True
+    is_cpu_bound = True
 
     @staticmethod
     def check() -> None:
@@ -75,11 +75,11 @@ class NoModel:
 
 
 class Summary(Protocol):
-    """What a job says of its rows: a dataclass of what JSON can hold."""
+    """What a job reports of its rows: a dataclass of values that JSON can hold."""
 
     @property
-    def settled(self) -> bool:
-        """Whether nothing is owed any more, such as a reply that did not come."""
+    def is_complete(self) -> bool:
+        """Whether nothing is missing, such as a reply that did not come."""
 
 
 S = TypeVar("S", bound=Summary)
@@ -87,27 +87,27 @@ S_co = TypeVar("S_co", bound=Summary, covariant=True)
 
 
 class Job(Protocol[S_co]):
-    """One chunk and all that its shard depends on."""
+    """One chunk and everything that its shard depends on."""
 
     @property
     def path(self) -> Path:
-        """The shard's file, named by its place in the input and by all that can change it."""
+        """The shard's file, named by its place in the input and by the digest of what can change it."""
 
     @property
     def size(self) -> int:
-        """Rows of the input."""
+        """Number of input rows."""
 
     def make(self) -> tuple[S_co, pa.RecordBatch]:
-        """The shard's summary and its rows."""
+        """Make the shard's summary and its rows."""
 
     @property
     def summary_kind(self) -> type[S_co]:
-        """What is read back from the summary's JSON."""
+        """The dataclass that the summary's JSON is read into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard(Generic[S]):
-    """What came of one chunk; ``cached`` if an earlier run made it."""
+    """The stored result of one chunk; ``cached`` if an earlier run made it."""
 
     path: Path
     summary: S
@@ -115,29 +115,25 @@ class Shard(Generic[S]):
 
 
 def process(job: Job[S]) -> Shard[S]:
-    """Make one chunk's shard and store it, or find it stored.
+    """Return one chunk's stored shard, or make and store it.
 
-    The file appears under its name only when complete. One that is not settled is made again.
-
-    Raises ``OSError`` (the disk) and whatever the job raises.
+    The file appears under its name only when complete. A shard whose summary is not complete is made again. Raises
+    ``OSError`` (the disk) and whatever the job raises.
     """
-    gc.set_threshold(_SELDOM)
-    path = job.path  # a digest of all that the job holds: taken once
-    shard = stored(job, path)
-    if shard is None or not shard.summary.settled:
+    gc.set_threshold(_GC_THRESHOLD)
+    path = job.path  # a digest of everything that the job holds: computed once
+    shard = read_stored(job, path)
+    if shard is None or not shard.summary.is_complete:
         summary, rows = job.make()
         shard = Shard(path, summary)
         _store(shard, rows)
     return shard
 
 
-def stored(job: Job[S], path: Path) -> Shard[S] | None:
-    """The shard of an earlier run, at the job's ``path``.
-
-    One that is not as it was written (a broken disk) is to be made again.
-    """
+def read_stored(job: Job[S], path: Path) -> Shard[S] | None:
+    """Read the shard of an earlier run at the job's ``path``; None if it is missing or damaged."""
     try:
-        content = _content(path)
+        content = _read_content(path)
     except FileNotFoundError:
         return None
     if content is None:
@@ -148,18 +144,18 @@ def stored(job: Job[S], path: Path) -> Shard[S] | None:
 
 
 def read_shard(path: Path) -> pa.Table:
-    """The rows of one shard; ``UserError`` if it is no longer as it was written."""
-    content = _content(path)
+    """Read the rows of one shard; raises ``UserError`` if its file is damaged."""
+    content = _read_content(path)
     if content is None:
         raise UserError(f"{path}: is damaged; run the same command again: it is made anew")
     with pa.ipc.open_file(content) as reader:
         return reader.read_all()
 
 
-def _content(path: Path) -> pa.Buffer | None:
-    """A shard's bytes if they are those that were written, else None."""
-    whole = memoryview(path.read_bytes())
-    body, digest = whole[:-_DIGEST], whole[-_DIGEST:]
+def _read_content(path: Path) -> pa.Buffer | None:
+    """Read a shard's bytes; None if they do not match the digest at their end."""
+    content = memoryview(path.read_bytes())
+    body, digest = content[:-_DIGEST], content[-_DIGEST:]
     return pa.py_buffer(body) if hashlib.sha256(body).digest() == digest else None
 
 

@@ -1,4 +1,4 @@
-"""Chunks of work over processes or threads: results in order, drawn a few ahead of the results."""
+"""Runs chunks of work in processes or threads, and yields their results in order."""
 
 import multiprocessing
 import os
@@ -21,14 +21,14 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 
-def in_order(
-    process: Callable[[J], R], jobs: Iterable[J], *, workers: int, own_processes: bool
+def run_in_order(
+    process: Callable[[J], R], jobs: Iterable[J], *, workers: int, is_cpu_bound: bool
 ) -> Generator[tuple[J, R], None, None]:
-    """``process`` over all jobs, results in the order of the jobs, for any ``workers`` >= 1.
+    """Run ``process`` on all jobs and yield (job, result) in the order of the jobs, for any ``workers`` >= 1.
 
-    ``own_processes`` says whether the work is ours, to be spread over processes, and not a server's
-    to wait for. Jobs are drawn only a few ahead, which bounds the memory. What is finished stays
-    when the consumer stops or an error ends the run.
+    Work that is CPU-bound runs in processes; work that waits for a server runs in threads. Jobs are read only a few
+    ahead of the results, which bounds the memory. Finished results stay when the consumer stops or an error ends the
+    run.
 
     Raises ``UserError`` when a worker process was killed, and whatever ``process`` raises.
     """
@@ -40,13 +40,13 @@ def in_order(
     pool: Executor | None = None
     try:
         for job in jobs:
-            pool = pool or _pool(workers, own_processes)
-            with _without_ctrl_c():
+            pool = pool or _pool(workers, is_cpu_bound)
+            with _blocking_ctrl_c():
                 pending.append((job, pool.submit(process, job)))
             if len(pending) >= 2 * workers + 2:
-                yield _first(pending)
+                yield _next_result(pending)
         while pending:
-            yield _first(pending)
+            yield _next_result(pending)
     except BrokenProcessPool:
         raise UserError(
             "a worker process was killed, most likely for want of memory; run the same command "
@@ -59,8 +59,8 @@ def in_order(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _pool(workers: int, own_processes: bool) -> Executor:
-    if not own_processes:
+def _pool(workers: int, is_cpu_bound: bool) -> Executor:
+    if not is_cpu_bound:
         return ThreadPoolExecutor(workers)
     # Spawned, because this process has threads (progress bar, Arrow), which a fork may deadlock.
     return ProcessPoolExecutor(
@@ -69,29 +69,29 @@ def _pool(workers: int, own_processes: bool) -> Executor:
 
 
 @contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Hold Ctrl-C back for a moment: a worker that is started now never sees it.
+def _blocking_ctrl_c() -> Iterator[None]:
+    """Delay Ctrl-C while a worker starts, so that the worker never gets it.
 
-    One that got it while it still imports would print a traceback and break the pool; so would one
-    whose parent is interrupted half-way through telling it what to do. The mask is what the worker
-    inherits; the handler is for this process, another thread of which may take the signal.
+    A worker that got it during its imports would print a traceback and break the pool; so would a worker whose parent
+    is interrupted while it sends the job. The worker inherits the signal mask; the handler is for this process, where
+    another thread may get the signal.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[tuple[int, FrameType | None]] = []
-    handler = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    received: list[tuple[int, FrameType | None]] = []
+    handler = signal.signal(signal.SIGINT, lambda signum, frame: received.append((signum, frame)))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, handler)
-        if held and callable(handler):
-            handler(*held[0])
+        if received and callable(handler):
+            handler(*received[0])
 
 
-def _first(pending: deque[tuple[J, Future[R]]]) -> tuple[J, R]:
+def _next_result(pending: deque[tuple[J, Future[R]]]) -> tuple[J, R]:
     job, future = pending[0]
     result = future.result()
     pending.popleft()
@@ -99,7 +99,7 @@ def _first(pending: deque[tuple[J, Future[R]]]) -> tuple[J, R]:
 
 
 def _abandon(running: list[Future[Any]]) -> None:
-    """End threads that wait for a server, which would wait on after an interrupt."""
+    """End threads that wait for a server; they would go on waiting after an interrupt."""
     for future in running:
         future.cancel()
     while wait_for_futures(running, timeout=0.05).not_done:
@@ -110,10 +110,10 @@ def end_with_parent(end: Callable[[], object]) -> None:
     """Call ``end`` when the parent is gone, so that this process does not outlive it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_after, args=(parent.sentinel, end), daemon=True).start()
+        threading.Thread(target=_call_after, args=(parent.sentinel, end), daemon=True).start()
 
 
-def _after(sentinel: int, end: Callable[[], object]) -> None:
+def _call_after(sentinel: int, end: Callable[[], object]) -> None:
     wait([sentinel])
     end()
 

@@ -20,7 +20,7 @@ from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.refined import REFINED, STATISTICS, join_refined
 from builders.steps.refinement import ANNOTATIONS, refine
 from builders.verified.teachers.choice import known_teacher
-from builders.work.publishing import CardOfOne
+from builders.work.publishing import SingleCard
 from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
 from releases.settings import check_player
@@ -105,7 +105,7 @@ class VerifierSet(Stage[Manifest]):
             unverifiable=entry.unverifiable,
         )
 
-    def build(self, plan: StepsBuild, render_card: CardOfOne = card) -> statistics.Record:
+    def build(self, plan: StepsBuild, render_card: SingleCard = card) -> statistics.Record:
         """A set of such a plan, its own or that of a round of refinement."""
         return build(plan, self.maker, render_card, warn)
 

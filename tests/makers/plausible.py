@@ -28,7 +28,7 @@ class PlausibleMaker:
     name: str = "plausible"
     identity: str = "plausible 1"
     simulated: bool = False
-    own_processes: bool = True
+    is_cpu_bound: bool = True
     pause: float = 0.0
     broken: str = ""
     held_back: None = None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from builders.corpus import passages
-from builders.corpus.passages import taken_away
+from builders.corpus.passages import remove_evidence
 from builders.synthetic import generate, parse_spec, to_row
 from builders.verified.evaluation_questions import read
 from safe_stepwise.errors import UserError
@@ -123,7 +123,7 @@ def test_what_is_measured_is_what_the_rows_of_missing_evidence_ask(tmp_path: Pat
     assert found["recall_share"] == found["recall"]["found"] / found["recall"]["searched"] > 0.8
     built(output, "--recall-of=99")
     whole = record(output)["recall"]
-    asked = [taken_away(question, 0) for question in synthetic()]
+    asked = [remove_evidence(question, 0) for question in synthetic()]
     queries = [one for one in asked if not isinstance(one, str)]
     assert whole["searched"] == len(queries) > 10
     assert "not verified" in whole["left_out"]

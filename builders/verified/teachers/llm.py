@@ -66,7 +66,7 @@ class LLMTeachers:
     in_flight: int = client.IN_FLIGHT
     allowance: Allowance = AS_PROMPTED
 
-    own_processes = False
+    is_cpu_bound = False
     """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
 
     @property

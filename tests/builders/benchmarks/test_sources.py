@@ -319,7 +319,7 @@ def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_hub_that_hangs_is_given_up(hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     """At the question for the commit, and in the middle of the rows."""
     ended = threading.Event()
-    monkeypatch.setattr("builders.benchmarks.hub.SECONDS", 0.2)
+    monkeypatch.setattr("builders.benchmarks.hub.TIMEOUT", 0.2)
 
     def rows() -> Iterator[Any]:
         yield from ({"id": number} for number in range(250))

@@ -13,7 +13,7 @@ from builders.paths.kg_build import held_out
 from builders.paths.negatives import DELETION, FLIPPED, SPURIOUS, SWAP, TRUNCATION, negatives
 from builders.paths.negatives import WRONG_RELATION as WRONG
 from builders.paths.weak import Explored, explore
-from builders.work.parquet import dealt
+from builders.work.parquet import interleave
 from safe_stepwise.graphs.store import MemoryGraph, execute
 from tests.makers import films
 
@@ -68,7 +68,7 @@ def test_as_many_of_a_hard_kind_as_said_drawn_by_the_key() -> None:
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=12), st.integers(0, 5))
 def test_neighbours_are_of_different_questions_where_that_can_be(sizes: list[int], seed: int) -> None:
     rows = [{"question_id": f"q{q}", "n": n} for q, size in enumerate(sizes) for n in range(size)]
-    found = dealt(rows, seed, itemgetter("question_id"))
+    found = interleave(rows, seed, itemgetter("question_id"))
     assert sorted(map(repr, found)) == sorted(map(repr, rows))
     met = sum(a["question_id"] == b["question_id"] for a, b in pairwise(found))
     assert met == max(0, 2 * max(sizes) - sum(sizes) - 1)

@@ -291,7 +291,7 @@ def test_identity_is_of_all_that_can_change_a_row(tmp_path: Path) -> None:
     assert len({maker.identity for maker in (base, *others)}) == 5
     assert base.name == others[2].name
     assert "127.0.0.1" not in base.name
-    assert not base.own_processes
+    assert not base.is_cpu_bound
     assert not base.simulated
     assert pickle.loads(pickle.dumps(base)) == base
 

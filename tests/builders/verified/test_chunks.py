@@ -12,9 +12,9 @@ from builders.verified import chunks
 from builders.verified.chunks import Chunk, shard_schema
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.work.rejects import RowsRead
+from builders.work.rejects import RowsSummary
 from builders.work.shards import Shard, process, read_shard
-from builders.work.workers import in_order
+from builders.work.workers import run_in_order
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question, Triple, canonical_json
 
@@ -149,8 +149,8 @@ def test_a_fault_names_the_row_and_leaves_no_shard(job: Chunk) -> None:
     assert list(job.folder.iterdir()) == []
 
 
-def run(jobs: Iterable[Chunk], workers: int) -> Generator[tuple[Chunk, Shard[RowsRead]], None, None]:
-    return in_order(process, jobs, workers=workers, own_processes=True)
+def run(jobs: Iterable[Chunk], workers: int) -> Generator[tuple[Chunk, Shard[RowsSummary]], None, None]:
+    return run_in_order(process, jobs, workers=workers, is_cpu_bound=True)
 
 
 def synthetic_jobs(job: Chunk) -> list[Chunk]:

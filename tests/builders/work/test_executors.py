@@ -110,7 +110,7 @@ def test_same_bytes_with_ray(source: str, tmp_path: Path, request: pytest.Fixtur
 
 def test_nothing_is_started_when_nothing_is_owed(plan: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     build(replace(plan, keep_work=True), CARDS)
-    monkeypatch.setattr(executors, "wait_for", None)
+    monkeypatch.setattr(executors, "run_ranks", None)
     build(replace(plan, engine="datatrove-local", keep_work=True), CARDS)
     assert not (plan.work / "ranks").exists()
 
