@@ -45,7 +45,7 @@ def sample(options: SampleOptions) -> str:
 def score_files(options: ScoreOptions) -> str:
     """Score what the page exported."""
     scores = score(judgements.read(options.files))
-    text = report.told(scores)
+    text = report.render_scores(scores)
     if options.output:
         report.write_scores(scores, options.output)
         text += f"\n\n{options.output}"

@@ -4,8 +4,8 @@
      "stratum": ["musique", "wrong_answer"], "reviewer": "ann", "label": "right", "type": "wrong",
      "explanation": "true", "lacks_evidence": null, "note": ""}
 
-``sample`` and ``sha256`` identify the sample and what was shown of the row; a question that was
-left open, or is not asked of the row, is null.
+``sample`` and ``sha256`` identify the sample and the content of the row that the page showed. A
+question that the reviewer left open, or that does not apply to the row, is null.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,26 +22,26 @@ from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT, labels
 
 LABEL, TYPE, INSTEAD, LACKS = "label", "type", "instead", "lacks_evidence"
-"""Questions that scores know by name."""
+"""Questions that scores look up by name."""
 RIGHT, WRONG, YES = "right", "wrong", "yes"
 SOUND: Mapping[str, str] = {LABELS: "none", STEPS: CORRECT}
-"""What a row without a fault is labelled."""
-PARTS: Mapping[str, tuple[str, ...]] = {
+"""The label of a row without a fault."""
+STRATUM_FIELDS: Mapping[str, tuple[str, ...]] = {
     LABELS: ("benchmark", "noise_type"),
     STEPS: ("benchmark", "error_type", "origin"),
 }
-"""What a stratum of a sample is made of; the second part is the row's label."""
+"""The fields of a row whose values are its stratum; the second is the row's label."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FormQuestion:
     """A question to a reviewer: its key in a file, its text, and the words of each answer."""
 
     name: str
     text: str
     answers: Mapping[str, str]
     of_sound: bool = True
-    """Whether it is asked of rows without a fault, too."""
+    """Whether the question applies to rows without a fault, too."""
 
 
 def _plain(*answers: str) -> Mapping[str, str]:
@@ -49,30 +49,32 @@ def _plain(*answers: str) -> Mapping[str, str]:
 
 
 _JUDGED = _plain(RIGHT, WRONG, "debatable")
-ASKED: Mapping[str, tuple[Asked, ...]] = {
+FORM: Mapping[str, tuple[FormQuestion, ...]] = {
     LABELS: (
-        Asked(LABEL, "Is the label right (noise, or sound)?", _JUDGED),
-        Asked(TYPE, "Is the type of noise right?", _plain(RIGHT, WRONG), of_sound=False),
-        Asked("explanation", "Is the explanation true?", _plain("true", "false")),
-        Asked(LACKS, "Do the passages lack what the question needs?", _plain(YES, "no")),
+        FormQuestion(LABEL, "Is the label right (noise, or sound)?", _JUDGED),
+        FormQuestion(TYPE, "Is the type of noise right?", _plain(RIGHT, WRONG), of_sound=False),
+        FormQuestion("explanation", "Is the explanation true?", _plain("true", "false")),
+        FormQuestion(LACKS, "Do the passages lack what the question needs?", _plain(YES, "no")),
     ),
     STEPS: (
-        Asked(LABEL, "Is the step's label right?", _JUDGED),
-        Asked("diagnosis", "Is the diagnosis true?", _plain("true", "false", "debatable")),
-        Asked("guidance", "Is the guidance good?", {"good": "good", "reveals": "gives the answer away", "bad": "bad"}),
-        Asked(INSTEAD, "Which label instead? (if you like)", _plain(*labels())),
+        FormQuestion(LABEL, "Is the step's label right?", _JUDGED),
+        FormQuestion("diagnosis", "Is the diagnosis true?", _plain("true", "false", "debatable")),
+        FormQuestion(
+            "guidance", "Is the guidance good?", {"good": "good", "reveals": "gives the answer away", "bad": "bad"}
+        ),
+        FormQuestion(INSTEAD, "Which label instead? (if you like)", _plain(*labels())),
     ),
 }
 
 
-def asked_of(of: Audited, stratum: Sequence[str]) -> tuple[Asked, ...]:
-    """What is asked of a row of this stratum.
+def questions_for(audited: Audited, stratum: Sequence[str]) -> tuple[FormQuestion, ...]:
+    """Return the questions to a reviewer that apply to a row of this stratum.
 
-    >>> [asked.name for asked in asked_of("labels", ("musique", "none"))]
+    >>> [q.name for q in questions_for("labels", ("musique", "none"))]
     ['label', 'explanation', 'lacks_evidence']
     """
-    is_sound = stratum[1] == SOUND[of]
-    return tuple(asked for asked in ASKED[of] if asked.of_sound or not is_sound)
+    is_sound = stratum[1] == SOUND[audited]
+    return tuple(q for q in FORM[audited] if q.of_sound or not is_sound)
 
 
 _AGAIN = "export it from the page again, or mend the line"
@@ -80,7 +82,7 @@ _AGAIN = "export it from the page again, or mend the line"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one reviewer said of one row; ``answers`` has no question that was left open."""
+    """One reviewer's answers about one row; ``answers`` lacks the questions that the reviewer left open."""
 
     of: Audited
     sample: str
@@ -98,7 +100,7 @@ class Judgement:
 
     @property
     def row(self) -> tuple[str, Stratum]:
-        """What has to be alike in all judgements of a row."""
+        """The digest and stratum, which must be equal in all judgements of a row."""
         return self.sha256, self.stratum
 
 
@@ -106,68 +108,68 @@ _KEYS = [field.name for field in fields(Judgement) if field.name != "answers"]
 
 
 def parse(line: str | bytes) -> Judgement:
-    """The judgement of a line; raises ``ValueError``, and nothing else, for a line that is none."""
-    said = boundary.read(Mapping[str, object], parse_json(line), "the line")
-    of = said.get("of")
-    if of not in AUDITED:
+    """Parse one line; raises ``ValueError``, and nothing else, for a line that is no judgement."""
+    record = boundary.read(Mapping[str, object], parse_json(line), "the line")
+    audited = record.get("of")
+    if audited not in AUDITED:
         raise ValueError(f"of is not one of {', '.join(AUDITED)}")
-    names = [asked.name for asked in ASKED[of]]
-    if lacking := [name for name in (*_KEYS, *names) if name not in said]:
+    names = [question.name for question in FORM[audited]]
+    if lacking := [name for name in (*_KEYS, *names) if name not in record]:
         raise ValueError(f"it has no {lacking[0]}")
-    if strange := sorted(set(said) - {*_KEYS, *names}):
+    if strange := sorted(set(record) - {*_KEYS, *names}):
         raise ValueError(f"{printable(strange[0])} is no key of it")
-    stratum = tuple(boundary.read(list[str], said["stratum"], "stratum"))
-    if len(stratum) != len(PARTS[of]) or stratum[0] != said["benchmark"]:
-        raise ValueError(f"stratum is not {', '.join(PARTS[of])}")
-    plain = {name: said[name] for name in _KEYS if name not in ("of", "stratum")}
-    answers = _answers(of, stratum, {name: said[name] for name in names})
-    found = Judgement(of=of, stratum=stratum, answers=answers, **plain)
-    boundary.read(Judgement, found, "it")
-    if not found.reviewer.strip():
+    stratum = tuple(boundary.read(list[str], record["stratum"], "stratum"))
+    if len(stratum) != len(STRATUM_FIELDS[audited]) or stratum[0] != record["benchmark"]:
+        raise ValueError(f"stratum is not {', '.join(STRATUM_FIELDS[audited])}")
+    texts = {name: record[name] for name in _KEYS if name not in ("of", "stratum")}
+    answers = _answers(audited, stratum, {name: record[name] for name in names})
+    judgement = Judgement(of=audited, stratum=stratum, answers=answers, **texts)
+    boundary.read(Judgement, judgement, "it")
+    if not judgement.reviewer.strip():
         raise ValueError("reviewer is empty")
-    return found
+    return judgement
 
 
-def _answers(of: Audited, stratum: Stratum, said: Mapping[str, object]) -> dict[str, str]:
-    allowed = {asked.name: asked.answers for asked in asked_of(of, stratum)}
-    found: dict[str, str] = {}
-    for name, answer in said.items():
+def _answers(audited: Audited, stratum: Stratum, replies: Mapping[str, object]) -> dict[str, str]:
+    allowed = {question.name: question.answers for question in questions_for(audited, stratum)}
+    answers: dict[str, str] = {}
+    for name, answer in replies.items():
         if answer is None:
             continue
         if name not in allowed:
             raise ValueError(f"{name} is not asked of this row, so it has to be null")
         if not isinstance(answer, str) or answer not in allowed[name]:
             raise ValueError(f"{name} is not one of {', '.join(allowed[name])}, or null")
-        found[name] = answer
-    return found
+        answers[name] = answer
+    return answers
 
 
 def read(files: Iterable[Path]) -> list[Judgement]:
-    """The judgements of files about one sample, in their order.
+    """Read the judgements of files about one sample, in their order.
 
-    Raises ``UserError`` with file and line for a line that is none, a row twice by one reviewer,
-    and for files of different samples; with the file for one that is empty or can't be read, and
-    if no question is answered in any.
+    Raises ``UserError`` with file and line for a line that is no judgement, for a row that one reviewer
+    judged twice, and for files of different samples; with the file for an empty or unreadable one, and
+    where no file answers a question.
     """
-    found: dict[tuple[str, Key], tuple[Judgement, str]] = {}
+    places: dict[tuple[str, Key], tuple[Judgement, str]] = {}
     rows: dict[Key, tuple[str, Stratum]] = {}
     first: tuple[Judgement, str] | None = None
-    for where, judgement in (one for file in files for one in _lines(file)):
-        first = first or (judgement, where)
+    for place, judgement in (entry for file in files for entry in _lines(file)):
+        first = first or (judgement, place)
         if (judgement.of, judgement.sample) != (first[0].of, first[0].sample):
-            raise UserError(f"{where}: judges another sample than {first[1]}; score the files of one sample at a time")
+            raise UserError(f"{place}: judges another sample than {first[1]}; score the files of one sample at a time")
         key = judgement.reviewer, judgement.key
-        if key in found:
+        if key in places:
             raise UserError(
-                f"{where}: {printable(judgement.reviewer)!r} judged the row "
-                f"{printable(judgement.id)!r} before, in {found[key][1]}; remove one of the two"
+                f"{place}: {printable(judgement.reviewer)!r} judged the row "
+                f"{printable(judgement.id)!r} before, in {places[key][1]}; remove one of the two"
             )
         if rows.setdefault(judgement.key, judgement.row) != judgement.row:
             raise UserError(
-                f"{where}: its row {printable(judgement.id)!r} has other content in an earlier line; {_AGAIN}"
+                f"{place}: its row {printable(judgement.id)!r} has other content in an earlier line; {_AGAIN}"
             )
-        found[key] = judgement, where
-    judgements = [judgement for judgement, _ in found.values()]
+        places[key] = judgement, place
+    judgements = [judgement for judgement, _ in places.values()]
     if first and not any(judgement.answers for judgement in judgements):
         raise UserError(f"{first[1]}: no question is answered there or anywhere else; judge rows")
     return judgements

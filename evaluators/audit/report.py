@@ -1,11 +1,11 @@
-"""An audit's page to judge a sample on; its scores to read, and as the file that a release may name."""
+"""The pages and files of an audit: a sample to judge as HTML, its scores as text and as JSON for a release."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.judgements import ASKED, INSTEAD, LABEL, RIGHT, asked_of
+from evaluators.audit.judgements import FORM, INSTEAD, LABEL, RIGHT, questions_for
 from evaluators.audit.rows import Sample, rows
 from evaluators.audit.score import Group, Scores, Share
 from evaluators.pages.offline import page, write_file, write_page
@@ -16,22 +16,25 @@ from safe_stepwise.store.names import LABELS
 from safe_stepwise.store.tables import Table, decimal, fill, shown
 from safe_stepwise.store.terminal import printable
 
-_LABEL = ("rows", "label right", "95% interval")
+_INTERVAL = "95% interval"
 
 
-def told(scores: Scores) -> str:
-    """The scores as text: what was answered, per stratum, by whom, and the rows to look at."""
+def render_scores(scores: Scores) -> str:
+    """Return the scores as text: rates of answers, rates by stratum, agreement of reviewers, rows to look at."""
     fault, sound = ("noise", "sound") if scores.of == LABELS else ("an error", "Correct")
     shares = {
         f"labelled {fault}: the label is wrong": scores.false_alarms,
         f"labelled {sound}: the label is wrong": scores.missed,
         "rightly labelled noise: the passages lack evidence": scores.lacks_evidence,
     }
-    answers = [(question, *of) for question, by_answer in scores.rates.items() for of in by_answer.items()]
+    rates = [(question, *rate) for question, by_answer in scores.rates.items() for rate in by_answer.items()]
     tables: list[Table] = [
-        [("question", "answer", "rows", "share", "95% interval"), *((*about, *_cells(of)) for *about, of in answers)],
         [
-            ("of the rows", "count", "of", "share", "95% interval"),
+            ("question", "answer", "rows", "share", "95% interval"),
+            *((*keys, *_cells(share)) for *keys, share in rates),
+        ],
+        [
+            ("of the rows", "count", "of", "share", _INTERVAL),
             *((name, share.hits, *_cells(share)) for name, share in shares.items() if share),
         ],
         *(_right(name, groups) for name, groups in scores.parts.items()),
@@ -49,9 +52,9 @@ def _cells(share: Share) -> tuple[object, ...]:
     return share.rows, f"{share.share:.3f}", f"{share.low:.3f} to {share.high:.3f}"
 
 
-def _right(head: str, groups: tuple[Group, ...]) -> Table:
-    rows = [(", ".join(g.names), *_cells(g.rates[LABEL][RIGHT])) for g in groups if LABEL in g.rates]
-    return [(head, *_LABEL), *rows]
+def _right(title: str, groups: tuple[Group, ...]) -> Table:
+    rows = [(", ".join(group.names), *_cells(group.rates[LABEL][RIGHT])) for group in groups if LABEL in group.rates]
+    return [(title, "rows", "label right", _INTERVAL), *rows]
 
 
 def write_scores(scores: Scores, output: Path) -> None:
@@ -62,30 +65,30 @@ def write_scores(scores: Scores, output: Path) -> None:
 _MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"
 
 
-def read_scores(file: Path, of: str) -> dict[str, Any]:
-    """What `report.write_scores` wrote, as JSON has it; raises ``UserError`` for another file."""
+def read_scores(file: Path, audited: str) -> dict[str, Any]:
+    """Read a file of `report.write_scores` as plain JSON; raises ``UserError`` for any other file."""
     scores: dict[str, Any] = plain(read_file(Scores, file, "the record", _MAKE))
-    asked = {one.name for questions in ASKED.values() for one in questions}
+    keys = {question.name for questions in FORM.values() for question in questions}
     pairs = scores["agreement"]
-    strange = {pair["question"] for pair in pairs} | set(scores["rates"])
-    names = {pair[who] for pair in pairs for who in ("one", "other")}
-    if not strange <= asked or not names <= set(scores["reviewers"]):
+    topics = {pair["question"] for pair in pairs} | set(scores["rates"])
+    names = {pair[side] for pair in pairs for side in ("one", "other")}
+    if not topics <= keys or not names <= set(scores["reviewers"]):
         raise UserError(f"{file}: speaks of questions or reviewers that it does not name; {_MAKE}")
-    if scores["of"] != of:
-        raise UserError(f"{file}: has scores of {scores['of']}, not of {of}; name it as such")
+    if scores["of"] != audited:
+        raise UserError(f"{file}: has scores of {scores['of']}, not of {audited}; name it as such")
     return scores
 
 
 def check_rows(scores: Mapping[str, Any], file: Path, folder: Path) -> None:
     """Raise ``UserError`` unless the folder holds every row of the scores as it was judged."""
     judged = {(benchmark, id_): sha256 for benchmark, id_, sha256 in scores["judged"]}
-    found = rows(folder, scores["of"], judged)
-    other = [k for k, digest in judged.items() if k not in found or found[k].sha256 != digest]
-    if other:
-        named = printable(" ".join(other[0]))
+    present = rows(folder, scores["of"], judged)
+    changed = [k for k, digest in judged.items() if k not in present or present[k].sha256 != digest]
+    if changed:
+        example = printable(" ".join(changed[0]))
         raise UserError(
-            f"{file}: {len(other):,} of the {len(judged):,} rows that were judged are not, or not "
-            f"like that, in {folder} (the first: {named}); have a sample of these rows judged, or "
+            f"{file}: {len(changed):,} of the {len(judged):,} rows that were judged are not, or not "
+            f"like that, in {folder} (the first: {example}); have a sample of these rows judged, or "
             "take the file out of the manifest"
         )
 
@@ -104,29 +107,30 @@ def write_sample(sample: Sample, meanings: Mapping[str, str], output: Path) -> N
 
 
 def html(sample: Sample, meanings: Mapping[str, str]) -> str:
-    """The page on a sample."""
-    return page(_TEMPLATES, f"{sample.of} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
+    """Return the page on a sample as HTML."""
+    return page(_TEMPLATES, f"{sample.audited} {sample.sha256[:12]}", _SCRIPTS, page_data(sample, meanings))
 
 
 def page_data(sample: Sample, meanings: Mapping[str, str]) -> dict[str, Any]:
-    """All that the page holds, for JSON."""
-    asked = ASKED[sample.of]
+    """Return the data of the page, for JSON."""
+    questions = FORM[sample.audited]
     keys = iter("123456789")
     return {
-        "of": sample.of,
+        "of": sample.audited,
         "sample": sample.sha256,
         "meanings": dict(meanings),
         "asked": [
             {
-                "name": one.name,
-                "text": one.text,
-                # Whatever has a key of its own; the other is a list to choose from.
+                "name": question.name,
+                "text": question.text,
+                # Each answer has a key to press; a label to choose instead is picked from a list.
                 "answers": [
-                    [answer, words, "" if one.name == INSTEAD else next(keys)] for answer, words in one.answers.items()
+                    [key, words, "" if question.name == INSTEAD else next(keys)]
+                    for key, words in question.answers.items()
                 ],
-                "optional": one.name == INSTEAD,
+                "optional": question.name == INSTEAD,
             }
-            for one in asked
+            for question in questions
         ],
         "rows": [
             {
@@ -134,8 +138,8 @@ def page_data(sample: Sample, meanings: Mapping[str, str]) -> dict[str, Any]:
                 "id": row.key[1],
                 "sha256": row.sha256,
                 "stratum": row.stratum,
-                "asks": [one.name for one in asked_of(sample.of, row.stratum)],
-                "shown": row.shown,
+                "asks": [question.name for question in questions_for(sample.audited, row.stratum)],
+                "shown": row.content,
             }
             for row in sample.rows
         ],

@@ -1,4 +1,4 @@
-"""The rows of a published set as a reviewer sees them, and the strata that they are in."""
+"""The rows of a published set as a reviewer sees them, their strata, and balanced samples of them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ from safe_stepwise.taxonomy import category, labels
 Key = tuple[str, str]
 """Benchmark and id of a row."""
 Stratum = tuple[str, ...]
-"""Values of the `judgements.PARTS`."""
+"""The values of a row's `judgements.STRATUM_FIELDS`."""
 T = TypeVar("T")
 _UNJUDGED = "unparsed"
 _PLACE = ("id", "benchmark", "error_type", "origin")
@@ -33,69 +33,69 @@ _STEP = (*_PLACE, *_TEXTS, "passages", "previous_steps", "query")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row, with all that is shown of it (for JSON)."""
+    """One row, with all that the page shows of it (for JSON)."""
 
     key: Key
     stratum: Stratum
-    shown: Mapping[str, Any]
+    content: Mapping[str, Any]
 
     @property
     def sha256(self) -> str:
-        """Of all that a judgement of it is about."""
-        return identity([self.key, self.stratum, self.shown])
+        """The digest of all that a judgement of the row is about."""
+        return identity([self.key, self.stratum, self.content])
 
 
-def strata(folder: Path, of: Audited) -> dict[Key, Stratum]:
-    """The rows that can be judged, each with its stratum.
+def strata(folder: Path, audited: Audited) -> dict[Key, Stratum]:
+    """Return the rows that can be judged, each with its stratum.
 
-    An id that is in several splits counts once, as the first; a row that was not judged by its
-    teacher has no label to audit. Raises ``UserError`` for a folder that holds no such set.
+    An id in several splits counts once, as its first row. A row that its teacher did not judge has no
+    label to audit. Raises ``UserError`` for a folder that holds no such set.
     """
-    found: dict[Key, Stratum] = {}
-    if of == LABELS:
-        places = _read_labels(folder, _label_place, ("id", "noise_type"))
+    by_key: dict[Key, Stratum] = {}
+    if audited == LABELS:
+        keyed = _read_labels(folder, _label_place, ("id", "noise_type"))
     else:
-        places = _read_steps(folder, _step_place, _PLACE)
-    for key, stratum in places:
-        found.setdefault(key, stratum)
-    return {key: stratum for key, stratum in found.items() if stratum[1] != _UNJUDGED}
+        keyed = _read_steps(folder, _step_place, _PLACE)
+    for key, stratum in keyed:
+        by_key.setdefault(key, stratum)
+    return {key: stratum for key, stratum in by_key.items() if stratum[1] != _UNJUDGED}
 
 
-def rows(folder: Path, of: Audited, keys: Collection[Key]) -> dict[Key, Row]:
-    """The rows with these keys, as far as they are there; raises as `strata`."""
+def rows(folder: Path, audited: Audited, keys: Collection[Key]) -> dict[Key, Row]:
+    """Return the rows that have one of these keys; raises the errors of `strata`."""
     keys = frozenset(keys)
     ids = pa.array([id_ for _, id_ in keys], pa.string())
-    wanted = lambda batch: pc.is_in(batch.column("id"), value_set=ids)  # noqa: E731
-    if of == LABELS:
-        read = _read_labels(folder, _label_row, wanted=wanted)
+    has_id = lambda batch: pc.is_in(batch.column("id"), value_set=ids)  # noqa: E731
+    if audited == LABELS:
+        selected = _read_labels(folder, _label_row, condition=has_id)
     else:
-        read = _read_steps(folder, _step_row, _STEP, wanted)
-    found: dict[Key, Row] = {}
-    for row in read:
+        selected = _read_steps(folder, _step_row, _STEP, has_id)
+    by_key: dict[Key, Row] = {}
+    for row in selected:
         if row.key in keys:
-            found.setdefault(row.key, row)
-    return found
+            by_key.setdefault(row.key, row)
+    return by_key
 
 
 def _read_labels(
     folder: Path,
     read: Callable[[str, Mapping[str, Any]], T],
     columns: Sequence[str] | None = None,
-    wanted: Callable[[Any], Any] | None = None,
+    condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
     dataset = dataset_folder(folder, VERIFIED)
     if dataset is None or not (by_benchmark := labeled_files(dataset)):
         raise UserError(f"{folder}: no {VERIFIED} in it; give the --output of build_verified or regenerate")
     for benchmark, files in by_benchmark.items():
         for file in files:
-            yield from read_rows(file, partial(read, benchmark), columns, wanted)
+            yield from read_rows(file, partial(read, benchmark), columns, condition)
 
 
 def _read_steps(
     folder: Path,
     read: Callable[[Mapping[str, Any]], T],
     columns: Sequence[str],
-    wanted: Callable[[Any], Any] | None = None,
+    condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
     dataset = dataset_folder(folder, VERIFIER_STEPS)
     if dataset is None or not (files := parquet_files(dataset, STEPS)):
@@ -103,32 +103,32 @@ def _read_steps(
             f"{folder}: no {VERIFIER_STEPS} in it; give the --output of build_verifier_steps or regenerate"
         )
     for file in files:
-        yield from read_step_rows(file, columns, read, wanted)
+        yield from read_step_rows(file, columns, read, condition)
 
 
 def _label_place(benchmark: str, row: Mapping[str, Any]) -> tuple[Key, Stratum]:
-    return (benchmark, boundary.read(str, row["id"])), (benchmark, _named(row["noise_type"], NOISE_TYPES))
+    return (benchmark, boundary.read(str, row["id"])), (benchmark, _class_name(row["noise_type"], NOISE_TYPES))
 
 
 def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
-    asked = question_of(row, benchmark=benchmark, split="")
+    question = question_of(row, benchmark=benchmark, split="")
     label = label_of(row)
-    shown = {
-        "question": asked.question,
-        "answers": list(asked.accepted),
+    content = {
+        "question": question.question,
+        "answers": list(question.accepted),
         "passages": [
             {
                 "title": p.title,
                 "sentences": list(p.sentences),
                 "gold": p.is_gold,
                 "supporting": [
-                    fact.sentence for fact in asked.supporting_facts if p.is_gold and fact.title == p.title
+                    fact.sentence for fact in question.supporting_facts if p.is_gold and fact.title == p.title
                 ],
             }
-            for p in asked.passages
+            for p in question.passages
         ],
-        "evidence": [[t.head, t.relation, t.tail] for t in asked.evidence],
-        "decomposition": [[hop.question, hop.answer, hop.passage] for hop in asked.decomposition],
+        "evidence": [[t.head, t.relation, t.tail] for t in question.evidence],
+        "decomposition": [[hop.question, hop.answer, hop.passage] for hop in question.decomposition],
         "label": label.noise_type,
         "confidence": label.confidence,
         "explanation": label.explanation,
@@ -136,18 +136,18 @@ def _label_row(benchmark: str, row: Mapping[str, Any]) -> Row:
         "graph": [asdict(triple) for triple in label.knowledge_graph],
         "teacher": label.teacher,
     }
-    return Row((benchmark, asked.id), (benchmark, label.noise_type), shown)
+    return Row((benchmark, question.id), (benchmark, label.noise_type), content)
 
 
 def _step_place(row: Mapping[str, Any]) -> tuple[Key, Stratum]:
     benchmark, id_ = (boundary.read(str, row[name], name) for name in ("benchmark", "id"))
-    error, origin = _named(row["error_type"], labels()), _named(row["origin"], ORIGINS)
+    error, origin = _class_name(row["error_type"], labels()), _class_name(row["origin"], ORIGINS)
     return (benchmark, id_), (benchmark, error, origin)
 
 
 def _step_row(row: Mapping[str, Any]) -> Row:
     key, stratum = _step_place(row)
-    shown = {
+    content = {
         **{name: boundary.read(str, row[name], name) for name in _TEXTS},
         "passages": [
             {name: boundary.read(str, passage[name], name) for name in ("title", "text")}
@@ -159,49 +159,48 @@ def _step_row(row: Mapping[str, Any]) -> Row:
         "origin": stratum[2],
         "query": boundary.read(str | None, row["query"], "query"),
     }
-    return Row(key, stratum, shown)
+    return Row(key, stratum, content)
 
 
-def _named(place: int | None, names: Sequence[str]) -> str:
-    """The name of a class, which a row may not lack."""
-    if place is None or place < 0:
+def _class_name(number: int | None, names: Sequence[str]) -> str:
+    """Return the name of a class by its number; a row must have one."""
+    if number is None or number < 0:
         raise ValueError("its label or origin is missing")
-    return names[place]
+    return names[number]
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The rows drawn, in the order in which they are shown; ``sizes`` are rows of each stratum
-    in the whole set."""
+    """The sampled rows in the page's order; ``sizes`` counts the rows of each stratum in the whole set."""
 
-    of: Audited
+    audited: Audited
     rows: tuple[Row, ...]
     sizes: Mapping[Stratum, int]
 
     @property
     def sha256(self) -> str:
-        """Which rows these are, and what is shown of them."""
-        return identity([self.of, [row.sha256 for row in self.rows]])
+        """The digest of the rows and of all that the page shows of them."""
+        return identity([self.audited, [row.sha256 for row in self.rows]])
 
 
-def draw(folder: Path, of: Audited, wanted: int, seed: int) -> Sample:
-    """A sample of ``wanted`` rows of a published set, or of all there are.
+def draw(folder: Path, audited: Audited, size: int, seed: int) -> Sample:
+    """Draw a sample of ``size`` rows of a published set, or of all its rows if they are fewer.
 
-    Every choice is made by a hash of seed and id, so the order of the files changes nothing.
+    A hash of seed and id makes every choice, so the order of the files changes nothing.
     Raises ``UserError`` for a folder that holds no such set, or one without rows.
     """
-    known = strata(folder, of)
-    if not known:
+    by_key = strata(folder, audited)
+    if not by_key:
         raise UserError(f"{folder}: holds no row to judge; build with more rows")
-    groups = grouped(known, known.__getitem__)
-    chosen = balanced(groups, wanted, seed)
-    found = rows(folder, of, chosen)
+    groups = grouped(by_key, by_key.__getitem__)
+    chosen = balanced(groups, size, seed)
+    selected = rows(folder, audited, chosen)
     sizes = {stratum: len(group) for stratum, group in sorted(groups.items())}
-    return Sample(of, tuple(found[key] for key in chosen), sizes)
+    return Sample(audited, tuple(selected[key] for key in chosen), sizes)
 
 
-def balanced(groups: Mapping[Stratum, list[Key]], wanted: int, seed: int) -> list[Key]:
-    """Keys in rounds, one of each group that still has any: whoever stops early has all kinds.
+def balanced(groups: Mapping[Stratum, list[Key]], size: int, seed: int) -> list[Key]:
+    """Return keys in rounds, one of each remaining group a round, so that every first part holds all strata.
 
     >>> groups = {("b", "rare"): [("b", "1")], ("b", "often"): [("b", "2"), ("b", "3")]}
     >>> ("b", "1") in balanced(groups, 2, seed=0), len(balanced(groups, 9, seed=0))
@@ -210,7 +209,7 @@ def balanced(groups: Mapping[Stratum, list[Key]], wanted: int, seed: int) -> lis
     order = sorted(groups, key=lambda stratum: _rank(seed, stratum))
     ranked = (sorted(groups[stratum], key=lambda key: _rank(seed, key)) for stratum in order)
     rounds = chain.from_iterable(zip_longest(*ranked))
-    return list(islice((key for key in rounds if key is not None), wanted))
+    return list(islice((key for key in rounds if key is not None), size))
 
 
 def _rank(seed: int, name: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
-"""What judgements come to: rates with their intervals, agreement of reviewers, rows to look at.
+"""The scores of judgements: rates with their intervals, agreement of reviewers, rows to look at.
 
-A row counts once, however many judged it: its answer is the one that more than half of them gave,
-else it is `DISPUTED`. Shares are of the rows for which the question was answered, with Wilson's 95%
+A row counts once, however many reviewers judged it: its answer is the one that more than half of them gave,
+else `DISPUTED`. Shares are of the rows for which somebody answered the question, with Wilson's 95%
 interval. A sample is balanced over strata, so the share over all its rows is not the whole set's.
 """
 
@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from itertools import combinations
 from operator import attrgetter
 
-from evaluators.audit.judgements import ASKED, INSTEAD, LABEL, LACKS, PARTS, RIGHT, SOUND, WRONG, YES, Judgement
+from evaluators.audit.judgements import (
+    FORM,
+    INSTEAD,
+    LABEL,
+    LACKS,
+    RIGHT,
+    SOUND,
+    STRATUM_FIELDS,
+    WRONG,
+    YES,
+    Judgement,
+)
 from evaluators.audit.rows import Key
 from evaluators.comparison.significance import cohens_kappa, wilson
 from evaluators.outcomes import grouped
@@ -22,7 +33,7 @@ DISPUTED = "disputed"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Those of ``rows`` (``hits``) to which something applies, as a share with its interval."""
+    """The share of ``hits`` in ``rows``, with its interval."""
 
     rows: int
     hits: int
@@ -31,10 +42,10 @@ class Share:
     high: float
 
     @classmethod
-    def of(cls, rows: int, hits: int) -> "Share":
-        """The share of 1 row or more (four digits)."""
-        found = wilson(hits, rows)
-        return cls(rows, hits, found.value, found.low, found.high)
+    def from_counts(cls, rows: int, hits: int) -> "Share":
+        """Compute the share of hits in 1 row or more, to four digits."""
+        estimate = wilson(hits, rows)
+        return cls(rows, hits, estimate.value, estimate.low, estimate.high)
 
 
 Rates = Mapping[str, Mapping[str, Share]]
@@ -43,7 +54,7 @@ Rates = Mapping[str, Mapping[str, Share]]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of a part of the sample: a stratum has several names, a benchmark one."""
+    """The rates of some of the sample's rows: a stratum has several names, a benchmark one."""
 
     names: tuple[str, ...]
     rows: int
@@ -64,36 +75,36 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A row that somebody calls wrong, or on which reviewers disagree."""
+    """A row whose label a reviewer calls wrong, or on which reviewers disagree."""
 
     benchmark: str
     id: str
     stratum: tuple[str, ...]
     wrong: tuple[str, ...]
-    """Who says that its label is wrong."""
+    """The reviewers who call its label wrong."""
     disagree: tuple[str, ...]
-    """The questions that were answered differently."""
+    """The questions on which answers differ."""
     instead: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What the judgements of one sample come to; ``judged`` has the digest of each row, by key."""
+    """The scores of one sample's judgements; ``judged`` has the digest of each row, by key."""
 
     of: Audited
     sample: str
     reviewers: tuple[str, ...]
     judgements: int
     rows: int
-    """Rows whose label somebody judged."""
+    """The number of rows whose label somebody judged."""
     rates: Rates
     false_alarms: Share | None
-    """Rows labelled noise, or an error, of which the label is wrong; None without such rows."""
+    """The share of wrong labels among rows labelled noise, or an error; None without such rows."""
     missed: Share | None
-    """Rows labelled sound, or Correct, of which the label is wrong."""
+    """The share of wrong labels among rows labelled sound, or Correct."""
     lacks_evidence: Share | None
-    """Rows rightly labelled noise whose passages lack evidence (SAFE v1, section 5: 77%)."""
+    """The share of rows rightly labelled noise whose passages lack evidence (SAFE v1, section 5: 77%)."""
     parts: Mapping[str, tuple[Group, ...]]
     strata: tuple[Group, ...]
     agreement: tuple[Pair, ...]
@@ -103,90 +114,88 @@ class Scores:
 
 
 def score(judgements: Sequence[Judgement]) -> Scores:
-    """The scores of one sample's judgements, of which there is at least one."""
-    of = judgements[0].of
+    """Compute the scores of one sample's judgements, of which there must be at least one."""
+    audited = judgements[0].of
     by_row = grouped(judgements, attrgetter("key"))
-    said = {key: _Row(of, those) for key, those in sorted(by_row.items())}
-    every = list(said.values())
-    faulty = [row for row in every if row.stratum[1] != SOUND[of]]
-    sound = [row for row in every if row.stratum[1] == SOUND[of]]
-    noise = [row for row in faulty if row.answers.get(LABEL) == RIGHT] if of == LABELS else []
+    rows = [_Row(audited, group) for _, group in sorted(by_row.items())]
+    faulty = [row for row in rows if row.stratum[1] != SOUND[audited]]
+    sound = [row for row in rows if row.stratum[1] == SOUND[audited]]
+    noise = [row for row in faulty if row.answers.get(LABEL) == RIGHT] if audited == LABELS else []
     return Scores(
-        of=of,
+        of=audited,
         sample=judgements[0].sample,
-        reviewers=tuple(sorted({one.reviewer for one in judgements if one.answers})),
-        judgements=sum(LABEL in one.answers for one in judgements),
-        rows=sum(LABEL in row.answers for row in every),
-        rates=_rates(every),
+        reviewers=tuple(sorted({judgement.reviewer for judgement in judgements if judgement.answers})),
+        judgements=sum(LABEL in judgement.answers for judgement in judgements),
+        rows=sum(LABEL in row.answers for row in rows),
+        rates=_rates(rows),
         false_alarms=_share(faulty, LABEL, WRONG),
         missed=_share(sound, LABEL, WRONG),
         lacks_evidence=_share(noise, LACKS, YES),
-        parts={name: _groups(every, [place]) for place, name in enumerate(PARTS[of])},
-        strata=_groups(every, range(len(PARTS[of]))),
-        agreement=tuple(_agreement(of, judgements)),
+        parts={name: _groups(rows, [place]) for place, name in enumerate(STRATUM_FIELDS[audited])},
+        strata=_groups(rows, range(len(STRATUM_FIELDS[audited]))),
+        agreement=tuple(_agreement(audited, judgements)),
         doubts=tuple(_doubts(by_row.values())),
-        judged=tuple((*key, those[0].sha256) for key, those in sorted(by_row.items())),
+        judged=tuple((*key, group[0].sha256) for key, group in sorted(by_row.items())),
     )
 
 
 class _Row:
-    """A row with the answer to each question that was answered for it."""
+    """A row with the majority's answer to each question that somebody answered."""
 
-    def __init__(self, of: Audited, judgements: Sequence[Judgement]) -> None:
-        self.of, self.stratum = of, judgements[0].stratum
+    def __init__(self, audited: Audited, judgements: Sequence[Judgement]) -> None:
+        self.audited, self.stratum = audited, judgements[0].stratum
         self.answers: dict[str, str] = {}
-        for asked in ASKED[of]:
-            given = [j.answers[asked.name] for j in judgements if asked.name in j.answers]
-            if given and asked.name != INSTEAD:
-                answer, times = Counter(given).most_common(1)[0]
-                self.answers[asked.name] = answer if 2 * times > len(given) else DISPUTED
+        for question in FORM[audited]:
+            replies = [j.answers[question.name] for j in judgements if question.name in j.answers]
+            if replies and question.name != INSTEAD:
+                answer, times = Counter(replies).most_common(1)[0]
+                self.answers[question.name] = answer if 2 * times > len(replies) else DISPUTED
 
 
 def _share(rows: Iterable[_Row], question: str, answer: str) -> Share | None:
-    given = [row.answers[question] for row in rows if question in row.answers]
-    return Share.of(len(given), given.count(answer)) if given else None
+    replies = [row.answers[question] for row in rows if question in row.answers]
+    return Share.from_counts(len(replies), replies.count(answer)) if replies else None
 
 
 def _rates(rows: Sequence[_Row]) -> Rates:
     rates: dict[str, dict[str, Share]] = {}
-    for asked in ASKED[rows[0].of]:
-        given = [row.answers[asked.name] for row in rows if asked.name in row.answers]
-        named = (*asked.answers, *([DISPUTED] if DISPUTED in given else []))
-        if given:
-            rates[asked.name] = {name: Share.of(len(given), given.count(name)) for name in named}
+    for question in FORM[rows[0].audited]:
+        replies = [row.answers[question.name] for row in rows if question.name in row.answers]
+        possible = (*question.answers, *([DISPUTED] if DISPUTED in replies else []))
+        if replies:
+            rates[question.name] = {name: Share.from_counts(len(replies), replies.count(name)) for name in possible}
     return rates
 
 
 def _groups(rows: Sequence[_Row], places: Sequence[int]) -> tuple[Group, ...]:
-    parts = grouped(rows, lambda row: tuple(row.stratum[place] for place in places))
-    return tuple(
-        Group(names, sum(LABEL in row.answers for row in part), _rates(part)) for names, part in sorted(parts.items())
-    )
+    groups = sorted(grouped(rows, lambda row: tuple(row.stratum[place] for place in places)).items())
+    return tuple(Group(names, sum(LABEL in row.answers for row in group), _rates(group)) for names, group in groups)
 
 
-def _agreement(of: Audited, judgements: Sequence[Judgement]) -> Iterable[Pair]:
-    by: dict[str, dict[Key, Mapping[str, str]]] = {}
-    for said in judgements:
-        by.setdefault(said.reviewer, {})[said.key] = said.answers
-    names = [asked.name for asked in ASKED[of] if asked.name != INSTEAD]
-    for one, other in combinations(sorted(by), 2):
-        both = [(by[one][key], by[other][key]) for key in by[one] if key in by[other]]
+def _agreement(audited: Audited, judgements: Sequence[Judgement]) -> Iterable[Pair]:
+    by_reviewer: dict[str, dict[Key, Mapping[str, str]]] = {}
+    for judgement in judgements:
+        by_reviewer.setdefault(judgement.reviewer, {})[judgement.key] = judgement.answers
+    names = [question.name for question in FORM[audited] if question.name != INSTEAD]
+    for rater, peer in combinations(sorted(by_reviewer), 2):
+        shared = [(answers, by_reviewer[peer].get(key, {})) for key, answers in by_reviewer[rater].items()]
         for name in names:
-            pairs = [(a[name], b[name]) for a, b in both if name in a and name in b]
+            pairs = [(a[name], b[name]) for a, b in shared if name in a and name in b]
             if pairs:
                 equal, kappa = sum(a == b for a, b in pairs) / len(pairs), cohens_kappa(pairs)
-                known = None if kappa is None else round(kappa, 4)
-                yield Pair(one, other, name, len(pairs), round(equal, 4), known)
+                kappa = None if kappa is None else round(kappa, 4)
+                yield Pair(rater, peer, name, len(pairs), round(equal, 4), kappa)
 
 
 def _doubts(rows: Iterable[Sequence[Judgement]]) -> Iterable[Doubt]:
-    for those in sorted(rows, key=lambda those: those[0].key):
-        first = those[0]
-        names = [asked.name for asked in ASKED[first.of] if asked.name != INSTEAD]
-        given = {name: {j.answers[name] for j in those if name in j.answers} for name in names}
-        wrong = tuple(j.reviewer for j in those if j.answers.get(LABEL) == WRONG)
-        disagree = tuple(name for name in names if len(given[name]) > 1)
+    for judgements in sorted(rows, key=lambda judgements: judgements[0].key):
+        example = judgements[0]
+        names = [question.name for question in FORM[example.of] if question.name != INSTEAD]
+        replies = {name: {j.answers[name] for j in judgements if name in j.answers} for name in names}
+        wrong = tuple(j.reviewer for j in judgements if j.answers.get(LABEL) == WRONG)
+        disagree = tuple(name for name in names if len(replies[name]) > 1)
         if wrong or disagree:
-            instead = {j.answers[INSTEAD] for j in those if INSTEAD in j.answers}
-            notes = tuple(j.note for j in those if j.note)
-            yield Doubt(*(first.benchmark, first.id, first.stratum), *(wrong, disagree, tuple(sorted(instead)), notes))
+            instead = {j.answers[INSTEAD] for j in judgements if INSTEAD in j.answers}
+            notes = tuple(j.note for j in judgements if j.note)
+            key = example.benchmark, example.id, example.stratum
+            yield Doubt(*key, wrong, disagree, tuple(sorted(instead)), notes)

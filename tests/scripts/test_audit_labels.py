@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.judgements import asked_of
+from evaluators.audit.judgements import questions_for
 from evaluators.audit.rows import draw
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
@@ -39,7 +39,7 @@ def judged(folder: Path, of: Any, reviewer: str, wrong: int) -> Path:
     made = draw(folder / "out", of, 24, 1)
     lines = []
     for place, row in enumerate(made.rows):
-        answers = {a.name: next(iter(a.answers)) for a in asked_of(of, row.stratum)}
+        answers = {a.name: next(iter(a.answers)) for a in questions_for(of, row.stratum)}
         answers.pop("instead", None)
         if place % wrong == 0:
             answers["label"] = "wrong"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.judgements import ASKED
+from evaluators.audit.judgements import FORM
 from evaluators.audit.rows import Row, Sample
 
 NOISE, SOUND = ("musique", "wrong_answer"), ("musique", "none")
@@ -70,7 +70,7 @@ def said(id_: str, reviewer: str = "ann", of: str = "labels", **changes: Any) ->
         "sha256": "cd" * 32,
         "stratum": list(stratum),
         "reviewer": reviewer,
-        **{asked.name: None for asked in ASKED.get(of, ())},
+        **{asked.name: None for asked in FORM.get(of, ())},
         "note": "",
         **changes,
     }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.audit.judgements import ASKED, PARTS, SOUND, Judgement, asked_of, parse, read
+from evaluators.audit.judgements import FORM, SOUND, STRATUM_FIELDS, Judgement, parse, questions_for, read
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND as SOUND_ROW
 from tests.evaluators.audit.made import exported, said
@@ -25,12 +25,12 @@ JSON = st.recursive(
 
 @st.composite
 def lines(draw: st.DrawFn) -> dict[str, Any]:
-    of = draw(st.sampled_from(sorted(ASKED)))
+    of = draw(st.sampled_from(sorted(FORM)))
     label = draw(st.just(SOUND[of]) | TEXT)
-    stratum = [draw(TEXT), label, *(draw(TEXT) for _ in PARTS[of][2:])]
+    stratum = [draw(TEXT), label, *(draw(TEXT) for _ in STRATUM_FIELDS[of][2:])]
     answers = {
         asked.name: draw(st.none() | st.sampled_from(sorted(asked.answers)))
-        for asked in asked_of(of, stratum)  # type: ignore[arg-type]
+        for asked in questions_for(of, stratum)  # type: ignore[arg-type]
     }
     reviewer = draw(TEXT.filter(str.strip))
     plain = {name: draw(TEXT) for name in ("sample", "id", "sha256", "note")}
@@ -40,7 +40,7 @@ def lines(draw: st.DrawFn) -> dict[str, Any]:
 @given(lines())
 def test_every_line_of_the_page_is_read_as_it_was_written(line: dict[str, Any]) -> None:
     found = parse(json.dumps(line))
-    given = {asked.name: line[asked.name] for asked in ASKED[found.of] if line[asked.name]}
+    given = {asked.name: line[asked.name] for asked in FORM[found.of] if line[asked.name]}
     assert found.answers == given
     assert [*found.stratum] == line["stratum"]
     for name in ("of", "sample", "benchmark", "id", "sha256", "reviewer", "note"):
@@ -57,7 +57,7 @@ def test_a_damaged_line_is_read_or_refused(line: dict[str, Any], data: st.DataOb
     except ValueError:
         return
     assert isinstance(found, Judgement)
-    for asked in ASKED[found.of]:
+    for asked in FORM[found.of]:
         assert damaged[asked.name] in (None, *asked.answers)
 
 

@@ -69,10 +69,10 @@ def test_a_draw_is_the_same_again_and_another_by_another_seed(built: Path, of: A
 
 def test_a_label_says_what_the_row_says(built: Path) -> None:
     for row in draw(built, "labels", 30, 1).rows:
-        assert row.stratum == ("synthetic", row.shown["label"])
-        assert row.shown["path"] or row.shown["label"] != "none"
-        assert row.shown["explanation"]
-        marked = [p for p in row.shown["passages"] if p["supporting"]]
+        assert row.stratum == ("synthetic", row.content["label"])
+        assert row.content["path"] or row.content["label"] != "none"
+        assert row.content["explanation"]
+        marked = [p for p in row.content["passages"] if p["supporting"]]
         assert marked
         assert all(p["gold"] for p in marked)
 
@@ -135,8 +135,8 @@ def test_real_rows_are_drawn_and_shown(real_data: Path, tmp_path: Path) -> None:
     make_steps(tmp_path, 60)
     made = draw(tmp_path, "labels", 24, 7)
     assert {row.key[0] for row in made.rows} == {"musique", "hotpotqa", "2wikimultihopqa"}
-    assert sum(1 for row in made.rows if row.shown["label"] != "none") > 6
-    supporting = [p["supporting"] for row in made.rows for p in row.shown["passages"]]
+    assert sum(1 for row in made.rows if row.content["label"] != "none") > 6
+    supporting = [p["supporting"] for row in made.rows for p in row.content["passages"]]
     assert sum(map(bool, supporting)) > 24
     steps = draw(tmp_path, "steps", 24, 7)
     assert len({row.stratum for row in steps.rows}) > 8

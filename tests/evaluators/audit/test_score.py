@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evaluators.audit.judgements import read
-from evaluators.audit.report import read_scores, told, write_scores
+from evaluators.audit.report import read_scores, render_scores, write_scores
 from evaluators.audit.score import Scores, Share, score
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND, exported, said
@@ -59,14 +59,14 @@ def test_a_row_counts_once_with_what_most_say(tmp_path: Path) -> None:
     ]  # fmt: skip
     found = scored(tmp_path, *lines)
     assert found.rates["label"]["right"].hits == 2
-    assert found.rates["label"]["disputed"] == Share.of(3, 1)
+    assert found.rates["label"]["disputed"] == Share.from_counts(3, 1)
     assert "disputed" not in found.rates["type"]
-    assert found.lacks_evidence == Share.of(1, 1)
+    assert found.lacks_evidence == Share.from_counts(1, 1)
     assert [(d.id, d.wrong, d.disagree, d.notes) for d in found.doubts] == [
         ("q1", ("cy",), ("label",), ()),
         ("q2", ("bob",), ("label",), ("no",)),
     ]
-    assert "they differ on label" in told(found)
+    assert "they differ on label" in render_scores(found)
 
 
 def test_noise_and_sound_rows_are_told_apart(tmp_path: Path) -> None:
@@ -80,11 +80,11 @@ def test_noise_and_sound_rows_are_told_apart(tmp_path: Path) -> None:
         said("q5", label="wrong", lacks_evidence="yes", **sound),
         said("q6", label="right", lacks_evidence="no", **sound),
     )
-    assert found.false_alarms == Share.of(4, 1)
-    assert found.missed == found.lacks_evidence == Share.of(2, 1)
+    assert found.false_alarms == Share.from_counts(4, 1)
+    assert found.missed == found.lacks_evidence == Share.from_counts(2, 1)
     assert [(g.names, g.rows) for g in found.strata] == [(("musique", "none"), 2), (("musique", "wrong_answer"), 4)]
     assert [g.names for g in found.parts["benchmark"]] == [("musique",)]
-    text = told(found)
+    text = render_scores(found)
     assert "labelled noise: the label is wrong" in text
     assert "rightly labelled noise: the passages lack evidence      1   2  0.500" in text
 
