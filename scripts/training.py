@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from safe_stepwise.commands.command import SETTINGS, Called, help_all, notes_of
+from safe_stepwise.commands.values import Place
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from scripts.cli import warn
@@ -42,9 +43,7 @@ class Training(Called):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self.params:
             a_recipe = "a recipe: one of those above, or your own"
-            config = click.Option(
-                ["--config"], type=click.Path(readable=False, path_type=Path), metavar="FILE", help=a_recipe
-            )
+            config = click.Option(["--config"], type=Place(), metavar="FILE", help=a_recipe)
             resume = click.Option(["--resume"], is_flag=True, help="go on from the last complete checkpoint, if any")
             self.params = [config, resume, *map(_option, keys(self.kind)), help_all()]
         return super().get_params(ctx)

@@ -13,6 +13,7 @@ from evaluators.comparison.systems import System
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
+from safe_stepwise.store.opening import open_file
 
 _AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
@@ -30,7 +31,8 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
     systems, chains = dict(_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
     file = folder / CHAINS
     try:
-        lines = file.read_bytes().splitlines()
+        with open_file(file) as content:
+            lines = content.read().splitlines()
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}); {_AGAIN}") from None
     for number, line in enumerate(lines, 1):

@@ -18,7 +18,7 @@ import click
 import yaml
 
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import COUNT, ByRole, Choice, Known, Shown
+from safe_stepwise.commands.values import COUNT, WHOLE, ByRole, Choice, Known, Place, Shown
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError
 
@@ -246,5 +246,5 @@ def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) 
         values = {value: value for value in get_args(kind)}
     if values is not None:
         return Choice(values)
-    usual = click.Path(readable=False, path_type=Path) if kind is Path else kind
+    usual = {Path: Place(), int: WHOLE}.get(kind, kind)
     return metadata[0] if metadata else usual

@@ -1,14 +1,20 @@
 """What the value of an option may be, beyond its Python type: bounds, known names, lists, roles."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
 from safe_stepwise.errors import one_of
 from safe_stepwise.store.names import known_version
+from safe_stepwise.store.opening import special_kind
+
+LARGEST = 10**12
+"""Of whole numbers: more than anybody counts here, and what every file, seed and clock holds."""
 
 
 @dataclass(frozen=True)
@@ -27,21 +33,26 @@ class Number(click.ParamType[Any]):
         except ValueError:
             number = -1
         if not self.least <= number <= self.most:
-            self.fail(f"{value!r} is not {self.what}", param, ctx)
+            self.fail(f"{value[:40]!r} is not {self.what}", param, ctx)
         return number
 
 
 def digits(text: str) -> int:
-    """A whole number of plain digits; raises ``ValueError`` for anything else."""
+    """A whole number of plain digits; raises ``ValueError`` for anything else, and a click error beyond `LARGEST`."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
-    return int(text)
+    number = int(text.lstrip("0")[:40] or "0")
+    if number > LARGEST:
+        raise click.BadParameter(f"{text[:40]!r} is too large: at most {LARGEST:,}")
+    return number
 
 
 COUNT = Number(digits, "a whole number from 1 on", 1)
 Count = Annotated[int, COUNT]
-Port = Annotated[int, click.IntRange(0, 65535)]
-Whole = Annotated[int, Number(digits, "a whole number from 0 on")]
+Port = Annotated[int, Number(digits, "a valid integer from 0 to 65535", 0, 65535)]
+WHOLE = Number(digits, "a whole number from 0 on")
+"""What every whole number is that nothing else is said of: a seed, a count that may be none."""
+Whole = Annotated[int, WHOLE]
 Share = Annotated[float, Number(float, "a share from 0 to 1, like 0.34", 0, 1)]
 Version = Annotated[str, known_version]
 Price = Annotated[float, Number(float, "an amount from 0 on")]
@@ -121,6 +132,21 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         return f"invalid choice: {value!r} (choose from {', '.join(map(repr, self.choices))})"
+
+
+class Place(click.Path):
+    """A file or folder, there or not; ``UserError`` for a pipe, a socket or a device, which may never end.
+
+    What the shell opened is read and written as ever (``/dev/stdin``, ``<(command)``), and so is ``/dev/null``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(readable=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if kind := special_kind(os.fspath(value)):
+            self.fail(f"{os.fspath(value)!r} is {kind}, not a file or folder", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def spelling(param: click.Parameter | None) -> str:

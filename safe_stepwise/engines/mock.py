@@ -36,7 +36,7 @@ from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Reques
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
-from safe_stepwise.store.boundary import parse_json, parse_yaml, read
+from safe_stepwise.store.boundary import MOST_JSON, parse_json, parse_yaml, read, read_bounded
 
 EXAMPLE = "mock:replies.json"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -204,7 +204,7 @@ class MockEngine:
         """The engine of a script; raises ``UserError`` for a file that is none, with the place."""
         path = Path(path)
         try:
-            raw = path.read_bytes()
+            raw = read_bounded(path, MOST_JSON)
             content = parse_json(raw) if path.suffix == ".json" else parse_yaml(raw)
             script = read(Script, content, "", exact=True)
             rules = [_turns(number, rule) for number, rule in enumerate(script.replies)]

@@ -20,6 +20,7 @@ from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import remove_folder, whole_folder
+from safe_stepwise.store.opening import open_file
 
 _INDEX = "1"  # goes up when an index is made otherwise
 
@@ -40,7 +41,8 @@ class Corpus:
         Raises ``UserError`` for a file that can't be read, with the place, or has no passages.
         """
         try:
-            raw = path.read_bytes()
+            with open_file(path) as file:
+                raw = file.read()
             sha256 = hashlib.sha256(raw).hexdigest()
             text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         except (OSError, EOFError, zlib.error) as error:

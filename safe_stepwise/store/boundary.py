@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, 
 import yaml
 
 from safe_stepwise.errors import UserError, at_place
+from safe_stepwise.store.opening import open_file
 from safe_stepwise.store.terminal import printable
 
 DEEPEST = 100
@@ -57,7 +58,7 @@ def read_json(file: Path) -> Any:
 
 def read_bounded(file: Path, most: int) -> bytes:
     """A file's bytes; raises OSError, and ``ValueError`` if it has more than ``most``."""
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         content = opened.read(most + 1)
     if len(content) > most:
         raise ValueError(f"it has more than {most:,} bytes")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from safe_stepwise.errors import UserError
+from safe_stepwise.store.opening import open_file, special_kind
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -31,7 +32,7 @@ _GZIP = b"\x1f\x8b"
 
 def sha256_of(path: Path) -> str:
     """Hexadecimal, of a file's content, which need not fit into memory."""
-    with path.open("rb") as content:
+    with open_file(path) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
@@ -41,7 +42,7 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
 
     Raises ``OSError``, and while it is read ``EOFError`` and ``zlib.error`` too, if it is damaged.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
         if not packed:
@@ -49,6 +50,10 @@ def unpacked(path: Path) -> Iterator[BinaryIO]:
             return
         with gzip.open(file) as stream:
             yield cast(BinaryIO, stream)
+
+
+MOST_LINE = 1 << 26
+"""Bytes of a line; the longest trajectories have a hundredth of them."""
 
 
 def read_lines(
@@ -60,8 +65,10 @@ def read_lines(
     """
     try:
         with unpacked(file) as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(iter(lambda: lines.readline(MOST_LINE + 1), b""), 1):
                 where = f"{file}, line {number}"
+                if len(line) > MOST_LINE:
+                    raise UserError(f"{where}: has more than {MOST_LINE:,} bytes; {mend}")
                 if not (blanks and not line.strip()):
                     yield where, _read_line(line, read, f"{where}: is no {what}", mend)
     except (OSError, EOFError, zlib.error) as error:
@@ -102,7 +109,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def copy_file(source: Path, path: Path) -> None:
     """Write a file with another's content, as `write_atomically` does."""
-    with source.open("rb") as content:
+    with open_file(source) as content:
         write_parts(path, iter(lambda: content.read(_BLOCK), b""))
 
 
@@ -303,6 +310,8 @@ def _put_in_order(folder: Path, owned: Sequence[str]) -> None:
                 f"{path}: a link (to {os.readlink(path)}), which would be replaced or written "
                 "through; remove it, put what it leads to in its place, or choose another --output"
             )
+        if kind := special_kind(path):
+            raise UserError(f"{path}: {kind}, where a file or folder should be; remove it or choose another --output")
         if is_half(path):
             halves.append(path)
     for half in halves:

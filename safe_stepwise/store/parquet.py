@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS, LABELED
+from safe_stepwise.store.opening import open_file
 
 T = TypeVar("T")
 ANEW = "make or pull it anew"
@@ -38,7 +39,7 @@ def _batches(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
     from pyarrow.parquet import ParquetFile
 
     # Not as a stream of `datasets`: its threads may outlive the last row and abort the exit.
-    with _reading(f"{file}:"), ParquetFile(file) as content:
+    with _reading(f"{file}:"), open_file(file) as opened, ParquetFile(opened) as content:
         for lacking in sorted(set(columns or ()) - set(content.schema_arrow.names)):
             raise UserError(f"{file}: has no column {lacking}; {ANEW}")
         named = None if columns is None else list(columns)

@@ -1,0 +1,41 @@
+"""What may be opened to be read: files, and nothing that may never end."""
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from io import BufferedReader
+from pathlib import Path
+
+_SPECIAL: Mapping[int, str] = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_OPENED_BY_SHELL = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
+
+
+def special_kind(path: str | Path) -> str:
+    """What a path is that leads to a pipe, a socket or a device, which may never end; "" for any other.
+
+    A pipe that this process was handed open ends with its writer, and ``/dev/null`` at once: both pass for files.
+    """
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return ""  # whoever opens it says why it can't be
+    passes = str(path) == os.devnull or str(path).startswith(_OPENED_BY_SHELL)
+    return "" if passes else _SPECIAL.get(kind, "")
+
+
+def open_file(path: Path) -> BufferedReader:
+    """A file opened to be read; raises ``OSError``, and at once for what is none and may never end.
+
+    >>> open_file(Path("/dev/zero"))
+    Traceback (most recent call last):
+    OSError: [Errno 22] it is a device, not a file: '/dev/zero'
+    """
+    if kind := special_kind(path):
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
+    return path.open("rb")

@@ -1,0 +1,144 @@
+"""What a hostile or a clumsy user gives to any command: one line, at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from safe_stepwise.commands.main import BEYOND, OWN, group
+from safe_stepwise.commands.values import LARGEST, ByRole, Commas, Number, Place
+from safe_stepwise.engines.mock import MockEngine
+from safe_stepwise.errors import UserError
+from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.store import boundary, files
+from safe_stepwise.store.parquet import read_rows
+
+ROOT = Path(__file__).parents[2]
+
+
+def options() -> Iterator[tuple[str, click.Parameter]]:
+    """Each option and argument of each command, by the command's name."""
+
+    def below(command: click.Command, name: str) -> Iterator[tuple[str, click.Parameter]]:
+        with click.Context(command) as ctx:
+            yield from ((name, param) for param in command.get_params(ctx))
+        for inner in command.commands.values() if isinstance(command, click.Group) else ():
+            yield from below(inner, f"{name} {inner.name}")
+
+    with click.Context(group) as ctx:
+        for name in (*OWN, *BEYOND):
+            command = group.get_command(ctx, name)
+            assert command is not None
+            yield from below(command, name)
+
+
+@pytest.fixture
+def specials(tmp_path: Path) -> dict[str, str]:
+    """Paths by what they are: none is a file, and to read the first and last never ends."""
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.getcwd()
+        os.chdir(tmp_path)  # its address may have 108 bytes
+        server.bind("socket")
+        os.chdir(here)
+    (tmp_path / "link").symlink_to("pipe")
+    return {"a named pipe": str(tmp_path / "pipe"), "a socket": str(tmp_path / "socket"), "a device": "/dev/zero"} | {
+        "a named pipe, linked": str(tmp_path / "link")
+    }
+
+
+def test_every_whole_number_of_every_command_is_bounded() -> None:
+    kinds = (Number, Commas)
+    numbers = [
+        (name, param, kind)
+        for name, param in options()
+        for kind in [param.type.value if isinstance(param.type, ByRole) else param.type]
+        if isinstance(kind, kinds) and not getattr(kind, "names", ())
+    ]
+    assert len(numbers) > 90
+    assert not [(name, param) for name, param in options() if isinstance(param.type, click.types.IntParamType)]
+    for name, param, _ in numbers:
+        is_amount = getattr(param.type, "kind", None) is float
+        for text in ("-5", "nan", "", "9" * 5_000, *(() if is_amount else ("9" * 23, "1e400"))):
+            with pytest.raises((click.BadParameter, UserError)) as caught, click.Context(group) as ctx:
+                param.type.convert(text, param, ctx)
+            assert len(str(caught.value)) < 200, (name, param, text)
+
+
+def test_a_large_number_says_how_large_one_may_be() -> None:
+    with pytest.raises(UserError, match=f"--seed: '9{{23}}' is too large: at most {LARGEST:,}"):
+        command("evaluate_stepwise")(["--seed", "9" * 23])
+    with pytest.raises(UserError, match="argument --seed: '-5' is not a whole number from 0 on"):
+        command("evaluate_stepwise")(["--seed=-5"])
+
+
+def command(name: str) -> Any:
+    with click.Context(group) as ctx:
+        return group.get_command(ctx, name)
+
+
+def test_no_path_of_any_command_leads_to_what_never_ends(specials: dict[str, str]) -> None:
+    places = [(name, param) for name, param in options() if isinstance(param.type, click.Path)]
+    assert len(places) > 80
+    for name, param in places:
+        assert isinstance(param.type, Place), (name, param)
+        for kind, path in specials.items():
+            with pytest.raises(click.BadParameter, match=f"is {kind.partition(',')[0]}, not a file"):
+                param.type.convert(path, param, None)
+        for path in (os.devnull, "/dev/stdin", "/dev/fd/0", str(ROOT), __file__):
+            assert param.type.convert(path, param, None) == Path(path)
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "JSON": boundary.read_json,
+    "an object": boundary.read_object,
+    "YAML": boundary.read_yaml,
+    "lines": lambda path: list(files.read_lines(path, bytes, "line", "mend it")),
+    "a digest": files.sha256_of,
+    "a copy": lambda path: files.copy_file(path, path.with_name("copied")),
+    "replies": MockEngine.read,
+    "a corpus": lambda path: Corpus.open(path, path.parent),
+    "Parquet": lambda path: list(read_rows(path, dict)),
+    "an output": lambda path: files.exclusive(path.parent, owned=(path.name,)).__enter__(),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("reader", READERS)
+def test_no_reader_waits_for_what_never_ends(reader: str, specials: dict[str, str]) -> None:
+    for kind, path in specials.items():
+        if path.startswith("/dev") and reader in ("an output", "a copy"):
+            continue
+        with pytest.raises((UserError, OSError)) as caught:
+            READERS[reader](Path(path))
+        said = str(caught.value)
+        assert "\n" not in said
+        assert kind.partition(",")[0] in said or "a link" in said
+
+
+def test_what_the_shell_opened_is_read(tmp_path: Path) -> None:
+    row = b'{"id":"a","question":"Q?","passages":["x"],"steps":["Step 1: x (Attribution)"]}\n'
+    ran = subprocess.run(
+        [sys.executable, "-m", "safe_stepwise.commands.main", "check", "/dev/stdin"],
+        input=row,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert ran.stdout.startswith(b"a: Q?")
+
+
+def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_LINE", 1 << 10)
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b"{}\n" + b"x" * 2_000)
+    with pytest.raises(UserError, match="line 2: has more than 1,024 bytes; mend it"):
+        list(files.read_lines(file, bytes, "line", "mend it"))
