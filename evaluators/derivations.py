@@ -17,51 +17,51 @@ from safe_stepwise.store.files import read_lines
 
 Derivation = Sequence[tuple[str, int, tuple[str, str, str]]]
 """(title, sentence from 0, (head, relation, tail))."""
-_MOST = 0.5
+_MIN_SHARE = 0.5
 """Share of the content words of a triple's end that a text must hold to speak of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a derivation something covers, each from 0 to 1 (best of the annotators)."""
+    """The shares of a derivation's passages and triples that a text covers, 0 to 1."""
 
     passages: float
     triples: float
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every triple of one annotator's derivation is covered."""
         return self.triples == 1.0
 
 
-def coverage(told: Mapping[str, str], derivations: Sequence[Derivation]) -> Coverage:
-    """What texts by title cover of the derivation they agree with most.
+def coverage(texts: Mapping[str, str], derivations: Sequence[Derivation]) -> Coverage:
+    """Return how much texts by title cover of the derivation that they agree with most.
 
-    >>> one, other = ("Oru", "lies on", "the Vel"), ("Vel", "is", "a river")
-    >>> coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, one), ("Vel", 1, other)]])
+    >>> town, river = ("Oru", "lies on", "the Vel"), ("Vel", "is", "a river")
+    >>> coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, town), ("Vel", 1, river)]])
     Coverage(passages=0.5, triples=0.5)
     """
-    found = [_covered(told, derivation) for derivation in derivations if derivation]
-    return max(found, key=lambda c: (c.triples, c.passages), default=Coverage(0.0, 0.0))
+    coverages = [_covered(texts, derivation) for derivation in derivations if derivation]
+    return max(coverages, key=lambda c: (c.triples, c.passages), default=Coverage(0.0, 0.0))
 
 
-def _covered(told: Mapping[str, str], derivation: Derivation) -> Coverage:
+def _covered(texts: Mapping[str, str], derivation: Derivation) -> Coverage:
     titles = {title for title, _, _ in derivation}
-    spoken = [_speaks(told.get(title, ""), title, triple) for title, _, triple in derivation]
-    return Coverage(sum(title in told for title in titles) / len(titles), sum(spoken) / len(spoken))
+    are_stated = [_states_ends(texts.get(title, ""), title, triple) for title, _, triple in derivation]
+    return Coverage(sum(title in texts for title in titles) / len(titles), sum(are_stated) / len(are_stated))
 
 
-def _speaks(text: str, title: str, triple: tuple[str, str, str]) -> bool:
+def _states_ends(text: str, title: str, triple: tuple[str, str, str]) -> bool:
     """Whether a text names both ends of a triple; the title stands for the passage's subject."""
     if not text:
         return False
-    said = content_words(f"{title} {text}")
+    words = content_words(f"{title} {text}")
     ends = [content_words(end) for end in (triple[0], triple[2])]
-    return all(not end or len(end & said) / len(end) >= _MOST for end in ends)
+    return all(not end or len(end & words) / len(end) >= _MIN_SHARE for end in ends)
 
 
 def read_derivations(file: Path) -> dict[str, list[Derivation]]:
-    """Derivations by question id; ``UserError`` where the file is missing or no R4C file."""
+    """Read derivations by question id; raises ``UserError`` where the file is missing or no R4C file."""
     if not file.is_file():
         raise UserError(f"{file}: not found; give the folder that holds it with --data")
 

@@ -1,7 +1,7 @@
-"""What a run of `evaluate_stepwise` wrote down: one outcome a question and system.
+"""The outcomes of a run of `evaluate_stepwise`, one a question and system, and the questions of the run.
 
 ``trajectories.jsonl`` holds them, one canonical JSON object a line with the fields of `Outcome`;
-``questions.jsonl`` what they were asked.
+``questions.jsonl`` holds the questions.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ METRIC_NAMES: dict[Metric, str] = {"exact_match": "EM", "f1": "F1", "accuracy": 
 METRICS = tuple(METRIC_NAMES)
 GIVE = "give the --output of safe-stepwise evaluate_stepwise (or evaluate_deliberation)"
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
-"""Conditions: a gold passage is taken away; what is searched; all passages are shown, not ten. So
-are those of the judge (`JUDGED`)."""
+"""Conditions of a run: a gold passage is removed; the corpus to search; all passages are shown, not ten. The
+conditions of the judge are in `JUDGED`."""
 _ANNOTATED = ("evidence", "decomposition", "kind")
-"""Of a question, what is left out where there is none."""
+"""Fields of a question that its line lacks where they are empty."""
 T = TypeVar("T")
 K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One question, answered by one method with its players, and what the answer is worth."""
+    """One question, answered by one method with its players, and the scores of the answer."""
 
     benchmark: str
     method: str
     players: Mapping[str, str]
     """The engines' names, without addresses, by the method's roles."""
     options: Mapping[str, Any]
-    """The method's, by name."""
+    """The method's options, by name."""
     question_id: str
     exact_match: float
     f1: float
     verdict: Verdict | None
-    """The judge's; None where none was asked for."""
+    """The judge's verdict; None without a judge."""
     trajectory: Trajectory
     simulated: bool
     """Whether an engine without a model took part, the judge included."""
     judge: str = ""
-    """Why the judge said so."""
+    """The judge's reason."""
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    """What else sets its system apart, plain values by name; most have none."""
+    """Conditions that set its system apart, plain values by name; most systems have none."""
     measures: Mapping[str, Any] = field(default_factory=dict)
-    """What else it is worth, of prompting methods (`evaluators.prompting.measures`)."""
+    """Further measures of prompting methods (`evaluators.prompting.measures`)."""
 
     @property
     def system(self) -> dict[str, Any]:
-        """What was run, as records have it."""
-        parts = {"players": self.players, "options": self.options, "conditions": self.conditions}
-        return {"method": self.method, **{name: dict(part) for name, part in parts.items()}}
+        """The method, players, options and conditions, as records have them."""
+        fields = {"players": self.players, "options": self.options, "conditions": self.conditions}
+        return {"method": self.method, **{name: dict(values) for name, values in fields.items()}}
 
     def to_json(self) -> str:
         """The outcome as one line, without the newline."""
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """A question as it was asked, for those who read the outcomes."""
+    """A question as a run put it, for readers of the outcomes."""
 
     benchmark: str
     id: str
@@ -88,22 +88,22 @@ class QuestionRecord:
     references: tuple[str, ...]
     passages: tuple[Passage, ...]
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    """Those of `asked_under` that it was asked under."""
+    """The conditions of the run that change the question (`asking_conditions`)."""
     evidence: tuple[Triple, ...] = ()
-    """The benchmark's own, as are ``decomposition`` and ``kind``; older folders have none."""
+    """The benchmark's annotations, like ``decomposition`` and ``kind``; older folders have none."""
     decomposition: tuple[Hop, ...] = ()
     kind: str = ""
 
     @classmethod
-    def of(cls, question: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
-        """The record of a question that was asked under ``conditions``."""
+    def from_question(cls, question: Question, conditions: Mapping[str, Any]) -> QuestionRecord:
+        """Make the record of a question that a run put under ``conditions``."""
         q = question
-        said = (q.benchmark, q.id, q.question, q.accepted, q.passages)
-        return cls(*said, asked_under(conditions), q.evidence, q.decomposition, q.kind)
+        identity = (q.benchmark, q.id, q.question, q.accepted, q.passages)
+        return cls(*identity, asking_conditions(conditions), q.evidence, q.decomposition, q.kind)
 
     @property
-    def asked(self) -> Question:
-        """The question, as far as it was written down."""
+    def as_question(self) -> Question:
+        """The question, as far as the record keeps it."""
         return Question(
             *(self.id, self.benchmark, "", self.question),
             *(next(iter(self.references), ""), self.references[1:], self.kind),
@@ -122,31 +122,31 @@ class QuestionRecord:
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Items by a key, groups and what is in them in the items' order.
+    """Group items by a key; groups and their members keep the items' order.
 
     >>> grouped(["a1", "b1", "a2"], lambda item: item[0])
     {'a': ['a1', 'a2'], 'b': ['b1']}
     """
-    found: dict[K, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def numbered(items: Iterable[T], key: Callable[[T], K]) -> Iterator[tuple[tuple[K, int], T]]:
-    """Items with their keys, those that share one numbered from 0 in their order.
+    """Yield items with their keys; items that share a key are numbered from 0 in their order.
 
     >>> [key for key, _ in numbered(["a1", "b1", "a2"], lambda item: item[0])]
     [('a', 0), ('b', 0), ('a', 1)]
     """
-    seen = Counter[K]()
+    counts = Counter[K]()
     for item in items:
-        yield ((own := key(item)), seen[own]), item
-        seen[own] += 1
+        yield ((group := key(item)), counts[group]), item
+        counts[group] += 1
 
 
 def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The conditions that a run's ``settings`` put its systems under; none where all is whole.
+    """Return the conditions that a run's ``settings`` put its systems under; most runs have none.
 
     >>> conditions_of({"drop_gold": True, "corpus": {"name": "pages.jsonl", "sha256": 8 * "01ab"}})
     {'drop_gold': True, 'corpus': 'pages.jsonl@01ab01ab01ab'}
@@ -159,8 +159,8 @@ def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     return conditions
 
 
-def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """The conditions that change what is asked, and not only how.
+def asking_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the conditions that change the question itself, and not only how it is answered.
 
     >>> asked_under({"drop_gold": True, "corpus": "pages.jsonl@0123"})
     {'drop_gold': True}
@@ -169,7 +169,7 @@ def asked_under(conditions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Outcome]:
-    """The outcomes in a run's folder, in their order; ``conditions`` are those that older lines do not tell.
+    """Yield the outcomes in a run's folder; ``conditions`` complete older lines that lack them.
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
@@ -178,22 +178,22 @@ def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType
 
 
 def read_questions(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[QuestionRecord]:
-    """The questions in a run's folder, in their order; all else is as of `read_outcomes`."""
-    under = asked_under(conditions)
+    """Yield the questions in a run's folder; arguments and errors are those of `read_outcomes`."""
+    under = asking_conditions(conditions)
     questions = _read_lines(place_of(folder, QUESTIONS), QuestionRecord, "the question")
     return (replace(q, conditions={**under, **q.conditions}) if under else q for q in questions)
 
 
 def read_results(folder: Path) -> dict[str, Any]:
-    """The record of an evaluation in a folder; raises ``UserError`` where there is none that has ended."""
+    """Read the record of an evaluation; raises ``UserError`` for a folder without one that has ended."""
     file = folder / RESULTS
     try:
         record: dict[str, Any] = read_json(file)
-        conditions_of(record["settings"])  # which has to have what it needs
+        conditions_of(record["settings"])  # raises where the settings lack something
         return record
     except FileNotFoundError:
-        begun = (folder / f".{TRAJECTORIES}").exists()
-        mend = "it has not ended: run the same command again" if begun else GIVE
+        is_begun = (folder / f".{TRAJECTORIES}").exists()
+        mend = "it has not ended: run the same command again" if is_begun else GIVE
         raise UserError(f"{folder}: no {RESULTS} of an evaluation in it; {mend}") from None
     except (KeyError, TypeError, AttributeError):
         reason = "not the record of an evaluation"
@@ -203,14 +203,14 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 
 def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> LoopStatistics:
-    """What the trajectories of one setting came to; ``roles`` are counted even if not asked."""
+    """Return the statistics of one setting's trajectories; ``roles`` are counted even if no one played them."""
     retries = retries_of(outcomes[0].options)
     return statistics([outcome.trajectory for outcome in outcomes], retries, roles)
 
 
 @contextmanager
 def reading(file: Path, number: int) -> Iterator[None]:
-    """Raise ``UserError`` with the number of a file's line that holds something else."""
+    """Turn errors of reading a line into ``UserError`` with file and line number."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:

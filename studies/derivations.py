@@ -51,5 +51,5 @@ def _by_title(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str,
 
 
 def _row(name: str, coverages: Sequence[Coverage]) -> tuple[object, ...]:
-    columns = [(c.passages, c.triples, float(c.whole)) for c in coverages] or [(0.0, 0.0, 0.0)]
+    columns = [(c.passages, c.triples, float(c.is_complete)) for c in coverages] or [(0.0, 0.0, 0.0)]
     return (name, len(coverages), *(f"{sum(column) / len(column):.3f}" for column in zip(*columns, strict=True)))

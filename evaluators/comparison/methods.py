@@ -17,8 +17,8 @@ from typing import Any
 
 from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System, system_of
-from evaluators.outcomes import Outcome, asked_under, grouped, statistics_of
-from evaluators.prompting.measures import FORMS, PARTS, REASONS, summary
+from evaluators.outcomes import Outcome, asking_conditions, grouped, statistics_of
+from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, summary
 from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt
@@ -110,7 +110,7 @@ _FORMS = [
     )
 ]
 _SUPPORT = [
-    *(_share(f"{_PART_NAMES[part]} {title}", f"{part}_{m}", part, m) for part in PARTS for title, m in _SCORES),
+    *(_share(f"{_PART_NAMES[part]} {title}", f"{part}_{m}", part, m) for part in OVERLAPS for title, m in _SCORES),
     _share("sub-answers found, %", "sub_answer_recall", "sub_answers", "recall"),
     _share("finds that are gold, %", "sub_answer_precision", "sub_answers", "precision"),
     _share("gold passages read, %", "sub_answer_passage_recall", "sub_answers", "passage_recall"),
@@ -267,7 +267,7 @@ def _kind(vote: Cost) -> tuple[object, ...]:
 
 def _asked(system: System) -> tuple[object, ...]:
     """Who answers, what it was shown, and whether it was to name facts and triples, too."""
-    shown = asked_under(dict(system.conditions))
+    shown = asking_conditions(dict(system.conditions))
     return system.answering, shown, bool(dict(system.options).get("evidence"))
 
 

@@ -135,11 +135,11 @@ def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None
 
     def key_of(outcome: Outcome) -> tuple[str, str]:
         system = canonical_json([outcome.method, outcome.players, outcome.options, outcome.conditions])
-        return _key(outcome.benchmark, outcome.question_id, outcomes.asked_under(outcome.conditions)), system
+        return _key(outcome.benchmark, outcome.question_id, outcomes.asking_conditions(outcome.conditions)), system
 
     questions = outcomes.read_questions(folder, conditions)
     kept_as = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
-    known = {key: _annotated(record.asked, source) if source else record.asked for key, record in kept_as}
+    known = {key: _annotated(record.as_question, source) if source else record.as_question for key, record in kept_as}
     for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder, conditions), key_of):
         asked = known.get((key, number))
         if asked is None:

@@ -22,7 +22,7 @@ from typing import Literal
 import sentencex
 
 from evaluators.outcomes import Outcome
-from evaluators.prompting.answers import finds
+from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
 from safe_stepwise.methods.asking import ANSWERING, vote
 from safe_stepwise.methods.react import ACT
@@ -94,7 +94,7 @@ def _response(trajectory: Trajectory, method: str) -> Response:
         return Response("chain", (Chain(texts, trajectory.answer, numbers, logical),))
     if method in UNREASONED:
         return Response("unstructured")
-    if found := finds(trajectory.attempts):
+    if found := sub_answers(trajectory.attempts):
         steps = tuple(step_of(one, number).text for number, one in enumerate(found, 1))
         return Response("chain", (Chain(steps, trajectory.answer),))
     if any(attempt.state == ACT for attempt in trajectory.attempts):

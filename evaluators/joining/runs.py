@@ -1,11 +1,12 @@
-"""The folders of evaluations, read and joined: which of their systems are one system, and what each is called.
+"""The folders of evaluations, read and joined: equal systems are merged, variants are named.
 
-A run may be given a name, which tells its systems from those of other runs that are alike in
+A run may have a name, which sets its systems apart from systems of other runs with the same
 method, players, options and conditions: another adapter behind the same server, say. A system that
-several runs hold with the same outcomes to the byte, as a baseline that was run beside each
-variant, is one, and none's. What is alike and differs has to be told apart by names.
+several runs hold with the same outcomes to the byte, as a baseline beside each variant, is one
+system without a variant's name. Equal systems with different outcomes need names.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,17 +21,17 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.names import TRAJECTORIES
 
-Asked = tuple[str, str, int]
-"""A question: its benchmark, its id, and which of those with this id, from 0."""
+QuestionKey = tuple[str, str, int]
+"""A question: its benchmark, its id, and its number among those with this id, from 0."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """An evaluation as it was written down."""
+    """An evaluation as its folder holds it."""
 
     folder: Path
     name: str
-    """The one that it was given, if any."""
+    """The name that the command line gives the run; may be empty."""
     settings: Mapping[str, Any]
     outcomes: tuple[Outcome, ...]
     questions: tuple[QuestionRecord, ...]
@@ -40,48 +41,48 @@ class Run:
         return str(self.folder)
 
     @cached_property
-    def systems(self) -> dict[System, dict[Asked, Outcome]]:
-        found: dict[System, dict[Asked, Outcome]] = {}
+    def systems(self) -> dict[System, dict[QuestionKey, Outcome]]:
+        by_system: dict[System, dict[QuestionKey, Outcome]] = {}
         keyed = reading.numbered(self.outcomes, lambda o: (system_of(o), o.benchmark, o.question_id))
         for ((system, benchmark, id_), number), outcome in keyed:
-            found.setdefault(system, {})[benchmark, id_, number] = outcome
-        return found
+            by_system.setdefault(system, {})[benchmark, id_, number] = outcome
+        return by_system
 
     @cached_property
-    def asked(self) -> dict[Asked, dict[str, QuestionRecord]]:
-        """What was asked, by the conditions that change it."""
-        found: dict[Asked, dict[str, QuestionRecord]] = {}
+    def questions_by_key(self) -> dict[QuestionKey, dict[str, QuestionRecord]]:
+        """The questions by key, then by the conditions that change them."""
+        by_key: dict[QuestionKey, dict[str, QuestionRecord]] = {}
         keyed = reading.numbered(self.questions, lambda q: (q.benchmark, q.id, canonical_json(q.conditions)))
         for ((benchmark, id_, under), number), question in keyed:
-            found.setdefault((benchmark, id_, number), {})[under] = question
-        return found
+            by_key.setdefault((benchmark, id_, number), {})[under] = question
+        return by_key
 
 
 def read_run(text: str) -> Run:
-    """The evaluation in a folder that is named as ``DIR`` or ``DIR=NAME``.
+    """Read the evaluation in a folder, given as ``DIR`` or ``DIR=NAME``.
 
     Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
     """
-    folder, name = _named(text)
+    folder, name = _folder_and_name(text)
     settings = reading.read_results(folder)["settings"]
     conditions = reading.conditions_of(settings)
-    # Older runs tell their conditions in the settings alone.
+    # Older runs keep their conditions in the settings alone.
     outcomes, questions = reading.read_outcomes(folder, conditions), reading.read_questions(folder, conditions)
-    found = Run(folder, name, settings, tuple(outcomes), tuple(questions))
-    if not found.outcomes:
+    run = Run(folder, name, settings, tuple(outcomes), tuple(questions))
+    if not run.outcomes:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
-    unknown = {asked for own in found.systems.values() for asked in own} - found.asked.keys()
+    unknown = set().union(*run.systems.values()) - run.questions_by_key.keys()
     if unknown:
         benchmark, id_, _ = min(unknown)
         raise UserError(
             f"{folder}: {benchmark} {id_} was answered, and is not among its questions; "
             "make it anew with safe-stepwise evaluate_stepwise"
         )
-    return found
+    return run
 
 
-def _named(text: str) -> tuple[Path, str]:
-    """A folder whose own name has an equals sign is a folder."""
+def _folder_and_name(text: str) -> tuple[Path, str]:
+    """Split ``DIR=NAME``, unless the whole text is a folder."""
     if "=" not in text or Path(text).is_dir():
         return Path(text), ""
     folder, _, name = text.rpartition("=")
@@ -90,137 +91,135 @@ def _named(text: str) -> tuple[Path, str]:
     return Path(folder), " ".join(name.split())
 
 
-def shared(runs: Sequence[Run]) -> dict[str, set[Asked]]:
-    """The questions that all runs which have a benchmark were asked, by benchmark.
+def shared_keys(runs: Sequence[Run]) -> dict[str, set[QuestionKey]]:
+    """Return, by benchmark, the questions that all runs with this benchmark have.
 
-    Raises ``UserError`` where two that have one share no question of it, and where two were asked
-    something else under one id: another text or other answers, or other passages though nothing in
-    their settings says so.
+    Raises ``UserError`` where runs with a benchmark share no question of it, and where one id stands
+    for different questions: another text or other answers, or other passages under equal conditions.
     """
-    found: dict[str, set[Asked]] = {}
+    by_benchmark: dict[str, set[QuestionKey]] = {}
     for run in runs:
-        for benchmark in dict.fromkeys(asked[0] for asked in run.asked):
-            own = {asked for asked in run.asked if asked[0] == benchmark}
-            found[benchmark] = found.get(benchmark, own) & own
-            if not found[benchmark]:
-                others = [r.title for r in runs if any(a[0] == benchmark for a in r.asked)]
+        for benchmark in dict.fromkeys(key[0] for key in run.questions_by_key):
+            keys = {key for key in run.questions_by_key if key[0] == benchmark}
+            by_benchmark[benchmark] = by_benchmark.get(benchmark, keys) & keys
+            if not by_benchmark[benchmark]:
+                titles = [r.title for r in runs if any(a[0] == benchmark for a in r.questions_by_key)]
                 raise UserError(
-                    f"{', '.join(others)}: have no question of {benchmark} in common; evaluate the same sample in each"
+                    f"{', '.join(titles)}: have no question of {benchmark} in common; evaluate the same sample in each"
                 )
-    for one, other in combinations(runs, 2):
-        _check_alike(one, other)
-    return found
+    for first, second in combinations(runs, 2):
+        _check_alike(first, second)
+    return by_benchmark
 
 
-def _check_alike(one: Run, other: Run) -> None:
-    for asked in one.asked.keys() & other.asked.keys():
-        for first, second in product(one.asked[asked].values(), other.asked[asked].values()):
-            texts = first.question, sorted(first.references)
-            what = ""
-            if texts != (second.question, sorted(second.references)):
-                what = "another question, or other answers"
+def _check_alike(left: Run, right: Run) -> None:
+    for key in left.questions_by_key.keys() & right.questions_by_key.keys():
+        for first, second in product(left.questions_by_key[key].values(), right.questions_by_key[key].values()):
+            difference = ""
+            if (first.question, sorted(first.references)) != (second.question, sorted(second.references)):
+                difference = "another question, or other answers"
             elif first.conditions == second.conditions and first.passages != second.passages:
-                what = "other passages"
-            if what:
+                difference = "other passages"
+            if difference:
                 raise UserError(
-                    f"{one.title} and {other.title}: under {asked[0]} {asked[1]} each asked "
-                    f"{what}; evaluate the same sample, by the same --seed, in each"
+                    f"{left.title} and {right.title}: under {key[0]} {key[1]} each asked "
+                    f"{difference}; evaluate the same sample, by the same --seed, in each"
                 )
 
 
-Held = Mapping[System, Mapping[Asked, Outcome]]
-"""What a run holds of the questions that are shared."""
+HeldOutcomes = Mapping[System, Mapping[QuestionKey, Outcome]]
+"""A run's outcomes on the shared questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What several runs came to together."""
+    """Several runs, merged into one."""
 
     outcomes: tuple[Outcome, ...]
     """System by system, in the order of the runs."""
     questions: tuple[QuestionRecord, ...]
     left_out: Mapping[str, int]
-    """By benchmark, the questions that not all runs were asked which have it."""
+    """The number of questions, by benchmark, that not all runs with this benchmark have."""
     held_twice: tuple[System, ...]
-    """Those that several runs hold with the same outcomes."""
+    """The systems that several runs hold with the same outcomes."""
 
 
-def joined(runs: Sequence[Run]) -> Joined:
-    """The runs as one.
+def join_runs(runs: Sequence[Run]) -> Joined:
+    """Join runs into one.
 
-    Raises ``UserError`` for runs that were not asked the same (`shared`), and for systems that are
-    alike in all but their outcomes.
+    Raises ``UserError`` for runs with different questions (`shared_keys`), and for equal systems with
+    different outcomes.
     """
-    common = shared(runs)
+    common = shared_keys(runs)
     held = [
         {
-            system: {asked: o for asked, o in own.items() if asked in common[asked[0]]}
-            for system, own in run.systems.items()
+            system: {key: o for key, o in by_key.items() if key in common[key[0]]}
+            for system, by_key in run.systems.items()
         }
         for run in runs
     ]
-    found: dict[System, dict[Asked, Outcome]] = {}
-    source: dict[tuple[System, Asked], Run] = {}
+    merged: dict[System, dict[QuestionKey, Outcome]] = {}
+    source: dict[tuple[System, QuestionKey], Run] = {}
     twice: dict[System, None] = {}
     for n, run in enumerate(runs):
-        for system, own in held[n].items():
-            called = _called(system, _variant(system, n, runs, held))
-            outcomes = found.setdefault(called, {})
-            for asked, outcome in own.items():
-                outcome = replace(outcome, conditions=dict(called.conditions))
-                before = outcomes.setdefault(asked, outcome)
-                if before is not outcome:
-                    twice[called] = None
-                if before != outcome:
-                    raise _clash(called, asked, source[called, asked], run)
-                source.setdefault((called, asked), run)
-    every = {asked for run in runs for asked in run.asked}
-    left_out = {name: sum(a[0] == name for a in every) - len(of) for name, of in common.items()}
+        for system, by_key in held[n].items():
+            variant = _with_variant(system, _variant_name(system, n, runs, held))
+            outcomes = merged.setdefault(variant, {})
+            for key, outcome in by_key.items():
+                outcome = replace(outcome, conditions=dict(variant.conditions))
+                earlier = outcomes.setdefault(key, outcome)
+                if earlier is not outcome:
+                    twice[variant] = None
+                if earlier != outcome:
+                    raise _clash(variant, key, source[variant, key], run)
+                source.setdefault((variant, key), run)
+    sizes = Counter(benchmark for benchmark, *_ in {key for run in runs for key in run.questions_by_key})
+    left_out = {name: sizes[name] - len(keys) for name, keys in common.items()}
     return Joined(
-        tuple(outcome for own in found.values() for outcome in own.values()),
+        tuple(outcome for by_key in merged.values() for outcome in by_key.values()),
         _questions(runs, common),
         {name: count for name, count in left_out.items() if count},
         tuple(twice),
     )
 
 
-def _variant(system: System, at: int, runs: Sequence[Run], held: Sequence[Held]) -> str:
-    """The name that a system of a run gets from it."""
-    holders = [n for n, own in enumerate(held) if system in own]
+def _variant_name(system: System, place: int, runs: Sequence[Run], held: Sequence[HeldOutcomes]) -> str:
+    """Return the name that sets a run's system apart, "" where it needs none."""
+    holders = [n for n, systems in enumerate(held) if system in systems]
     if len({runs[n].name for n in holders}) == 1:
-        return runs[at].name
-    apart = [(a, b) for a, b in combinations(holders, 2) if runs[a].name != runs[b].name]
-    same = all(_same(held[a][system], held[b][system]) for a, b in apart)
-    return "" if same else runs[at].name
+        return runs[place].name
+    pairs = [(a, b) for a, b in combinations(holders, 2) if runs[a].name != runs[b].name]
+    are_equal = all(_are_equal(held[a][system], held[b][system]) for a, b in pairs)
+    return "" if are_equal else runs[place].name
 
 
-def _same(one: Mapping[Asked, Outcome], other: Mapping[Asked, Outcome]) -> bool:
-    both = one.keys() & other.keys()
-    return bool(both) and all(one[asked] == other[asked] for asked in both)
+def _are_equal(first: Mapping[QuestionKey, Outcome], second: Mapping[QuestionKey, Outcome]) -> bool:
+    keys = first.keys() & second.keys()
+    return bool(keys) and all(first[key] == second[key] for key in keys)
 
 
-def _called(system: System, name: str) -> System:
+def _with_variant(system: System, name: str) -> System:
     if not name:
         return system
     conditions = {**dict(system.conditions), VARIANT: name}
     return replace(system, conditions=tuple(sorted(conditions.items())))
 
 
-def _clash(system: System, asked: Asked, first: Run, second: Run) -> UserError:
-    what = f"{system.answering}, {names([system])[system]}"
+def _clash(system: System, key: QuestionKey, first: Run, second: Run) -> UserError:
+    name = f"{system.answering}, {names([system])[system]}"
     return UserError(
-        f"{first.title} and {second.title}: both hold {what}, with other outcomes (the first on "
-        f"{asked[0]} {asked[1]}); leave one out, or give them names of their own: "
+        f"{first.title} and {second.title}: both hold {name}, with other outcomes (the first on "
+        f"{key[0]} {key[1]}); leave one out, or give them names of their own: "
         f"{first.title}=NAME {second.title}=NAME"
     )
 
 
-def _questions(runs: Sequence[Run], common: Mapping[str, set[Asked]]) -> tuple[QuestionRecord, ...]:
-    """What was asked, each once under the conditions that change it."""
-    found: dict[tuple[Asked, str], QuestionRecord] = {}
+def _questions(runs: Sequence[Run], common: Mapping[str, set[QuestionKey]]) -> tuple[QuestionRecord, ...]:
+    """Return the common questions, each once under the conditions that change it."""
+    questions: dict[tuple[QuestionKey, str], QuestionRecord] = {}
     for run in runs:
-        for asked, under in run.asked.items():
-            if asked in common[asked[0]]:
-                for conditions, question in under.items():
-                    found.setdefault((asked, conditions), question)
-    return tuple(found.values())
+        for key, by_conditions in run.questions_by_key.items():
+            if key in common[key[0]]:
+                for conditions, question in by_conditions.items():
+                    questions.setdefault((key, conditions), question)
+    return tuple(questions.values())

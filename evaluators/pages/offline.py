@@ -18,14 +18,14 @@ from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.tables import environment
 
 _SHARED = Path(__file__).parent / "templates"
-# All of these are mere spelling in JSON; raw, the first three can end or change a script element.
+# JSON may escape all of these; raw, the first three can end or change a script element.
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
 def page(templates: Path, name: str, scripts: Sequence[str], data: object) -> str:
-    """The page whose ``page.html.jinja``, ``style.css`` and ``scripts`` (NAME.js) lie in a folder.
+    """Render the page whose ``page.html.jinja``, ``style.css`` and ``scripts`` (NAME.js) lie in a folder.
 
-    ``name`` is what the page is about; the scripts find ``data`` as ``dom.js`` parsed it.
+    ``name`` is the page's subject; the scripts get ``data`` as ``dom.js`` parsed it.
     """
     style = "\n".join((f / "style.css").read_text(encoding="utf-8") for f in (_SHARED, templates))
     files = (_SHARED / "dom.js", *(templates / f"{name}.js" for name in scripts))
@@ -46,12 +46,12 @@ def page(templates: Path, name: str, scripts: Sequence[str], data: object) -> st
 
 def write_page(output: Path, html: str) -> None:
     """Write a page; raises ``UserError`` for a file that can't be written."""
-    # What a model said may hold half of a surrogate pair, for which this writes JSON's own escape.
+    # A model's text may hold half of a surrogate pair, for which this writes JSON's escape.
     write_file(output, html.encode("utf-8", "backslashreplace"))
 
 
 def write_file(output: Path, content: bytes) -> None:
-    """Write what somebody asked for by ``--output``; raises ``UserError`` for a file that can't be written."""
+    """Write the file of an ``--output``; raises ``UserError`` for a file that can't be written."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(output, content)
@@ -60,7 +60,7 @@ def write_file(output: Path, content: bytes) -> None:
 
 
 def embedded(data: object) -> str:
-    r"""JSON that can stand in an HTML script element, whatever it holds.
+    r"""Return data as JSON that is safe in an HTML script element, whatever it holds.
 
     >>> print(embedded(["</script><!--"]))
     ["\u003c/script\u003e\u003c!--"]

@@ -1,7 +1,7 @@
-"""What a prompting method's trajectory says: the answer, and what it says that it rests on.
+"""A prompting method's answer, and the sub-answers, facts and triples that it says it rests on.
 
-SG-FSM's machines say what they found hop by hop; with evidence (its Setting 2) every method names
-supporting facts and triples, SG-FSM1 those of its finds.
+SG-FSM's machines answer hop by hop; with evidence (its Setting 2) every method names supporting facts
+and triples, SG-FSM1 those of its sub-answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,39 +19,39 @@ FACTS, TRIPLES = "supporting_facts", "evidences"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What stands behind an answer to a question.
+class Support:
+    """An answer to a question with what supports it.
 
-    ``facts`` (passage from 1, sentence from 0) and ``triples`` are None where nobody asked for
-    them; ``passages`` are None where the method never says where anything stands.
+    ``facts`` (passage from 1, sentence from 0) and ``triples`` are None where the prompt did not ask for
+    them; ``passages`` are None where the method never cites a passage.
     """
 
     question: Question
     trajectory: Trajectory
-    finds: tuple[Found, ...]
+    sub_answers: tuple[Found, ...]
     facts: tuple[tuple[int, int], ...] | None
     triples: tuple[tuple[str, str, str], ...] | None
     passages: frozenset[int] | None
 
     @classmethod
-    def of(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "Said":
-        """What a trajectory says; ``evidence``: whether facts and triples were asked for.
+    def from_trajectory(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "Support":
+        """Read a trajectory; ``evidence``: whether the prompt asked for facts and triples.
 
-        What was withdrawn, or could not be read, rests on nothing.
+        A withdrawn or unreadable answer rests on nothing.
         """
-        found, last = finds(trajectory.attempts), _last(trajectory.attempts)
+        answers, last = sub_answers(trajectory.attempts), _last(trajectory.attempts)
         facts: Sequence[Sequence[int]] | None = None
         triples: Sequence[Sequence[str]] | None = None
         if evidence:
-            facts = last.get(FACTS, [(find.passage, n) for find in found for n in find.sentences])
-            triples = last.get(TRIPLES, [find.evidence for find in found if find.evidence])
+            facts = last.get(FACTS, [(find.passage, n) for find in answers for n in find.sentences])
+            triples = last.get(TRIPLES, [find.evidence for find in answers if find.evidence])
             if trajectory.stop_reason != ANSWERED:
                 facts = triples = ()
-        cited = {find.passage for find in found} | {page for page, _ in facts or ()}
+        cited = {find.passage for find in answers} | {page for page, _ in facts or ()}
         return cls(
             question,
             trajectory,
-            found,
+            answers,
             None if facts is None else tuple((page, sentence) for page, sentence in facts),
             None if triples is None else tuple((h, r, t) for h, r, t in triples),
             frozenset(cited) if evidence or _is_hop_by_hop(trajectory) else None,
@@ -59,7 +59,7 @@ class Said:
 
     @property
     def answer(self) -> str:
-        """The strict one."""
+        """The answer of strictly read replies."""
         return self.trajectory.answer
 
     @property
@@ -69,18 +69,18 @@ class Said:
 
     @property
     def is_hop_by_hop(self) -> bool:
-        """Whether it says what it found on its way."""
+        """Whether the method gives sub-answers on its way."""
         return _is_hop_by_hop(self.trajectory)
 
     @property
     def titles(self) -> list[str]:
-        """Those of the passages by number, of those too that verdicts brought in behind the question's own."""
+        """The passages' titles by number; passages that verdicts retrieved stand behind the question's own."""
         retrieved = (page for attempt in self.trajectory.attempts for page in attempt.retrieved)
         return [page.title for page in (*self.question.passages, *retrieved)]
 
     @property
     def cited_facts(self) -> list[tuple[str, int]]:
-        """Supporting facts as HotpotQA has them: titles instead of numbers."""
+        """The supporting facts in HotpotQA's form: titles instead of numbers."""
         titles = self.titles
         return [(titles[page - 1], sentence) for page, sentence in self.facts or ()]
 
@@ -92,39 +92,39 @@ def _is_hop_by_hop(trajectory: Trajectory) -> bool:
 def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
     if any(attempt.state == ANSWERING for attempt in attempts):
         return voted(attempts)
-    values = [_strict(attempt) for attempt in attempts]
-    return next((value for value in reversed(values) if FACTS in value), {})
+    replies = [_strict(attempt) for attempt in attempts]
+    return next((reply for reply in reversed(replies) if FACTS in reply), {})
 
 
-def finds(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
-    """What a machine found and did not take back, in its order; other methods find nothing."""
-    found: list[Found] = []
-    asked = current = ""
+def sub_answers(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
+    """Return the sub-answers that a machine gave and did not take back, in order; other methods give none."""
+    answers: list[Found] = []
+    subquestion = question = ""
     for attempt in attempts:
-        value = _strict(attempt)
+        reply = _strict(attempt)
         if attempt.state == FIND:
-            if _is_taken_back(attempt, found):
-                found.pop()
-        elif not value:
+            if _is_taken_back(attempt, answers):
+                answers.pop()
+        elif not reply:
             continue
         elif attempt.state in (DECOMPOSE, REVISED_IN[DECOMPOSE]):
-            asked = current if value["simple"] else str(value["subquestion"])
+            subquestion = question if reply["simple"] else str(reply["subquestion"])
         elif attempt.state in (SEARCH, REVISED_IN[SEARCH]):
-            support = tuple(value.get("sentences", ())), tuple(value.get("evidence", ()))
-            found.append(Found(asked or str(value["question"]), value["passage"], value["answer"], *support))
+            support = tuple(reply.get("sentences", ())), tuple(reply.get("evidence", ()))
+            answers.append(Found(subquestion or str(reply["question"]), reply["passage"], reply["answer"], *support))
         elif attempt.state in (TERMINATE, REVISED_IN[TERMINATE]):
-            current = str(value["question"] or current)
-    return tuple(found)
+            question = str(reply["question"] or question)
+    return tuple(answers)
 
 
-def _is_taken_back(attempt: Attempt, found: Sequence[Found]) -> bool:
+def _is_taken_back(attempt: Attempt, answers: Sequence[Found]) -> bool:
     if attempt.feedback and GUARDED.get(attempt.feedback.error_type) == DONE:
-        return len(found) > 1  # one that is not needed is left out, if there are others
-    return attempt.next_state in (SEARCH, DECOMPOSE) and bool(found)
+        return len(answers) > 1  # a needless sub-answer is dropped if there are others
+    return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)
 
 
 def _strict(attempt: Attempt) -> Mapping[str, Any]:
-    """The fields that were read in a reply that could be read strictly."""
+    """Return the fields of a reply that could be read strictly, nothing for any other."""
     read = attempt.read
     is_strict = isinstance(read, dict) and read.get("form") == "strict"
     return read["value"] if is_strict else {}

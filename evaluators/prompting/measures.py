@@ -1,11 +1,11 @@
-"""What one question's trajectory is worth beside EM and F1, by the question's annotations.
+"""Measures of one question's trajectory beside EM and F1, by the question's annotations.
 
-- **Salvaged**: EM and F1 with replies that only salvaging could read. The plain ones are strict.
+- **Salvaged**: EM and F1 with replies that only salvaging could read. Plain EM and F1 are strict.
 - **Facts, evidence, joint**: by the official definitions (`safe_stepwise.metric.evidence`), where
-  they were asked for and the benchmark has them: HotpotQA no triples, MuSiQue its gold passages.
+  the prompt asks for them and the benchmark has them: HotpotQA has no triples, MuSiQue gold passages.
 - **Sub-answers**: how many of the gold ones (MuSiQue's decomposition, the ends of 2Wiki's triples)
-  were found, and how many of their passages were read. R4C's derivations (HotpotQA) count as far as
-  finds or triples speak of theirs, best of three annotators (`derivations`).
+  the method gave, and how many of their passages it read. R4C's derivations (HotpotQA) count as far as
+  sub-answers or triples state theirs, best of three annotators (`derivations`).
 - **Failure**: SG-FSM's four reasons (section 2), by a rule each; see `failure`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, coverage
 from evaluators.outcomes import Outcome
-from evaluators.prompting.answers import Said
+from evaluators.prompting.answers import Support
 from safe_stepwise.methods.asking import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.methods.sg_fsm import WITHDREW
@@ -27,190 +27,191 @@ from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 FORMS = ("first", "revised", "salvaged", "never")
-"""How a reply could be read: at first try, after revision, by salvaging alone, not at all."""
-PARTS = ("supporting_facts", "supporting_passages", "evidence", "joint")
+"""Forms of a reply: read at first try, read after revision, read by salvaging alone, never read."""
+OVERLAPS = ("supporting_facts", "supporting_passages", "evidence", "joint")
 REASONS = (*FAILURES, FAILED)
-"""Why questions are wrong, or right for the wrong reason; the last: no request was answered."""
+"""Reasons for a wrong answer, or a right one on wrong grounds; the last: no reply came."""
 _SCORES = ("exact_match", "f1", "precision", "recall")
 _COUNTS = ("gold", "found", "right", "gold_passages", "located")
 _BY_PASSAGE = ("musique", CUSTOM)
-"""Whose support is passages, not sentences."""
+"""Benchmarks whose gold support is passages, not sentences."""
 
 
 def measures(
     question: Question, trajectory: Trajectory, options: Any, scoring: str, derivations: Sequence[Derivation] = ()
 ) -> dict[str, Any]:
-    """All of them, as a JSON object; what a method or a benchmark does not say is not there.
+    """Compute all measures of a trajectory, as a JSON object without those that method or benchmark lacks.
 
-    ``options`` are the method's; of a method that does not prompt there is nothing. ``scoring`` is
-    the benchmark whose rule counts.
+    ``options`` are the method's; a method that does not prompt has no measures. ``scoring`` names
+    the benchmark whose scoring rule counts.
     """
     if not isinstance(options, Prompting):
         return {}
-    said = Said.of(question, trajectory, options.evidence)
-    salvaged, accepted = said.salvaged, question.accepted
+    support = Support.from_trajectory(question, trajectory, options.evidence)
+    salvaged, accepted = support.salvaged, question.accepted
     values: dict[str, Any] = {
         "salvaged": {"exact_match": exact_match(salvaged, accepted), "f1": f1(salvaged, accepted, scoring)},
         "format": readability([trajectory]),
-        **_support(said, scoring),
-        **_on_the_way(said),
+        **_support(support, scoring),
+        **_sub_answer_counts(support),
     }
-    if derivations and (spoken := _spoken(said)) is not None:
-        covered = coverage(spoken, derivations)
+    if derivations and (texts := _texts_by_title(support)) is not None:
+        covered = coverage(texts, derivations)
         values["derivations"] = {"passages": covered.passages, "triples": covered.triples}
-    if kind := failure(said):
+    if kind := failure(support):
         values["failure"] = kind
     return values
 
 
-def _support(said: Said, scoring: str) -> dict[str, dict[str, float]]:
-    question, parts = said.question, dict[str, evidence.Overlap]()
+def _support(support: Support, scoring: str) -> dict[str, dict[str, float]]:
+    question, overlaps = support.question, dict[str, evidence.Overlap]()
     if scoring in _BY_PASSAGE:
         gold = [number for number, _ in question.gold]
-        if said.passages is not None and gold:
-            # What was withdrawn names no passage.
-            parts["supporting_passages"] = evidence.passages_overlap(said.passages if said.answer else (), gold)
-    elif said.facts is not None and question.supporting_facts:
+        if support.passages is not None and gold:
+            # A withdrawn answer cites no passage.
+            overlaps["supporting_passages"] = evidence.passages_overlap(
+                support.passages if support.answer else (), gold
+            )
+    elif support.facts is not None and question.supporting_facts:
         facts = [(fact.title, fact.sentence) for fact in question.supporting_facts]
-        parts["supporting_facts"] = evidence.facts_overlap(said.cited_facts, facts, scoring)
+        overlaps["supporting_facts"] = evidence.facts_overlap(support.cited_facts, facts, scoring)
         if question.evidence:
             triples = [(t.head, t.relation, t.tail) for t in question.evidence]
-            parts["evidence"] = evidence.evidence_overlap(said.triples or (), triples)
-        answer = evidence.answer_overlap(said.answer, question.accepted, scoring)
-        parts["joint"] = evidence.joint(answer, *parts.values())
-    return {name: {**asdict(part), "f1": part.f1} for name, part in parts.items()}
+            overlaps["evidence"] = evidence.evidence_overlap(support.triples or (), triples)
+        answer = evidence.answer_overlap(support.answer, question.accepted, scoring)
+        overlaps["joint"] = evidence.joint(answer, *overlaps.values())
+    return {name: {**asdict(overlap), "f1": overlap.f1} for name, overlap in overlaps.items()}
 
 
 def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
-    """What each hop comes to, with its passage where that is known; nothing of HotpotQA's."""
+    """Return each hop's gold answer, with its passage where annotated; HotpotQA annotates none."""
     if question.decomposition:
         return [(hop.answer, hop.passage) for hop in question.decomposition]
     return [(triple.tail, triple.passage) for triple in question.evidence]
 
 
-def _on_the_way(said: Said) -> dict[str, dict[str, int]]:
-    """Counts of gold sub-answers, of finds, of those that are gold, of gold passages read."""
-    gold = gold_sub_answers(said.question)
-    if not gold or not said.is_hop_by_hop:
+def _sub_answer_counts(support: Support) -> dict[str, dict[str, int]]:
+    """Count gold sub-answers, given sub-answers, right ones, gold passages, and gold passages that were read."""
+    gold = gold_sub_answers(support.question)
+    if not gold or not support.is_hop_by_hop:
         return {}
     answers = Counter(normalize_answer(answer) for answer, _ in gold)
-    finds = Counter(normalize_answer(find.answer) for find in said.finds)
-    numbers = {number for number, _ in said.question.gold}
+    given_answers = Counter(normalize_answer(hop.answer) for hop in support.sub_answers)
+    numbers = {number for number, _ in support.question.gold}
     return {
         "sub_answers": {
             "gold": len(gold),
-            "found": len(said.finds),
-            "right": (answers & finds).total(),
+            "found": len(support.sub_answers),
+            "right": (answers & given_answers).total(),
             "gold_passages": len(numbers),
-            "located": len(numbers & {find.passage for find in said.finds}),
+            "located": len(numbers & {hop.passage for hop in support.sub_answers}),
         }
     }
 
 
-def _spoken(said: Said) -> dict[str, str] | None:
-    """What a method says of each passage, by its title; None for one that says nothing of any."""
-    if said.passages is None:
+def _texts_by_title(support: Support) -> dict[str, str] | None:
+    """Return a method's statements about each passage, by its title; None for a method that makes none."""
+    if support.passages is None:
         return None
-    titles, texts = said.titles, dict[str, str]()
-    triples = " ".join(" ".join(triple) for triple in said.triples or ())
-    spoken = [(find.passage, f"{find.question} {find.answer}") for find in said.finds]
-    for page, text in [*spoken, *((page, triples) for page in said.passages)]:
+    titles, texts = support.titles, dict[str, str]()
+    triples = " ".join(" ".join(triple) for triple in support.triples or ())
+    statements = [(hop.passage, f"{hop.question} {hop.answer}") for hop in support.sub_answers]
+    for page, text in [*statements, *((page, triples) for page in support.passages)]:
         title = titles[page - 1]
         texts[title] = f"{texts.get(title, '')} {text}"
     return texts
 
 
-def failure(said: Said) -> Failure | Literal[""]:
-    """SG-FSM's four reasons (section 2) as rules, and two of ours; a question has one at most.
+def failure(support: Support) -> Failure | Literal[""]:
+    """Return why an answer failed: SG-FSM's four reasons (section 2) as rules, and two of ours.
 
-    ``hallucination``: the answer is right, and a gold passage is none of those that were cited. Of all others:
-    ``format``, if salvaging makes the answer right, or nothing could be read at all; ``propagation``, if something was
-    found on the way that is no gold sub-answer, or, where none are known (HotpotQA's), stands in no gold passage;
-    ``unanswered``, if none of that holds and there is no answer; ``lost``, if something was found, all of it right,
-    and the answer is wrong; ``untold``, if nothing was: where it went wrong nobody said. What only cites passages
-    (with evidence) found them. None for a right answer else, and none for one that failed.
+    ``hallucination``: the answer is right, and a gold passage was not cited. For wrong answers:
+    ``format``, if salvaging makes the answer right, or nothing could be read at all; ``propagation``, if a sub-answer
+    is no gold one, or, where none are annotated (HotpotQA), a cited passage is not gold; ``unanswered``, if there is
+    no answer; ``lost``, if all that was cited is right, and the answer is wrong; ``untold``, if nothing was cited, so
+    that nobody can say where it went wrong. "" for any other right answer, and for a question whose request failed.
     """
-    accepted = said.question.accepted
-    if said.trajectory.stop_reason == FAILED:
+    accepted = support.question.accepted
+    if support.trajectory.stop_reason == FAILED:
         return ""
-    if exact_match(said.answer, accepted):
-        gold = {number for number, _ in said.question.gold}
-        return "hallucination" if said.passages is not None and gold - said.passages else ""
-    if exact_match(said.salvaged, accepted) or _is_unread(said):
+    if exact_match(support.answer, accepted):
+        gold = {number for number, _ in support.question.gold}
+        return "hallucination" if support.passages is not None and gold - support.passages else ""
+    if exact_match(support.salvaged, accepted) or _is_unread(support):
         return "format"
-    if _went_wrong(said):
+    if _went_wrong(support):
         return "propagation"
-    if not (said.answer or said.salvaged):
+    if not (support.answer or support.salvaged):
         return "unanswered"
-    return "lost" if said.passages else "untold"
+    return "lost" if support.passages else "untold"
 
 
-def _is_unread(said: Said) -> bool:
-    trajectory = said.trajectory
-    if said.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
+def _is_unread(support: Support) -> bool:
+    trajectory = support.trajectory
+    if support.salvaged or trajectory.stop_reason not in (UNREADABLE, UNFINISHED, WITHDREW):
         return False
     read = trajectory.attempts[-1].read if trajectory.attempts else None
     return isinstance(read, Mapping) and read.get("form") != "strict"
 
 
-def _went_wrong(said: Said) -> bool:
-    gold = {normalize_answer(answer) for answer, _ in gold_sub_answers(said.question)}
-    gold |= {normalize_answer(answer) for answer in said.question.accepted} if gold else set()
-    if gold and said.finds:
-        return any(normalize_answer(find.answer) not in gold for find in said.finds)
-    return bool((said.passages or frozenset()) - {number for number, _ in said.question.gold})
+def _went_wrong(support: Support) -> bool:
+    gold = {normalize_answer(answer) for answer, _ in gold_sub_answers(support.question)}
+    gold |= {normalize_answer(answer) for answer in support.question.accepted} if gold else set()
+    if gold and support.sub_answers:
+        return any(normalize_answer(hop.answer) not in gold for hop in support.sub_answers)
+    return bool((support.passages or frozenset()) - {number for number, _ in support.question.gold})
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
-    """The measures of one system's outcomes as one object; None where none has any.
+    """Sum up the measures of one system's outcomes as one object; None where none has any.
 
     Shares and scores are 0-1, means over the questions that have them. ``failures`` are shares of
-    all questions; a question has one at most, or its requests ``failed``. All but hallucinations,
-    whose answers are right, are wrong by exact match, and the wrong ones are these.
+    all questions; a question has one at most, or its requests ``failed``. Every wrong answer has a
+    reason; only hallucinations are right answers.
     """
     measured = [outcome for outcome in outcomes if outcome.measures]
     if not measured:
         return None
     size = len(measured)
 
-    def parts(name: str) -> list[Any]:
+    def values_of(name: str) -> list[Any]:
         return [outcome.measures[name] for outcome in measured if name in outcome.measures]
 
-    failures = Counter(parts("failure"))
+    failures = Counter(values_of("failure"))
     failures[FAILED] = sum(outcome.trajectory.stop_reason == FAILED for outcome in measured)
     return {
         "questions": size,
         "strict": {name: sum(getattr(o, name) for o in measured) / size for name in ("exact_match", "f1")},
-        "salvaged": _means(parts("salvaged"), ("exact_match", "f1")),
-        "format": _formats(parts("format")),
-        **{name: _means(parts(name), _SCORES) for name in PARTS},
-        "sub_answers": _sub_answers(parts("sub_answers")),
-        "derivations": _means(parts("derivations"), ("passages", "triples")),
+        "salvaged": _means(values_of("salvaged"), ("exact_match", "f1")),
+        "format": _formats(values_of("format")),
+        **{name: _means(values_of(name), _SCORES) for name in OVERLAPS},
+        "sub_answers": _sub_answers(values_of("sub_answers")),
+        "derivations": _means(values_of("derivations"), ("passages", "triples")),
         "failures": {name: {"questions": failures[name], "rate": failures[name] / size} for name in REASONS},
     }
 
 
-def _means(parts: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
-    if not parts:
+def _means(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[str, Any] | None:
+    if not rows:
         return None
-    return {"questions": len(parts), **{name: sum(part[name] for part in parts) / len(parts) for name in names}}
+    return {"questions": len(rows), **{name: sum(row[name] for row in rows) / len(rows) for name in names}}
 
 
-def _formats(parts: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    counts = {form: sum(part[form] for part in parts) for form in FORMS}
+def _formats(rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+    counts = {form: sum(row[form] for row in rows) for form in FORMS}
     replies = sum(counts.values())
     shares = {form: count / replies if replies else None for form, count in counts.items()}
     return {"replies": replies, "counts": counts, "shares": shares}
 
 
-def _sub_answers(parts: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:
-    """Counts, and over all hops alike the shares that were found, right, and located."""
-    if not parts:
+def _sub_answers(rows: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:
+    """Sum up the counts of sub-answers, and compute recall, precision and passage recall over all hops."""
+    if not rows:
         return None
-    counts = {name: sum(part[name] for part in parts) for name in _COUNTS}
+    counts = {name: sum(row[name] for row in rows) for name in _COUNTS}
     shares = {
         "recall": counts["right"] / max(1, counts["gold"]),
         "precision": counts["right"] / max(1, counts["found"]),
         "passage_recall": counts["located"] / max(1, counts["gold_passages"]),
     }
-    return {"questions": len(parts), **counts, **shares}
+    return {"questions": len(rows), **counts, **shares}

@@ -110,7 +110,7 @@ def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore]) -
     folder = report_folder(plan)
     compared = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, printed)
     # The questions as far as they are kept, so that faithfulness can be measured anew.
-    kept = [QuestionRecord.of(question, plan.conditions).asked for question in plan.questions]
+    kept = [QuestionRecord.from_question(question, plan.conditions).as_question for question in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
     earned, earned_text = faithfulness.as_it_ends(pairs, plan.output, folder)
     whole = {**results, "comparison": compared.results, **earned}

@@ -45,7 +45,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
     """
     (plan.output / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
-    asked = (QuestionRecord.of(question, plan.conditions) for question in plan.questions)
+    asked = (QuestionRecord.from_question(question, plan.conditions) for question in plan.questions)
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
     write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
     truth = [canonical_json(row) for run in runs for row in _truth(plan, run)]

@@ -179,7 +179,7 @@ def _systems(
 
 
 def _under(conditions: Mapping[str, Any]) -> str:
-    changing = outcomes.asked_under(conditions)
+    changing = outcomes.asking_conditions(conditions)
     return ", ".join(condition_text(name, value) for name, value in changing.items())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluators.comparison.systems import System, names
-from evaluators.joining.runs import Joined, joined, read_run
+from evaluators.joining.runs import Joined, join_runs, read_run
 from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage
@@ -42,7 +42,7 @@ def wrote(folder: Path, found: Sequence[Outcome], **settings: Any) -> Path:
 
 
 def join(*texts: object) -> Joined:
-    return joined([read_run(str(text)) for text in texts])
+    return join_runs([read_run(str(text)) for text in texts])
 
 
 def told(found: Joined) -> list[str]:

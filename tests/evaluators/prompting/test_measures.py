@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.prompting.answers import Said, finds
+from evaluators.prompting.answers import Support, sub_answers
 from evaluators.prompting.measures import FAILURES, measures, summary
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.asking import Prompting
@@ -139,8 +139,8 @@ def test_what_is_withdrawn_rests_on_nothing() -> None:
     assert one.measures["supporting_facts"]["recall"] == 0
     # Six finds, all right; but no answer went lost on the way from them: there is none.
     assert one.measures["failure"] == "unanswered"
-    assert Said.of(question(), one.trajectory, True).facts == ()
-    assert len(Said.of(question(), one.trajectory, True).finds) == 6
+    assert Support.of(question(), one.trajectory, True).facts == ()
+    assert len(Support.of(question(), one.trajectory, True).sub_answers) == 6
 
 
 # -------------------------------------------------------------------------------------- on the way
@@ -166,11 +166,11 @@ def test_finds_that_a_verdict_took_back_do_not_count() -> None:
         search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[verdict("Contradictory"), verdict("Correct")]
     )
     one = outcome_of("sg_fsm_safe", script)
-    assert [f.answer for f in finds(one.trajectory.attempts)] == ["Ors Velt", "Oru"]
+    assert [f.answer for f in sub_answers(one.trajectory.attempts)] == ["Ors Velt", "Oru"]
     assert one.measures["sub_answers"]["right"] == 2
     unread = Script(search=[find(3, "Kel"), find(), find(2, "Oru")], verify=[BAD, verdict("Correct")])
     kept = outcome_of("sg_fsm_safe", unread)
-    assert [f.answer for f in finds(kept.trajectory.attempts)] == ["Ors Velt", "Oru"]
+    assert [f.answer for f in sub_answers(kept.trajectory.attempts)] == ["Ors Velt", "Oru"]
     enough = Script(
         decompose=[compound()],
         search=[find(), find(3, "Kel")],
@@ -178,16 +178,16 @@ def test_finds_that_a_verdict_took_back_do_not_count() -> None:
         verify=[verdict("Correct"), verdict("Overthinking")],
     )
     stopped = outcome_of("sg_fsm_safe", enough)
-    assert [f.answer for f in finds(stopped.trajectory.attempts)] == ["Ors Velt"]
+    assert [f.answer for f in sub_answers(stopped.trajectory.attempts)] == ["Ors Velt"]
     # The steps that the method itself kept say the same.
     for found in (one, kept, stopped):
         steps = [s.text for s in found.trajectory.steps if s.kind == "Attribution"]
-        here = finds(found.trajectory.attempts)
+        here = sub_answers(found.trajectory.attempts)
         assert [f.answer in step for f, step in zip(here, steps, strict=True)] == [True] * len(here)
 
 
 def test_sub_questions_are_those_that_were_asked() -> None:
-    found = finds(outcome_of("sg_fsm1", Script()).trajectory.attempts)
+    found = sub_answers(outcome_of("sg_fsm1", Script()).trajectory.attempts)
     assert [f.question for f in found] == ["Who directed Dune Rain?", "Where was Ors Velt born?"]
 
 
