@@ -3,7 +3,7 @@
 # make demo-paths  trains a tiny model to propose paths over a made-up graph, on the CPU: half an hour (3.9 GB)
 # make test   the test suite          make lint     ruff and mypy
 # make bench  time and memory         make format   ruff, in place      make clean
-# make docs   writes docs/commands.md and the drawn pictures anew, and builds the pages into build/site
+# make docs   draws the pictures of docs/ anew and builds the site with all pages and every --help in build/site
 # make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install
 # make test-vllm  the model engines and TRL with a real small model, on the CPU (3.9 GB to install)
 

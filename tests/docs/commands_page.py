@@ -1,4 +1,4 @@
-"""docs/commands.md: every command's own ``--help``, one after the other."""
+"""The page of commands: every command's own ``--help``, one after the other."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WIDTH = 100
 HEAD = f"""\
 # Commands
 
-Written by `make docs` from each command's `--help-all`; a test keeps them equal. `{NAME} COMMAND` works
-wherever the package is installed; those below [In a checkout](#in-a-checkout) need the source,
-where `python -m scripts.COMMAND` is the same. `--help` shows the everyday options, `--help-all` all
-of them, which stand here. `eval "$(_SAFE_STEPWISE_COMPLETE=bash_source {NAME})"` lets bash (so zsh, fish)
-complete names and options. Exit status: 0 done, 2 something for you to mend (one
-line says what), 130 interrupted, 1 a fault of ours.
+Built from each command's `--help-all`. `{NAME} COMMAND` works wherever the package is installed. The commands
+below [Commands of a checkout](#commands-of-a-checkout) need the source; there, `python -m scripts.COMMAND`
+does the same. `--help` shows the everyday options, `--help-all` shows all of them, and so does this page.
+To complete names and options in bash, run `eval "$(_SAFE_STEPWISE_COMPLETE=bash_source {NAME})"` (zsh and fish
+work the same way). Exit status: 0 done, 2 something that you can fix (one line says what), 130 interrupted,
+1 a bug in this package.
 """
 
 
@@ -45,14 +45,14 @@ def help_of(name: str) -> str:
 
 
 def _own() -> Iterator[str]:
-    yield "## Wherever it is installed\n"
+    yield "## Commands of the package\n"
     yield from _table({f"{NAME} {name}": told for name, told in OWN.items()})
     for name in OWN:
         yield _section(f"{NAME} {name}", help_of(name))
 
 
 def _checkout() -> Iterator[str]:
-    yield "## In a checkout\n"
+    yield "## Commands of a checkout\n"
     helps = {name: help_of(name) for name in of_scripts()}
     yield from _table({name: _told(said) for name, said in helps.items()})
     for name, said in helps.items():
@@ -60,10 +60,10 @@ def _checkout() -> Iterator[str]:
 
 
 def _others() -> Iterator[str]:
-    yield "## Beside them\n"
+    yield "## Other programs\n"
     lines = (ROOT / "Makefile").read_text("utf-8").partition("\n\n")[0]
-    yield f"`make help` says what `make` can do:\n\n```text\n{lines.replace('# ', '')}\n```\n"
-    yield "`scripts/serve.sh MODEL` starts vLLM as a teacher wants it, on GPUs or a CPU.\n"
+    yield f"`make help` lists the targets of `make`:\n\n```text\n{lines.replace('# ', '')}\n```\n"
+    yield "`scripts/serve.sh MODEL` starts vLLM with the settings that a teacher needs, on GPUs or a CPU.\n"
     found = sorted((ROOT / "tests" / "benchmarks").glob("bench_*.py"))
     yield from _table({f"python -m tests.benchmarks.{f.stem}": _first(f) for f in found})
 

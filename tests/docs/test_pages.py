@@ -18,7 +18,7 @@ NEEDY = [(page, fence) for page, fence in FENCES if fence.needs]
 
 def test_every_page_with_fences_is_here() -> None:
     shown = {file.name for file in (ROOT / "docs").glob("*.md") if fences(file)}
-    elsewhere = {"papers.md", "commands.md", "results.md"}  # results.md is a report
+    elsewhere = {"papers.md", "results.md"}  # results.md is a report
     assert shown - elsewhere == {*PAGES}
     assert len(FENCES) >= 20
     assert len(NEEDY) <= 13

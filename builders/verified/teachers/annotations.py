@@ -124,7 +124,7 @@ _STATED, _LOOSELY, _CONFUSED = 0.95, 0.7, 0.7
 _ALIKE, _OTHER, _TOLD, _ABSENT, _ELSEWHERE, _UNTOLD = 0.9, 0.85, 0.7, 0.6, 0.5, 0.5
 """How sure a label is by what the text says: of a sound path, of two entities taken for one; of a name-alike instead,
 of another value, of another relation, of no mention, of a mention without the head, of a sentence that says nothing
-known of the two. Set beside the shares that the published labels confirm (NOTES)."""
+known of the two. Set beside the shares that the published labels confirm (notes/2026-11-noise-labels.md)."""
 
 
 def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, float]:
