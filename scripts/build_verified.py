@@ -6,12 +6,12 @@ from typing import Annotated
 
 from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import canonical_split
-from builders.verified.build import build, replaced, summary
+from builders.verified.build import build, describe_replaced, summary
 from builders.verified.collect import Build
 from builders.verified.estimate import estimate_table
 from builders.verified.features import SPLITS
 from builders.verified.questions import EVALUATION_SIZE, PASSAGES
-from builders.verified.teachers.choice import client_of, known_teacher, spending
+from builders.verified.teachers.choice import client_of, resolve_teacher, spending
 from builders.verified.teachers.llm import EXTRACT, PATH, PROMPTS
 from builders.work.executors import Submitted
 from builders.work.plans import Plan
@@ -50,14 +50,14 @@ class Options(Asking, Plan):
 def build_verified(options: Options) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     asking = (options.teacher, options.cache, options.in_flight, options.timeout)
-    teachers = known_teacher(*asking, allowance=options.allowance, lists=Path())
+    teachers = resolve_teacher(*asking, allowance=options.allowance, lists=Path())
     plan = copy_into(Build, options, teacher=teachers)
     try:
         if options.estimate:
             print(estimate_table(plan, options.price_prompt, options.price_completion))
             return
         teachers.check()
-        if earlier := replaced(plan):
+        if earlier := describe_replaced(plan):
             print(earlier, flush=True)
         print(summary(plan, build(plan, CARDS)))
         print(spending(client_of(teachers)))

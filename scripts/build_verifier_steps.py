@@ -11,7 +11,7 @@ from builders.steps.first import read_first
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.rewriting import REWRITE, known_rewriter
 from builders.steps.statistics import summary
-from builders.verified.teachers.choice import ANNOTATIONS, client_of, known_teacher, spending
+from builders.verified.teachers.choice import ANNOTATIONS, client_of, resolve_teacher, spending
 from cards.datasets import verifier_steps as card
 from safe_stepwise.commands.options import check_one_of, copy_into, is_given
 from safe_stepwise.commands.values import Count, Known, Share, Version
@@ -95,7 +95,7 @@ class Options(Asking):
 
     def teachers(self, spec: str, **more: Any) -> Any:
         """A teacher by its spec; raises ``UserError`` for one that can't be."""
-        return known_teacher(spec, self.cache, self.in_flight, self.timeout, allowance=self.allowance, **more)
+        return resolve_teacher(spec, self.cache, self.in_flight, self.timeout, allowance=self.allowance, **more)
 
 
 def build_verifier_steps(options: Options) -> None:

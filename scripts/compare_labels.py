@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.verified.lookup import REAL_DATA, labelled, once, real_rows, sure
+from builders.verified.lookup import REAL_DATA, apply_confidence, drop_repeats, labelled, real_rows
 from safe_stepwise.commands.values import Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.agreement import read_published
@@ -43,10 +43,10 @@ def main(options: Options) -> None:
         raise UserError("--output is of two builds; write --disagreements of published labels")
     if options.verified and options.published:
         published = read_published(options.published)
-        rows = {name: once(found) for name, found in labelled(options.verified)}
+        rows = {name: drop_repeats(found) for name, found in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
-    rows = sure(rows, options.min_confidence, warn)
+    rows = apply_confidence(rows, options.min_confidence, warn)
     if options.halves:
         rows = against.halves(rows)
     print(text_table([against.HEADER, *against.comparison(rows, published)]))

@@ -51,7 +51,7 @@ def _source(questions: str, settings: Mapping[str, Any]) -> Source:
     if not isinstance(benchmarks, Mapping) or not isinstance(split, str | None):
         raise UserError("results.json does not say what was asked; run the evaluation again")
     is_whole = settings.get("passages") == "all"
-    source = read(questions, [*benchmarks], split, None, skip=True, whole=is_whole)
+    source = read(questions, [*benchmarks], split, None, skip=True, all_passages=is_whole)
     return Source(source.source, source.digest, {(row.benchmark, row.id): row for row in source.questions})
 
 

@@ -97,7 +97,7 @@ def remove_evidence(question: Question, seed: int) -> tuple[str, Passage] | str:
     if label.unverifiable:
         return NOISE
     try:
-        sample, label = VerifiedQuestion(question, label).shown(seed)
+        sample, label = VerifiedQuestion(question, label).sample(seed)
         checker = Checker(sample, label.reasoning_path, label.knowledge_graph)
     except (plans.PlanError, ValueError):
         return NO_PLAN

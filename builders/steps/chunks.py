@@ -133,7 +133,7 @@ class StepChunk:
         pairs, refused = [], []
         for verified in self.questions:
             try:
-                shown = verified.shown(self.seed)
+                shown = verified.sample(self.seed)
             except ValueError as error:
                 refused.append(Refused.of(verified.question, str(error)))
                 continue

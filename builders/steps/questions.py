@@ -17,8 +17,7 @@ from builders.steps import leakage
 from builders.steps.composition import rank
 from builders.verified import questions as verified_rows
 from builders.verified.features import SPLITS, config_features
-from builders.verified.questions import Rows, VerifiedQuestion, verified_questions
-from builders.verified.questions import among as having_ids
+from builders.verified.questions import Rows, VerifiedQuestion, select_ids, verified_questions
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError, one_of
@@ -75,9 +74,9 @@ class VerifiedSet:
             columns = ["id", "noise_type", "unverifiable"]
             ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted) for file in files)
             drawn = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: rank(seed, id_))
-            wanted = having_ids(drawn)
+            wanted = select_ids(drawn)
         elif among is not None:
-            wanted = having_ids(among, wanted)
+            wanted = select_ids(among, wanted)
         return verified_questions(files, benchmark, split, wanted)
 
     def evaluation_questions(self) -> Iterator[Question]:

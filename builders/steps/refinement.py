@@ -220,7 +220,7 @@ def _checkers(
                 mined.questions["kept out"] += 1
                 continue
             try:
-                yield Source.of(*row.shown(plan.seed)).checker
+                yield Source.of(*row.sample(plan.seed)).checker
             except (PlanError, ValueError):
                 mined.questions["no plan"] += 1
 

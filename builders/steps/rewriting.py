@@ -132,7 +132,7 @@ def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequenc
         if key in wanted:
             wanted.remove(key)  # a later split that repeats it made no rows
             with suppress(PlanError, ValueError):
-                checkers[row.question.id] = Source.of(*row.shown(seed)).checker
+                checkers[row.question.id] = Source.of(*row.sample(seed)).checker
     return checkers
 
 

@@ -1,7 +1,7 @@
-"""From a benchmark's rows to the two release folders: verified benchmarks and noise labels.
+"""Builds the two release folders from a benchmark's rows: verified benchmarks and noise labels.
 
-Everything is prepared in ``OUTPUT/.work/BENCHMARK-SPLIT`` and swapped in when complete. Builds accumulate: a build
-replaces its own benchmark and split and keeps the rest, of the datasets and of the files of what is in no split.
+A build is prepared in ``OUTPUT/.work/BENCHMARK-SPLIT`` and published when complete. Builds accumulate: each replaces
+its own benchmark and split, and keeps all others, in the datasets and in the files of rows that are in no split.
 """
 
 import functools
@@ -21,14 +21,15 @@ from builders.benchmarks.sources import InputSource
 from builders.verified import chunks, questions
 from builders.verified.collect import Build, collect, source_of
 from builders.verified.features import config_features
-from builders.verified.statistics import TRUTH, Kind, Known, SampleCounts, Statistics, Tally
+from builders.verified.statistics import TRUTH, Kind, ReferenceLabels, SampleCounts, Statistics, Tally
 from builders.verified.teachers.published import lists_of
 from builders.work import parquet, plans, publishing
 from builders.work.collect import Collected
 from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from safe_stepwise.store import agreement, boundary, names, tables
+from safe_stepwise.store import boundary, names, tables
+from safe_stepwise.store.agreement import agreement_of, read_published
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
@@ -41,19 +42,19 @@ Card = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], str]
 
 
 def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
-    """Build both release folders (again, if they are there) for one benchmark and split.
+    """Build both release folders, or replace one benchmark and split in them; returns the build's statistics.
 
-    ``cards`` makes the README of each of `VERIFIED` and `NOISE_LABELS`. Killed at any instant, the same call resumes,
-    and ends in the same bytes.
+    ``cards`` renders the README of each of `VERIFIED` and `NOISE_LABELS`. After a kill at any instant the same call
+    resumes, and ends in the same bytes.
 
-    Raises ``UserError`` for what the user can mend: output folder, source, rows (unless ``keep_rejects``), a full
-    disk.
+    Raises ``UserError`` for mistakes that the user can mend: output folder, source, rows (unless ``keep_rejects``), a
+    full disk.
     """
     collected = Collected()
     with publishing.building(plan, DATASETS, lambda: f"{collected.standing.finished} rows verified", Statistics):
-        kept = {name: _lines_of_others(plan, name) for name in (REJECTS, UNMATCHED)}
+        other_lines = {name: _lines_of_other_builds(plan, name) for name in (REJECTS, UNMATCHED)}
         source, lists = source_of(plan), lists_of(plan.teacher)
-        tally = Tally(None if plan.published is None else agreement.read_published(plan.published), lists)
+        tally = Tally(None if plan.published is None else read_published(plan.published), lists)
         collect(plan, collected)
         release = publishing.new_release(plan.work)
         files, sample = _write(plan, collected, release, tally)
@@ -66,7 +67,7 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
             publishing.swap_in(release / name / "merged", plan.output / name)
         new = {REJECTS: [(plan.work / REJECTS).read_bytes()], UNMATCHED: _unmatched(plan, tally)}
         for name, lines in new.items():
-            publishing.publish_lines(plan.output / name, b"".join([*kept[name], *lines]))
+            publishing.publish_lines(plan.output / name, b"".join([*other_lines[name], *lines]))
         shutil.rmtree(release)
         if not plan.keep_work:
             publishing.remove_work(plan.work)
@@ -74,9 +75,10 @@ def build(plan: Build, cards: Mapping[str, Card]) -> Statistics:
 
 
 def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) -> None:
-    """Raise ``UserError`` if a model judged nothing; its replies stay, and so what failed is owed.
+    """Raise ``UserError`` if a model judged no row.
 
-    Replies that can't be read are no work to keep: another cache is to be asked for others.
+    Its replies stay stored, so that the next run asks only what failed. If it replied and nothing could be read, the
+    work is removed: another cache or model has to be asked.
     """
     if not collected.replies or statistics.unparsed < statistics.rows - statistics.rejected:
         return
@@ -92,7 +94,7 @@ def _refuse_unjudged(plan: Build, collected: Collected, statistics: Statistics) 
 
 
 def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
-    """Raise ``UserError`` if lists name no row of a whole split: they are of other questions."""
+    """Raise ``UserError`` if lists name no row of a whole split, as they belong to other questions then."""
     if statistics.listed is None or statistics.listed.rows or plan.limit is not None:
         return
     raise UserError(
@@ -105,9 +107,9 @@ def _refuse_unnamed(plan: Build, statistics: Statistics) -> None:
 def _write(
     plan: Build, collected: Collected, release: Path, tally: Tally
 ) -> tuple[dict[str, parquet.Files], SampleCounts | None]:
-    """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows.
+    """Write the Parquet files of this build under ``release/DATASET/new``, and count their rows in ``tally``.
 
-    Returns them, and what came of the sample.
+    Returns the files by dataset and the counts of the evaluation sample (None for a split that has none).
     """
     name, split, is_sampled = plan.benchmark, plan.split, plan.split == VALIDATION
     sample = questions.EvaluationSample(plan.evaluation_size, plan.seed, plan.evaluation_passages)
@@ -131,12 +133,12 @@ def _write(
     files = {VERIFIED: verified.close(), NOISE_LABELS: labels.close()}
     if not is_sampled:
         return files, None
-    drawn = files[VERIFIED][name + EVAL][TEST].rows
-    return files, SampleCounts(plan.evaluation_size, drawn, sample.left_out, plan.evaluation_passages)
+    sample_rows = files[VERIFIED][name + EVAL][TEST].rows
+    return files, SampleCounts(plan.evaluation_size, sample_rows, sample.left_out, plan.evaluation_passages)
 
 
 def _splits(plan: Build, dataset: str) -> dict[str, str]:
-    """The configs that a build writes, and the split of each."""
+    """Split of each config that a build writes into a dataset."""
     name = plan.benchmark
     if dataset == NOISE_LABELS:
         return {name: plan.split}
@@ -157,11 +159,12 @@ def _statistics(
         types[type_] += number
         kinds[kind] += number
         unverifiable[kind] += number if type_ not in (NONE, UNPARSED) else 0
-    known = None
+    reference = None
     if plan.published is not None:
-        known = Known(plan.published.name, sha256_of(plan.published), agreement.agreement_of(tally.seen))
-    elif tally.seen:
-        known = Known(TRUTH, "", agreement.agreement_of(tally.seen))
+        digest = sha256_of(plan.published)
+        reference = ReferenceLabels(plan.published.name, digest, agreement_of(tally.outcomes))
+    elif tally.outcomes:
+        reference = ReferenceLabels(TRUTH, "", agreement_of(tally.outcomes))
     benchmark = BENCHMARKS[plan.benchmark]
     options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(
@@ -179,10 +182,10 @@ def _statistics(
         kinds={kind: Kind(kinds[kind], unverifiable[kind]) for kind in sorted(kinds)},
         evaluation=evaluation,
         files={
-            name: {config: part for config, parts in made.items() for part in parts.values()}
-            for name, made in files.items()
+            name: {config: split_files for config, splits in configs.items() for split_files in splits.values()}
+            for name, configs in files.items()
         },
-        known=known,
+        known=reference,
         libraries=plans.libraries(),
         code_sha256=chunks.code_of(plan.benchmark, plan.teacher.name),
         listed=tally.listed,
@@ -191,7 +194,7 @@ def _statistics(
 
 
 def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> None:
-    """Lay this build over what the output folder has, in ``DATASET/merged``."""
+    """Merge this build with the builds in the output folder, in ``DATASET/merged``."""
     merged, name = dataset / "merged", dataset.name
     publishing.link_tree(plan.output / name, merged)
     for config, split in _splits(plan, name).items():
@@ -213,7 +216,7 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
 
 
 def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
-    """The entries of lists that no row has, as lines."""
+    """JSON lines of the list entries that no row matches."""
     for listed in tally.lists:
         for text in tally.unmatched(listed):
             place = {"benchmark": plan.benchmark, "split": plan.split, "list": listed.name}
@@ -221,64 +224,64 @@ def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
             yield f"{line}\n".encode("utf-8", "backslashreplace")
 
 
-def _lines_of_others(plan: Build, name: str) -> list[bytes]:
-    """The lines of a file beside the datasets that are not of this benchmark and split, which stay.
+def _lines_of_other_builds(plan: Build, name: str) -> list[bytes]:
+    """Read the lines of a file beside the datasets that belong to other benchmarks or splits, and stay.
 
-    Raises ``UserError`` for a line that does not say what it is of.
+    Raises ``UserError`` for a line without benchmark and split.
     """
-    file, kept = plan.output / name, []
+    file, other_lines = plan.output / name, []
     lines = file.read_bytes().split(b"\n") if file.exists() else []
     for number, line in enumerate(lines, 1):
         if not line and number == len(lines):
             break
         try:
             row = boundary.read(Mapping[str, Any], boundary.parse_json(line))
-            is_ours = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
+            is_replaced = (row["benchmark"], row["split"]) == (plan.benchmark, plan.split)
         except (ValueError, KeyError) as error:
             raise UserError(f"{file}:{number}: is not of a build ({error}); mend the line or remove it") from None
-        if not is_ours:
-            kept.append(line + b"\n")
-    return kept
+        if not is_replaced:
+            other_lines.append(line + b"\n")
+    return other_lines
 
 
-def replaced(plan: Build) -> str:
-    """What other settings made in the place of this build; empty if nothing.
+def describe_replaced(plan: Build) -> str:
+    """Describe the build that this one replaces, if it had other settings; empty if there is none.
 
-    These are source, limit, teacher (its lists, too) and least confidence.
+    The settings are source, limit, teacher with its lists, and minimum confidence.
     """
     dataset = plan.output / names.VERIFIED
-    for made in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
-        if (made["benchmark"], made["split"]) == (plan.benchmark, plan.split):
-            least = made.get("min_confidence", 0.0)
-            lists = [questions["digest"] for questions in (made.get("listed") or {}).get("lists", ())]
-            before = (made["source"]["digest"], made["limit"], made["teacher"], lists, least)
-            ours = [questions.sha256 for questions in lists_of(plan.teacher)]
-            if before != (source_of(plan).digest, plan.limit, plan.teacher.name, ours, plan.min_confidence):
+    for record in read_statistics(dataset, Statistics) if os.access(dataset, os.R_OK) else ():
+        if (record["benchmark"], record["split"]) == (plan.benchmark, plan.split):
+            min_confidence = record.get("min_confidence", 0.0)
+            lists = [questions["digest"] for questions in (record.get("listed") or {}).get("lists", ())]
+            previous = (record["source"]["digest"], record["limit"], record["teacher"], lists, min_confidence)
+            digests = [questions.sha256 for questions in lists_of(plan.teacher)]
+            if previous != (source_of(plan).digest, plan.limit, plan.teacher.name, digests, plan.min_confidence):
                 return (
                     f"replaces the {plan.benchmark} {plan.split} in {plan.output}: "
-                    f"{made['rows']:,} rows of {made['source']['name']}, by {made['teacher']}"
+                    f"{record['rows']:,} rows of {record['source']['name']}, by {record['teacher']}"
                 )
     return ""
 
 
-def summary(plan: Build, made: Statistics) -> str:
-    """What was found, where it is, how to open it."""
+def summary(plan: Build, statistics: Statistics) -> str:
+    """Render the build's counts, its folder and how to load it, for the terminal."""
     rows: list[tuple[str, object]] = [
         (f"{plan.benchmark} {plan.split}", "rows"),
-        ("read", made.rows),
-        ("verified", made.verified),
-        ("unverifiable", sum(made.unverifiable.values())),
-        *((f"  {type_}", count) for type_, count in made.unverifiable.items()),
-        ("not judged", made.unparsed),
-        ("rejected", made.rejected),
+        ("read", statistics.rows),
+        ("verified", statistics.verified),
+        ("unverifiable", sum(statistics.unverifiable.values())),
+        *((f"  {type_}", count) for type_, count in statistics.unverifiable.items()),
+        ("not judged", statistics.unparsed),
+        ("rejected", statistics.rejected),
     ]
     return publishing.render_summary(
-        Path(__file__).parent / "templates", "summary.txt", rows=rows, plan=plan, made=made, names=names
+        Path(__file__).parent / "templates", "summary.txt", rows=rows, plan=plan, statistics=statistics, names=names
     )
 
 
 def overview(builds: Sequence[Statistics]) -> str:
-    """Several builds as a table, a line each."""
+    """Render several builds as a table, one line each."""
     header = ("benchmark", "split", "rows", "verified", "unverifiable", "not judged", "rejected")
     rows = (
         (s.benchmark, s.split, s.rows, s.verified, sum(s.unverifiable.values()), s.unparsed, s.rejected)
@@ -288,7 +291,7 @@ def overview(builds: Sequence[Statistics]) -> str:
 
 
 def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
-    """What a release's lock says of its builds, by ``BENCHMARK-SPLIT``."""
+    """Row counts for a release's lock, by ``BENCHMARK-SPLIT``."""
     return {
         f"{s.benchmark}-{s.split}": {
             "rows": s.rows,

@@ -1,4 +1,4 @@
-"""A chunk of a benchmark's rows: parsed, verified, and stored with its labels."""
+"""Parses and verifies a chunk of a benchmark's rows, and stores them with their labels."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ from builders.benchmarks.sources import RowsChunk
 from builders.synthetic import Spec, generate
 from builders.verified.features import config_features, question_sha256
 from builders.verified.teachers import Teacher, Teachers
-from builders.verified.verification import doubted, verify
+from builders.verified.verification import apply_min_confidence, verify
 from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.records import NOISE_TYPES, Label, Question
 from safe_stepwise.store import agreement, codec, event_loop
@@ -22,15 +22,15 @@ from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import LABELED, VERIFIED
 
 CHUNK_ROWS = 200
-"""Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers.
+"""Rows of a chunk: part of a shard's identity, so it is no option and does not depend on the workers.
 
-A multiple of the synthetic benchmark's block, whose world a worker then makes once.
+It is a multiple of the synthetic benchmark's block, so that a worker makes the world of a block once.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk(RowsChunk):
-    """Rows of a split and who verifies them; or ``generated`` rows of a ``spec``, which the worker makes itself."""
+    """Rows of a split with their teacher; or ``generated`` rows of a ``spec``, which the worker makes itself."""
 
     teacher: Teachers
     schema: pa.Schema
@@ -51,10 +51,9 @@ class Chunk(RowsChunk):
         return self.generated or len(self.rows)
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
-        """Read and verify the rows.
+        """Read and verify the rows; a row that cannot be read becomes a `Reject`.
 
-        Raises what the verifier does wrong, with the row's id as a note. A row that cannot be read is a `Reject`, not
-        an error.
+        Raises any error of the teacher, with the question's id as a note.
         """
         questions, rejects = self._questions()
         verifying = _verify_all([question for _, question, _ in questions], self.teacher)
@@ -65,7 +64,7 @@ class Chunk(RowsChunk):
                 "question_sha256": question_sha256(question.question),
                 "known_noise": is_noise,
                 **codec.question_row(question),
-                **codec.label_row(doubted(label, self.min_confidence)),
+                **codec.label_row(apply_min_confidence(label, self.min_confidence)),
             }
             for (index, question, is_noise), label in zip(questions, labels, strict=True)
         ]
@@ -75,17 +74,17 @@ class Chunk(RowsChunk):
 
     def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
         """The questions with their index in the chunk, and the rows that can't be read."""
-        read, rejects = self._questions()
-        return [(index, question) for index, question, _ in read], rejects
+        questions, rejects = self._questions()
+        return [(index, question) for index, question, _ in questions], rejects
 
     def _questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
-        """The same, and whether a made-up question is known to be noise, to score with."""
+        """The questions with index and, where it is known, whether they are noise, for scoring; and the rejects."""
         if self.spec is not None:
-            made = generate(self.spec, self.start, self.start + self.generated, self.split)
-            return [(n, question, truth not in agreement.SOUND) for n, (question, truth) in enumerate(made)], []
+            generated = generate(self.spec, self.start, self.start + self.generated, self.split)
+            return [(n, question, truth not in agreement.SOUND) for n, (question, truth) in enumerate(generated)], []
         rejects: list[Reject] = []
-        read = self.parsed(self._parse, rejects)
-        return [(index, question, truth) for index, (question, truth) in read], rejects
+        parsed = self.parsed(self._parse, rejects)
+        return [(index, question, truth) for index, (question, truth) in parsed], rejects
 
     def _parse(self, content: Mapping[str, Any]) -> tuple[Question, bool | None]:
         question = parse_row(content, self.benchmark, self.split)
@@ -97,42 +96,39 @@ class Chunk(RowsChunk):
         return f"row {self.start + index + 1}" if self.spec else RowsChunk.location(self, index)
 
     def raw_row(self, index: int) -> Any:
-        """A row's content, for the rejects; None for one that is made and not read."""
+        """A row's content for the rejects; None for a generated row."""
         return None if self.spec else RowsChunk.raw_row(self, index)
 
 
 def shard_schema() -> pa.Schema:
-    """The columns of a shard: those of ``B_labeled``, and what is not, or not there, published.
-
-    These are the row's index, the hash of its question, and whether it is known to be noise.
-    """
-    own = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
-    return pa.schema([*pa.schema(own), *config_features(VERIFIED, LABELED).arrow_schema])
+    """The columns of a shard: index, hash of the question, known noise, then those of ``B_labeled``."""
+    columns = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
+    return pa.schema([*pa.schema(columns), *config_features(VERIFIED, LABELED).arrow_schema])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
-    """Digest of the code by which a teacher, by name, labels a benchmark's rows.
+    """Digest of the code by which a teacher, given by name, labels a benchmark's rows.
 
-    ``modules`` are others that had a part in it.
+    ``modules`` are further modules that the labels depend on.
     """
-    kind = teacher.partition(":")[0]
-    asker = kind if kind in ("annotations", agreement.PUBLISHED) else "llm"
+    prefix = teacher.partition(":")[0]
+    kind = prefix if prefix in ("annotations", agreement.PUBLISHED) else "llm"
     parsing = generate if benchmark == "synthetic" else BENCHMARKS[benchmark].parse
-    by = f"builders.verified.teachers.{asker}"
-    return code_digest(__name__, parsing.__module__, by, *modules)
+    module = f"builders.verified.teachers.{kind}"
+    return code_digest(__name__, parsing.__module__, module, *modules)
 
 
 async def _verify_all(questions: list[Question], teachers: Teachers) -> tuple[list[Label], Counter[str]]:
     """Labels in the questions' order, and the teachers' replies by class."""
-    ours = [teachers() for _ in questions]
-    labels = await asyncio.gather(*map(_verified, questions, ours))
+    instances = [teachers() for _ in questions]
+    labels = await asyncio.gather(*map(_verify, questions, instances))
     replies: Counter[str] = Counter()
-    for teacher in ours:
+    for teacher in instances:
         replies.update(teacher.replies)
     return labels, +replies
 
 
-async def _verified(question: Question, teacher: Teacher) -> Label:
+async def _verify(question: Question, teacher: Teacher) -> Label:
     try:
         return await verify(question, teacher)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The first half of a build: from the source's rows to verified shards and rejects."""
+"""Turns a source's rows into verified shards and rejects: the first half of a build."""
 
 import functools
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from safe_stepwise.records import Question, identity
 
 @dataclass(frozen=True, slots=True)
 class Build(Plan):
-    """What to verify. ``source`` is a file, ``hub-id@rev``, or a synthetic benchmark's spec."""
+    """The options of a verification build; ``source`` is a file, ``hub-id@rev``, or a synthetic spec."""
 
     work_name: ClassVar[str] = "{plan.benchmark}-{plan.split}"
     benchmark: str
@@ -32,13 +32,13 @@ class Build(Plan):
     teacher: Teachers
     evaluation_size: int = EVALUATION_SIZE
     evaluation_passages: int = PASSAGES
-    """Of each question of the sample: less for a world of short questions."""
+    """Passages of each question of the sample; fewer for a world of short questions."""
     sha256: str | None = None
-    """Digest that the source must have."""
+    """Digest that the source must have, if given."""
     min_confidence: float = 0.0
-    """Noise of which the teacher is less sure is not counted."""
+    """Noise labels of lower confidence are not counted."""
     published: Path | None = None
-    """Labels to score ours against; they are never looked up to label."""
+    """Labels to compare with; no label is ever taken from them."""
 
     def __post_init__(self) -> None:
         least, teacher = self.min_confidence, self.teacher
@@ -57,7 +57,7 @@ class Build(Plan):
 
 
 def spec_of(benchmark: str, source: str) -> Spec | None:
-    """The spec of rows to generate, unless the source is a file or a Hub dataset.
+    """Parse the spec of rows to generate; None if the source is a file or a Hub dataset.
 
     Raises ``UserError`` for a spec that can't be read.
     """
@@ -67,7 +67,7 @@ def spec_of(benchmark: str, source: str) -> Spec | None:
 
 
 def source_of(plan: Build) -> InputSource:
-    """What the source is, with its digest; ``UserError`` if it cannot be read or is another."""
+    """Name and digest of a build's source; raises ``UserError`` if it cannot be read or has another digest."""
     spec = spec_of(plan.benchmark, plan.source)
     if spec is not None:
         source = InputSource(plan.source, identity(spec), synthetic=True)
@@ -82,18 +82,18 @@ def source_of(plan: Build) -> InputSource:
 
 
 def jobs(plan: Build) -> Iterator[Chunk]:
-    """The rows of a build's source, chunk by chunk."""
+    """Yield the rows of a build's source in chunks."""
     schema = shard_schema()
-    teacher, least, folder = plan.teacher, plan.min_confidence, plan.work / "shards"
+    teacher, min_confidence, folder = plan.teacher, plan.min_confidence, plan.work / "shards"
     spec = spec_of(plan.benchmark, plan.source)
     if spec is None:
-        for part in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            yield Chunk(plan.benchmark, plan.split, part.start, part.rows, folder, teacher, schema, least)
+        for chunk in sources.chunks(plan.source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
+            yield Chunk(plan.benchmark, plan.split, chunk.start, chunk.rows, folder, teacher, schema, min_confidence)
         return
     total = _generated(plan, spec)
     for start in range(0, total, CHUNK_ROWS):
         size = min(CHUNK_ROWS, total - start)
-        yield Chunk(plan.benchmark, plan.split, start, (), folder, teacher, schema, least, spec, size)
+        yield Chunk(plan.benchmark, plan.split, start, (), folder, teacher, schema, min_confidence, spec, size)
 
 
 def _generated(plan: Build, spec: Spec) -> int:
@@ -101,18 +101,18 @@ def _generated(plan: Build, spec: Spec) -> int:
 
 
 def collect(plan: Build, collected: work.Collected) -> None:
-    """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
+    """Run all chunks, add their shards to ``collected``, and write ``rejects.jsonl`` into the work folder."""
     policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
     work.collect(plan, policy, functools.partial(jobs, plan), plan.teacher, [plan.source], collected)
 
 
 def questions(plan: Build) -> Iterator[Question]:
-    """The questions of a build's source, without the rows that can't be read."""
+    """Yield the questions of a build's source, without the rows that can't be read."""
     for job in jobs(plan):
         yield from (question for _, question in job.questions()[0])
 
 
 def count(plan: Build) -> int:
-    """How many `questions` there are; none is made up to be counted."""
+    """Number of `questions` of a build's source; synthetic rows are counted without being generated."""
     spec = spec_of(plan.benchmark, plan.source)
     return sum(1 for _ in questions(plan)) if spec is None else _generated(plan, spec)

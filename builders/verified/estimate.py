@@ -1,4 +1,4 @@
-"""What a teacher run will cost at most, told from the rows: calls, tokens and, by price, money."""
+"""Estimates the highest cost of a teacher run from the rows: calls, tokens and, by price, money."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,29 +16,29 @@ from safe_stepwise.records import Passage, Question, Triple
 CHARACTERS_PER_TOKEN = 4
 """English prose in the vocabularies of today's models."""
 REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100}
-"""Assumed replies; an extraction's is twice as long as its passage. A role that was given a limit
-or an effort of its own is counted at its limit, all of which a model that thinks may use."""
+"""Assumed tokens of replies; an extraction's is twice as long as its passage. A role with a limit or an
+effort is counted at its limit, as a model that thinks may use all of it."""
 _NAMES_PER_PASSAGE, _NAME = 12, "A Name of Length"
 _FACTS = [Triple(_NAME, "a relation", _NAME, 1)] * 2
-"""With a name: as each fact has two ends, and there are about as many facts as names."""
+"""Facts beside a name: a fact has two ends, and there are about as many facts as names."""
 
 
 @dataclass(slots=True)
 class Work:
-    """One role's share: calls if every question asked for itself, calls to make, their tokens."""
+    """The calls and tokens of one role; ``naive`` counts calls without any sharing between questions."""
 
     naive: int = 0
     calls: int = 0
     stored: int = 0
-    """Replies that the cache holds already."""
+    """Replies that the cache already holds."""
     prompt: int = 0
     completion: int = 0
 
-    def add(self, request: Request, allowance: Allowance, completion: int, more_prompt: int = 0) -> None:
-        """Count a call, with what its prompt and its reply will take."""
+    def add(self, request: Request, allowance: Allowance, completion: int, extra_prompt: int = 0) -> None:
+        """Count a call with the tokens of its prompt and of its reply."""
         sent = allowance.applied(request)
         self.calls += 1
-        self.prompt += sum(len(message.content) for message in sent.messages) // CHARACTERS_PER_TOKEN + more_prompt
+        self.prompt += sum(len(message.content) for message in sent.messages) // CHARACTERS_PER_TOKEN + extra_prompt
         self.completion += sent.sampling.max_tokens if allowance.limits(request.role) else completion
 
     def cost(self, prompt_price: float, completion_price: float) -> float:
@@ -46,51 +46,51 @@ class Work:
         return (self.prompt * prompt_price + self.completion * completion_price) / 1e6
 
 
-def estimate(asked: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, Work]:
-    """Work by role, in the order of the stages, with all gleaning rounds: an upper bound on calls.
+def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[str, Work]:
+    """Estimate the work by role, in the order of the stages, with all gleaning rounds: an upper bound on calls.
 
-    Nothing is asked; the cache is only looked into. What earlier questions read of a passage is not read again.
+    No call is made; the cache is only read. A passage that several questions share is counted once.
     """
     work = {role: Work() for role in ("extract", "glean", "resolve", "path")}
-    seen, client, allowance = set[str](), teachers.client, teachers.allowance
-    for question in asked:
-        stated = 0
+    keys, client, allowance = set[str](), teachers.client, teachers.allowance
+    for question in questions:
+        graph_tokens = 0
         for number, passage in question.gold:
             reply = _reply(passage)
-            stated += reply
+            graph_tokens += reply
             work["extract"].naive += 1
             work["glean"].naive += GLEANING_ROUNDS
             extraction = llm.extraction_request(question, number)
-            if (key := request_key(client.engine, extraction)) in seen:
+            if (key := request_key(client.engine, extraction)) in keys:
                 continue
-            seen.add(key)
+            keys.add(key)
             if client.stored(extraction) is not None:
                 work["extract"].stored += 1
             else:
                 work["extract"].add(extraction, allowance, reply)
             for round_ in range(GLEANING_ROUNDS):
-                more = reply + round_ * REPLY_TOKENS["glean"]
+                extra = reply + round_ * REPLY_TOKENS["glean"]
                 gleaning = llm.gleaning_request(question, number, ())
-                work["glean"].add(gleaning, allowance, REPLY_TOKENS["glean"], more)
+                work["glean"].add(gleaning, allowance, REPLY_TOKENS["glean"], extra)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))
         resolution = llm.resolution_request(question, names, _FACTS)
         work["resolve"].add(resolution, allowance, REPLY_TOKENS["resolve"])
         path = llm.path_request(question, KnowledgeGraph())
-        work["path"].add(path, allowance, REPLY_TOKENS["path"], stated)
+        work["path"].add(path, allowance, REPLY_TOKENS["path"], graph_tokens)
         for role in ("resolve", "path"):
             work[role].naive += 1
     return work
 
 
-def at_hand(plan: Build) -> bool:
+def is_local(plan: Build) -> bool:
     """Whether the rows of a build can be counted without the Hub."""
     return plan.benchmark == "synthetic" or Path(plan.source).exists()
 
 
 def estimate_table(plan: Build, price_prompt: float | None, price_completion: float | None) -> str:
-    """A table of the calls and tokens that a build would take at most.
+    """Render a table of the calls and tokens that a build takes at most.
 
-    Prices are those of a million tokens; raises ``UserError`` for one without the other.
+    Prices are per million tokens; raises ``UserError`` for one without the other.
     """
     if not isinstance(plan.teacher, llm.LLMTeachers):
         return f"the {plan.teacher.name} teacher asks no model: nothing to pay"
@@ -113,5 +113,5 @@ def estimate_table(plan: Build, price_prompt: float | None, price_completion: fl
 
 
 def _reply(passage: Passage) -> int:
-    """Tokens in which a passage's triples are told: twice those of the passage."""
+    """Tokens of the triples of a passage: twice those of the passage."""
     return 2 * len(passage.text) // CHARACTERS_PER_TOKEN

@@ -1,4 +1,4 @@
-"""The columns of the published datasets, as `datasets.Features`; `codec` makes their rows."""
+"""Defines the columns of the published datasets as `datasets.Features`; `codec` makes their rows."""
 
 import hashlib
 from typing import Any
@@ -7,14 +7,14 @@ from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.names import EVAL, INPUT, LABELED, NOISE_LABELS, TRAIN, VALIDATION
 
 SPLITS = (TRAIN, VALIDATION)
-"""Those with gold annotations."""
+"""Splits with gold annotations."""
 
 
 def config_features(dataset: str, config: str) -> Any:
     """The `datasets.Features` of a config of either dataset: the columns of DESIGN section 5.
 
-    ``B`` has those of a question, ``B_labeled`` then those of its label, ``B_eval`` then ``input`` (question and
-    passages as one prompt). Of noise labels ``id`` and ``question_sha256`` stand before those of a label.
+    ``B`` has the columns of a question; ``B_labeled`` adds those of its label, ``B_eval`` adds ``input`` (question and
+    passages as one prompt). Noise labels have ``id``, ``question_sha256`` and the columns of a label.
     """
     from datasets import ClassLabel, Features, List, Value
 
@@ -43,8 +43,8 @@ def config_features(dataset: str, config: str) -> Any:
     }
     if dataset == NOISE_LABELS:
         return Features({"id": text, "question_sha256": text, **label})
-    more = label if config.endswith(LABELED) else {INPUT: text} if config.endswith(EVAL) else {}
-    return Features({**question, **more})
+    extra = label if config.endswith(LABELED) else {INPUT: text} if config.endswith(EVAL) else {}
+    return Features({**question, **extra})
 
 
 def question_sha256(question: str) -> str:

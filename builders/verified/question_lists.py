@@ -1,8 +1,8 @@
-"""Lists of questions that others call unverifiable: bare texts, as the SAFE authors share theirs.
+"""Reads published lists of unverifiable questions: bare texts, as the SAFE authors share them.
 
-A list is a text file: a question a line, as it stands; or every line a JSON string; or the whole
-one JSON array of strings. A row is named by its question's exact text; where no entry is that, by
-its `plain` form, as editors trim blanks and recompose accents. A text names every row that has it.
+A list is a text file of one question a line, or of one JSON string a line, or one JSON array of strings. An entry
+matches the rows with exactly its text; a row without an exact match is matched by its `plain` form, as editors trim
+blanks and recompose accents.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ Match = Literal["exact", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionList:
-    """A list as it was read: ``texts`` in their order, those that are there twice too.
+    """A list of questions: ``texts`` in the order of the file, repeated ones too.
 
-    ``name`` is the file's, without its folder; ``sha256`` (64 hex digits) that of its content.
+    ``name`` is the file's name without its folder; ``sha256`` (64 hex digits) is the digest of its content.
     """
 
     name: str
@@ -31,14 +31,14 @@ class QuestionList:
 
 
 class Index:
-    """Which questions some lists name."""
+    """Finds which questions some lists name."""
 
     def __init__(self, lists: Iterable[QuestionList]) -> None:
-        self._texts = frozenset(text for one in lists for text in one.texts)
+        self._texts = frozenset(text for question_list in lists for text in question_list.texts)
         self._plain = frozenset(map(plain, self._texts))
 
     def find(self, question: str) -> Match | None:
-        """How a question is named; None if it is not.
+        """How the lists name a question: by its exact text or its plain form; None if they do not.
 
         >>> index = Index([QuestionList("a.txt", "", ("Who  was Ana?",))])
         >>> index.find("Who  was Ana?"), index.find("Who was Ana? "), index.find("who was ana?")
@@ -50,7 +50,7 @@ class Index:
 
 
 def plain(text: str) -> str:
-    """A text in Unicode's composed form (NFC), without outer blanks, every blank inside one space.
+    """Normalise a text: Unicode's composed form (NFC), no outer blanks, one space for each inner blank.
 
     >>> plain(" Who  wrote\\u00a0E\\u0301mile? ")
     'Who wrote Émile?'
@@ -59,9 +59,9 @@ def plain(text: str) -> str:
 
 
 def read_list(file: Path) -> QuestionList:
-    """The questions of a file; ``UserError``, with the line, for one that is no such list.
+    """Read a list of questions; raises ``UserError``, with the line, for another file.
 
-    An empty one is none: it would call every row sound.
+    An empty file is refused, as it would call every row sound.
     """
     content = content_of(file, MOST_JSON)
     try:
@@ -72,9 +72,9 @@ def read_list(file: Path) -> QuestionList:
 
 
 def questions_of(content: bytes) -> list[str]:
-    r"""The questions of a list in UTF-8 (byte order mark or not); lines of blanks are none.
+    r"""Parse the questions of a list in UTF-8 (with or without byte order mark); blank lines are skipped.
 
-    Raises ``ValueError``, which begins with the line or entry, for what is no list of questions.
+    Raises ``ValueError``, whose message begins with the line or entry, for another content.
 
     >>> questions_of(b' Who is "Ana"?\r\n\n"Oru", where is it?')
     [' Who is "Ana"?', '"Oru", where is it?']
@@ -86,10 +86,10 @@ def questions_of(content: bytes) -> list[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f":{line}: not UTF-8 text") from None
-    whole = _value(text)
-    if isinstance(whole, dict):
+    value = _value(text)
+    if isinstance(value, dict):
         raise ValueError(": holds an object of JSON, not questions")
-    questions = whole if isinstance(whole, list) else _texts(text)
+    questions = value if isinstance(value, list) else _texts(text)
     for number, question in enumerate(questions, 1):
         if not isinstance(question, str):
             raise ValueError(f": entry {number} is not the text of a question")
@@ -99,25 +99,25 @@ def questions_of(content: bytes) -> list[str]:
 
 
 def _texts(text: str) -> list[str]:
-    """The lines of a text, or what they say if each is a string of JSON.
+    """The lines of a text, decoded if each is a JSON string.
 
-    Where most are, a line that is none is broken: read as it stands it would name nothing.
+    Where most lines are JSON strings, another line is an error, as it would match no question.
     """
-    # Newlines alone end a line: a question may hold what else Python takes for the end of one.
+    # Only newlines end a line: a question may hold other characters that end a line for Python.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     values = [_value(line) for line in lines]
     for number, value in enumerate(values, 1):
         if isinstance(value, dict | list):
             raise ValueError(f":{number}: holds an object of JSON, not the text of a question")
-    said = [value for value in values if isinstance(value, str)]
+    strings = [value for value in values if isinstance(value, str)]
     bare = [n for n, line in enumerate(lines, 1) if line.strip() and values[n - 1] is None]
-    if len(said) > len(bare) > 0:
+    if len(strings) > len(bare) > 0:
         raise ValueError(f":{bare[0]}: is no string of JSON, as most lines are")
-    return lines if bare else said
+    return lines if bare else strings
 
 
 def _value(text: str) -> object:
-    """What a text says as JSON, if it is a string, list or object of it; else None."""
+    """The JSON string, list or object of a text; None for other text."""
     if not text.lstrip().startswith(('"', "[", "{")):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Verified questions as a build wrote them, each decoded once: a question with its label."""
+"""Reads verified questions, and draws those and the passages of the evaluation."""
 
 import hashlib
 import heapq
@@ -18,11 +18,11 @@ from safe_stepwise.store.names import INPUT
 from safe_stepwise.store.parquet import read_rows
 
 EVALUATION_SIZE = 1_000
-"""Questions of a sample, unless said otherwise."""
+"""Default number of questions of a sample."""
 PASSAGES = 10
-"""Passages of every question to evaluate on, unless said otherwise (SAFE v1's evaluation setting)."""
+"""Default number of passages of a question to evaluate on (SAFE v1's evaluation setting)."""
 Rows = Callable[[Any], Any]
-"""Says of an Arrow batch which of its rows to read."""
+"""Mask of the rows to read, from an Arrow batch."""
 
 
 class VerifiedQuestion(NamedTuple):
@@ -33,81 +33,80 @@ class VerifiedQuestion(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], benchmark: str, split: str = "") -> "VerifiedQuestion":
-        """The question and label of a labelled row; ``ValueError`` or ``KeyError`` for what is none."""
+        """The question and label of a labelled row; raises ``ValueError`` or ``KeyError`` for another row."""
         return cls(question_of(row, benchmark=benchmark, split=split), label_of(row))
 
-    def shown(self, seed: int) -> "VerifiedQuestion":
-        """The question as the evaluation shows it, in ten shuffled passages, with its label to match.
+    def sample(self, seed: int) -> "VerifiedQuestion":
+        """The question with ten shuffled passages, as the evaluation uses it, and its label renumbered to match.
 
-        Passage numbers of path and graph follow their passages. Raises ``ValueError`` for a question that cannot have
-        ten passages because more are gold.
+        Raises ``ValueError`` for a question with more than ten gold passages.
         """
         if len(self.question.gold) > PASSAGES:
             raise ValueError(f"more than {PASSAGES} gold passages")
         question, places = with_passages(self.question, seed)
 
-        def moved(triples: Iterable[Triple]) -> tuple[Triple, ...]:
+        def renumber(triples: Iterable[Triple]) -> tuple[Triple, ...]:
             return tuple(replace(t, passage=t.passage and places.get(t.passage)) for t in triples)
 
-        path, graph = moved(self.label.reasoning_path), moved(self.label.knowledge_graph)
+        path, graph = renumber(self.label.reasoning_path), renumber(self.label.knowledge_graph)
         return VerifiedQuestion(question, replace(self.label, reasoning_path=path, knowledge_graph=graph))
 
 
 def verified_questions(
-    files: Iterable[Path], benchmark: str, split: str = "", wanted: Rows | None = None
+    files: Iterable[Path], benchmark: str, split: str = "", select: Rows | None = None
 ) -> Iterator[VerifiedQuestion]:
-    """The labelled rows of some files, or those that are ``wanted``; raises as `read_rows`."""
+    """Yield the labelled rows of files, or those that ``select`` chooses; raises as `read_rows`."""
     for file in files:
-        yield from read_rows(file, partial(VerifiedQuestion.of_row, benchmark=benchmark, split=split), wanted=wanted)
+        yield from read_rows(file, partial(VerifiedQuestion.of_row, benchmark=benchmark, split=split), wanted=select)
 
 
 def questions_in(
-    files: Iterable[Path], benchmark: str, split: str = "", wanted: Rows | None = None
+    files: Iterable[Path], benchmark: str, split: str = "", select: Rows | None = None
 ) -> Iterator[Question]:
-    """The questions alone, of files that need have no labels."""
+    """Yield the questions of files, whose rows may lack labels."""
     for file in files:
-        yield from read_rows(file, partial(question_of, benchmark=benchmark, split=split), wanted=wanted)
+        yield from read_rows(file, partial(question_of, benchmark=benchmark, split=split), wanted=select)
 
 
 def is_sound(batch: Any) -> Any:
-    """The rows of a batch that were verified."""
+    """Mask of a batch's verified rows."""
     return pc.equal(batch.column("noise_type"), NOISE_TYPES.index("none"))
 
 
 def is_unverifiable(batch: Any) -> Any:
-    """The rows of a batch that are noise."""
+    """Mask of a batch's rows that are noise."""
     return batch.column("unverifiable")
 
 
-def among(ids: Iterable[str], also: Rows | None = None) -> Rows:
-    """The rows of a batch that have one of some ids, and are those of another choice, if one is given."""
-    known = pa.array(ids, pa.string())
+def select_ids(ids: Iterable[str], condition: Rows | None = None) -> Rows:
+    """Selector of the rows whose id is among ``ids``, and for which ``condition`` holds, if given."""
+    id_array = pa.array(ids, pa.string())
 
-    def chosen(batch: Any) -> Any:
-        named = pc.is_in(batch.column("id"), value_set=known)
-        return named if also is None else pc.and_(also(batch), named)
+    def select(batch: Any) -> Any:
+        has_id = pc.is_in(batch.column("id"), value_set=id_array)
+        return has_id if condition is None else pc.and_(condition(batch), has_id)
 
-    return chosen
+    return select
 
 
-def with_passages(question: Question, seed: int, most: int = PASSAGES) -> tuple[Question, Mapping[int, int]]:
-    """The question with all gold passages, distractors up to so many in all, shuffled; and each number's new one.
+def with_passages(question: Question, seed: int, limit: int = PASSAGES) -> tuple[Question, Mapping[int, int]]:
+    """The question with its gold passages and distractors, shuffled, ``limit`` in all; and old to new numbers.
 
-    Passage numbers of the decomposition follow; one whose passage was left out becomes None.
+    Passage numbers of the decomposition are renumbered; None replaces the number of a dropped passage.
     """
     gold = [number for number, _ in question.gold]
-    others = [n for n, passage in enumerate(question.passages, 1) if not passage.is_gold]
-    others.sort(key=lambda n: draw(seed, question.id, f"draw {n}"))
-    kept = [*gold, *others[: max(0, most - len(gold))]]
-    # Ranked anew: the drawn distractors rank low in the draw and would all come first.
-    kept.sort(key=lambda n: draw(seed, question.id, f"place {n}"))
-    places = {old: new for new, old in enumerate(kept, 1)}
+    distractors = [n for n, passage in enumerate(question.passages, 1) if not passage.is_gold]
+    distractors.sort(key=lambda n: draw(seed, question.id, f"draw {n}"))
+    numbers = [*gold, *distractors[: max(0, limit - len(gold))]]
+    # Ranked again: by the first rank all sampled distractors would come first.
+    numbers.sort(key=lambda n: draw(seed, question.id, f"place {n}"))
+    places = {old: new for new, old in enumerate(numbers, 1)}
     hops = tuple(replace(hop, passage=places.get(hop.passage or 0)) for hop in question.decomposition)
-    return replace(question, passages=tuple(question.passages[n - 1] for n in kept), decomposition=hops), places
+    return replace(question, passages=tuple(question.passages[n - 1] for n in numbers), decomposition=hops), places
 
 
 def draw(seed: int, id_: str, purpose: str) -> int:
-    """A number that depends on nothing but the seed, a question's id and what is drawn."""
+    """A random number (64 bits) that depends only on the seed, a question's id and the purpose."""
     digest = hashlib.sha256(f"{seed}\0{id_}\0{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -115,15 +114,14 @@ def draw(seed: int, id_: str, purpose: str) -> int:
 class EvaluationSample:
     """Draws ``size`` questions from all that are offered, in bounded memory.
 
-    Every choice is made by a hash of (seed, id), so neither the order of the rows nor the other rows change what
-    becomes of a question. ``left_out`` counts rows that cannot have exactly so many ``passages``: fewer in all, or
-    more gold ones.
+    A hash of (seed, id) ranks the questions, so the order of the rows does not matter. ``left_out`` counts rows that
+    cannot have exactly ``passages`` passages: they have fewer in all, or more gold ones.
     """
 
     def __init__(self, size: int, seed: int, passages: int = PASSAGES) -> None:
         self.left_out = 0
         self._size, self._seed, self._passages = size, seed, passages
-        self._drawn: list[tuple[int, str, Question]] = []
+        self._entries: list[tuple[int, str, Question]] = []
 
     def offer(self, table: pa.Table) -> None:
         """Consider the rows of a table with the row columns."""
@@ -138,20 +136,20 @@ class EvaluationSample:
                 self.left_out += 1
                 continue
             rank = -draw(self._seed, id_, "question")
-            if len(self._drawn) < self._size or rank > self._drawn[0][0]:
+            if len(self._entries) < self._size or rank > self._entries[0][0]:
                 (content,) = table.slice(row, 1).to_pylist()
                 question = question_of(content, benchmark="", split="")
-                shown, _ = with_passages(question, self._seed, self._passages)
-                heapq.heappush(self._drawn, (rank, id_, shown))
-                if len(self._drawn) > self._size:
-                    heapq.heappop(self._drawn)
+                sample, _ = with_passages(question, self._seed, self._passages)
+                heapq.heappush(self._entries, (rank, id_, sample))
+                if len(self._entries) > self._size:
+                    heapq.heappop(self._entries)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The sample, in the order of the draw: each question's columns, and question and passages as one prompt."""
-        drawn = sorted(self._drawn, key=lambda entry: -entry[0])
-        return [{**question_row(question), INPUT: rendered(question)} for _, _, question in drawn]
+        """Rows of the sample in the order of the draw: the question's columns, and a prompt with its passages."""
+        entries = sorted(self._entries, key=lambda entry: -entry[0])
+        return [{**question_row(question), INPUT: render_prompt(question)} for _, _, question in entries]
 
 
-def rendered(question: Question) -> str:
-    """A question as one prompt that asks for the answer alone: passages, then the question."""
+def render_prompt(question: Question) -> str:
+    """Render passages and question as one prompt that asks for the answer alone."""
     return prompts.load("direct/input").ask(passages=question.passages, question=question.question)

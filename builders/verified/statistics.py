@@ -1,4 +1,4 @@
-"""What a build read and found, in the shape that ``statistics/*.json`` keeps."""
+"""The statistics of a build, in the form of ``statistics/*.json``."""
 
 import hashlib
 from bisect import insort
@@ -22,7 +22,7 @@ TRUTH = "truth"
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """The evaluation sample; ``left_out`` counts rows that cannot have as many passages."""
+    """Counts of the evaluation sample; ``left_out`` are the rows that cannot have as many passages."""
 
     size: int
     rows: int
@@ -39,22 +39,21 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Labels beside the labels that are known of a build's rows: how far the two agree."""
+class ReferenceLabels:
+    """Agreement of a build's labels with reference labels: the truth, or published ones."""
 
     by: str
-    """`TRUTH` of made-up rows, or the name of a file of published labels."""
+    """`TRUTH` for synthetic rows, or the name of a file of published labels."""
     digest: str
-    """SHA-256 of the file (64 hex digits); empty of the truth, which the source has."""
+    """SHA-256 of the file (64 hex digits); empty for the truth, which is in the source."""
     agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
 class ListUse:
-    """A list of questions that labelled a build's rows: its entries, and what became of them.
+    """Counts of a list of questions that labelled a build's rows.
 
-    ``entries`` are those that are there again (``repeated``), those whose text a row of the build
-    has (``matched``), and those that no row has (``unmatched``).
+    ``entries`` is the sum of repeated entries, entries that match a row, and entries that match none.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Listed:
     lists: tuple[ListUse, ...]
     rows: int
     loosely: int
-    """Of ``rows``, those named only once blanks and Unicode are brought to one form."""
+    """Rows among ``rows`` that match only after blanks and Unicode are normalised."""
     shared: int
     """Texts that name more than one row."""
     pathless: int
@@ -93,7 +92,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What one build read and found; ``rows`` counts everything that was read."""
+    """The statistics of one build; ``rows`` counts everything that was read."""
 
     version: str
     seed: int
@@ -121,35 +120,35 @@ class Statistics:
     homepage: str
     citation: str
     caveat: str = ""
-    """Builds of before have none; nor what follows."""
+    """Builds of earlier versions lack this field and the following ones."""
     min_confidence: float = 0.0
-    known: Known | None = None
-    """None where nothing is known of any row."""
+    known: ReferenceLabels | None = None
+    """None where no row has a reference label."""
     listed: Listed | None = None
     """None where no list labelled the rows."""
     examples: tuple[Example, ...] = ()
-    """Rows of noise, of each type that there is; none where the questions are not published."""
+    """Rows of each type of noise; none where the questions are not published."""
 
     def __post_init__(self) -> None:
-        parts = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
-        if parts != self.rows:
-            raise AssertionError(f"{self.rows} rows in, {parts} accounted for")
+        accounted = self.verified + sum(self.unverifiable.values()) + self.unparsed + self.rejected
+        if accounted != self.rows:
+            raise AssertionError(f"{self.rows} rows in, {accounted} accounted for")
 
 
 EXAMPLES = 3
-"""Rows of noise that a build keeps to show, at least, if it has them."""
+"""Examples of noise that a build keeps at least, if it has as many."""
 
 
 class Tally:
     """Counts over tables of rows with their labels.
 
-    ``published`` are others' labels by id, to score with; ``lists`` those that labelled the rows.
+    ``published`` are reference labels by id, for scoring; ``lists`` are the lists that labelled the rows.
     """
 
     def __init__(self, published: Mapping[str, bool] | None, lists: Sequence[QuestionList] = ()) -> None:
         self.rows = Counter[tuple[str, str]]()
         """By kind of question and noise type."""
-        self.seen = Counter[Seen]()
+        self.outcomes = Counter[Seen]()
         self._published = published
         self._least: dict[str, list[tuple[bytes, Example]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
@@ -159,9 +158,9 @@ class Tally:
         self._pathless = 0
 
     def add(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
-        """Count the rows of a table, of these noise types."""
+        """Count the rows of a table, whose noise types are ``types``."""
         self.rows.update(zip(table.column("kind").to_pylist(), types, strict=True))
-        self.seen.update(_seen(table, types, self._published))
+        self.outcomes.update(_outcomes(table, types, self._published))
         self._keep_examples(table, types)
         if self.lists:
             for question in table.column("question").to_pylist():
@@ -172,7 +171,7 @@ class Tally:
 
     @property
     def examples(self) -> tuple[Example, ...]:
-        """A row of each type of noise that there is, and of each another until there are enough."""
+        """One row of each type of noise, then a next row of each until there are enough."""
         turns = sorted(
             (turn, NOISE_TYPES.index(row.noise_type), row)
             for rows in self._least.values()
@@ -182,7 +181,7 @@ class Tally:
 
     @property
     def listed(self) -> Listed | None:
-        """What came of the lists; None if there are none."""
+        """Counts of the rows that the lists name; None without lists."""
         if not self.lists:
             return None
         texts = Counter[str]()
@@ -197,9 +196,10 @@ class Tally:
         )
 
     def unmatched(self, questions: QuestionList) -> list[str]:
-        """The questions of a list that no row has, each once."""
-        met = self._matches
-        return [t for t in dict.fromkeys(questions.texts) if not (met["exact", t] or met["plain", plain(t)])]
+        """The distinct questions of a list that no row matches."""
+        matches = self._matches
+        texts = dict.fromkeys(questions.texts)
+        return [text for text in texts if not (matches["exact", text] or matches["plain", plain(text)])]
 
     def _use(self, questions: QuestionList) -> ListUse:
         entries, texts, lacking = len(questions.texts), len(set(questions.texts)), len(self.unmatched(questions))
@@ -207,22 +207,22 @@ class Tally:
 
     def _keep_examples(self, table: pa.Table, types: Sequence[NoiseType]) -> None:
         ids = table.column("id").to_pylist()
-        for place, (id_, type_) in enumerate(zip(ids, types, strict=True)):
+        for row, (id_, type_) in enumerate(zip(ids, types, strict=True)):
             if type_ in SOUND:
                 continue
             digest = hashlib.sha256(id_.encode()).digest()
             rows = self._least.setdefault(type_, [])
             if len(rows) < EXAMPLES or digest < rows[-1][0]:
-                texts = (table.column(name)[place].as_py() for name in ("question", "answer", "explanation"))
+                texts = (table.column(name)[row].as_py() for name in ("question", "answer", "explanation"))
                 insort(rows, (digest, Example(id_, type_, *texts)), key=itemgetter(0))
                 del rows[EXAMPLES:]
 
 
-def _seen(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Seen]:
-    """What was found of each row of which others know, or made up, whether it is noise."""
-    known: Iterable[bool | None] = table.column("known_noise").to_pylist()
+def _outcomes(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Seen]:
+    """Yield (true noise, label, confidence) of each row whose true noise is known."""
+    truths: Iterable[bool | None] = table.column("known_noise").to_pylist()
     if published is not None:
-        known = map(published.get, table.column("id").to_pylist())
-    for is_noise, type_, sure in zip(known, types, table.column("confidence").to_pylist(), strict=True):
+        truths = map(published.get, table.column("id").to_pylist())
+    for is_noise, type_, confidence in zip(truths, types, table.column("confidence").to_pylist(), strict=True):
         if is_noise is not None:
-            yield is_noise, type_, sure
+            yield is_noise, type_, confidence

@@ -78,7 +78,7 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
         options.seed,
         skip=options.on_error != "stop",
         planned=bool(options.symbolic),
-        whole=options.passages == "all",
+        all_passages=options.passages == "all",
     )
     if read_set.skipped:
         warn(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")

@@ -10,10 +10,10 @@ from builders.benchmarks import BENCHMARKS
 from builders.steps.refined import read_refined
 from builders.verified.build import build, counts, overview
 from builders.verified.collect import Build, count, questions, spec_of
-from builders.verified.estimate import at_hand, estimate
+from builders.verified.estimate import estimate, is_local
 from builders.verified.questions import PASSAGES
 from builders.verified.teachers import Teachers
-from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.choice import resolve_teacher
 from builders.verified.teachers.llm import PROMPTS, LLMTeachers
 from builders.work.publishing import read_statistics
 from cards.datasets import CARDS, Audit
@@ -29,9 +29,9 @@ from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEP
 
 
 def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists: Path | None = None) -> Teachers:
-    """The teachers of a spec, which the release lets go of; raises as `known_teacher`."""
+    """The teachers of a spec, which the release lets go of; raises as `resolve_teacher`."""
     asking = {name: getattr(release.options, name) for name in ("cache", "in_flight", "timeout")}
-    teachers = known_teacher(spec, **asking, allowance=allowance, lists=lists)
+    teachers = resolve_teacher(spec, **asking, allowance=allowance, lists=lists)
     release.opened.append(teachers)
     return teachers
 
@@ -74,7 +74,7 @@ class Datasets(Stage[Manifest]):
             if not (beside / entry.input).exists():
                 with at_place(f"{where}input"):
                     spec_of(entry.benchmark, entry.input)
-            known_teacher(entry.teacher, where=f"{where}teacher", lists=beside)
+            resolve_teacher(entry.teacher, option=f"{where}teacher", lists=beside)
 
     def look(self) -> None:
         """Raise ``UserError`` for a folder of another release, and for a bad file that is named."""
@@ -96,7 +96,7 @@ class Datasets(Stage[Manifest]):
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         """What verifying takes; sources that are here are read to the end, so that a bad row shows."""
         for number, (entry, plan) in enumerate(zip(self.release.manifest.builds, self.builds, strict=True)):
-            is_here = at_hand(plan)
+            is_here = is_local(plan)
             rows = count(plan) if is_here else self._expected_rows(number, entry)
             forecast.build_rows.append(rows)
             name = f"verify {entry.benchmark} {entry.split}"
@@ -111,7 +111,7 @@ class Datasets(Stage[Manifest]):
                 yield price_rows(name, rows, BENCHMARKS[entry.benchmark].EXPECTED["verification"])
 
     def owed(self) -> list[str]:
-        return [f"{plan.source} is not here" for plan in self.builds if not at_hand(plan)]
+        return [f"{plan.source} is not here" for plan in self.builds if not is_local(plan)]
 
     def make(self) -> Made:
         audit = read_audits(self.release.manifest).get(LABELS)

@@ -19,7 +19,7 @@ from builders.steps.build import MAX_LENGTH, StepsBuild, build
 from builders.steps.model import INJECT, TRAJECTORY, known_maker
 from builders.steps.refined import REFINED, STATISTICS, join_refined
 from builders.steps.refinement import ANNOTATIONS, refine
-from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.choice import resolve_teacher
 from builders.work.publishing import SingleCard
 from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
@@ -111,7 +111,7 @@ class VerifierSet(Stage[Manifest]):
 
     def validate(self) -> None:
         key = OWN_SET if self.name == OWN_SET else f"blocks.{self.name}.{OWN_SET}"
-        known_teacher(self.entry.teacher, where=f"{key}.teacher", lists=None)
+        resolve_teacher(self.entry.teacher, option=f"{key}.teacher", lists=None)
 
     def check(self) -> None:
         for unmined in self.owed():
@@ -187,7 +187,7 @@ class Refinement(Stage[Manifest]):
             raise UserError(f"{where}.rows, rounds and limit have to be 1 or more")
         for role, spec in (("generator", entry.generator), ("verifier", entry.verifier)):
             check_player(spec, f"{where}.{role}", (OWN_ADAPTER,))
-        known_teacher(entry.teacher, where=f"{where}.teacher", lists=None)
+        resolve_teacher(entry.teacher, option=f"{where}.teacher", lists=None)
         if OWN_ADAPTER not in entry.verifier and not entry.verifier.startswith(("symbolic", "mock")):
             raise UserError(
                 f"{where}.verifier: {entry.verifier} is not what a round trains; write {OWN_ADAPTER} "

@@ -22,7 +22,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.paths.sources import derived, read_films, with_paths
 from builders.steps.making import AnnotationsMaker
 from builders.verified.evaluation_questions import read
-from builders.verified.lookup import Labelled, labelled, once
+from builders.verified.lookup import Labelled, drop_repeats, labelled
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.verification import verify
 from evaluators.derivations import Derivation
@@ -165,14 +165,14 @@ class Benchmark:
 def rows_of(options: QuestionOptions) -> Iterator[tuple[str, Iterable[Labelled]]]:
     """Verified questions, or a file's with the labels that their annotations give them."""
     if options.verified:
-        yield from ((name, once(rows)) for name, rows in labelled(options.verified))
+        yield from ((name, drop_repeats(rows)) for name, rows in labelled(options.verified))
         return
     found: dict[str, list[Labelled]] = {}
     for source in options.questions:
-        for question in read(source, [*options.benchmark], skip=True, whole=True).questions:
+        for question in read(source, [*options.benchmark], skip=True, all_passages=True).questions:
             label = asyncio.run(verify(question, AnnotationsTeacher()))
             found.setdefault(question.benchmark, []).append((question, label))
-    yield from ((name, once(rows)) for name, rows in found.items())
+    yield from ((name, drop_repeats(rows)) for name, rows in found.items())
 
 
 def drawn(rows: Iterable[T], id_of: Callable[[T], str], seed: int) -> list[T]:

@@ -29,7 +29,7 @@ HEADER = ("benchmark", "questions", "ideal", "injected", "of", "held back", "of"
 def told(verified: VerifiedSet, benchmark: str, limit: int) -> list[Trajectories]:
     """The trajectories of a benchmark's first questions of each split."""
     pairs = (
-        pair.shown(0)
+        pair.sample(0)
         for _, split in verified.splits([benchmark])
         for pair in islice(verified.questions(benchmark, split), limit)
     )

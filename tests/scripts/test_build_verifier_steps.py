@@ -10,7 +10,7 @@ import pytest
 from datasets import load_dataset
 
 from builders.steps.questions import open_verified
-from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.choice import resolve_teacher
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.errors import UserError
@@ -130,7 +130,7 @@ def test_refined_rows_join_and_are_counted(verified: Path, tmp_path: Path, capsy
 
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
-    return tuple(pair.shown(0) for split in ("train", "validation") for pair in opened.questions("synthetic", split))
+    return tuple(pair.sample(0) for split in ("train", "validation") for pair in opened.questions("synthetic", split))
 
 
 def test_a_model_is_asked_and_what_it_cost_is_said(
@@ -200,7 +200,7 @@ def test_a_server_that_is_not_there_is_a_mistake(verified: Path, tmp_path: Path)
 
 def test_a_teacher_that_is_not_known() -> None:
     with pytest.raises(UserError, match="annotations"):
-        known_teacher("annotation")
+        resolve_teacher("annotation")
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.teachers.published import known_lists
+from builders.verified.teachers.published import load_lists
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -329,7 +329,7 @@ def test_two_builds_side_by_side(
     file = tmp_path / "a_wrong.txt"
     file.write_text("\n".join(noise), encoding="utf-8")
     other, out = tmp_path / "other", tmp_path / "compared.json"
-    plan = Build("synthetic", SPEC, "validation", known_lists([file]), output=other)
+    plan = Build("synthetic", SPEC, "validation", load_lists([file]), output=other)
     build(plan, CARDS)
     build(replace(plan, split="train", limit=7), CARDS)
     compare_labels.main([str(built), str(other / "safe-noise-labels"), "--output", str(out)])

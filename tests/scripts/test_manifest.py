@@ -122,7 +122,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         return Broken()
 
     monkeypatch.setattr(verifier_steps, "known_maker", known)
-    monkeypatch.setattr(datasets, "known_teacher", teacher)
+    monkeypatch.setattr(datasets, "resolve_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
@@ -148,7 +148,7 @@ def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> li
             asked.append(allowance)
         return AnnotationsTeacher
 
-    monkeypatch.setattr(datasets, "known_teacher", teacher)
+    monkeypatch.setattr(datasets, "resolve_teacher", teacher)
     monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, output, workers=1)
     return asked

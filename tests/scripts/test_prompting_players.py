@@ -99,7 +99,7 @@ def test_mistakes_on_chains_cost_the_machines_what_they_should(
 
 def chains(file: Path, benchmark: str, number: int, folder: Path) -> list[int]:
     """The hops of the first questions that are chains; their rows are the folder's file."""
-    asked = read(str(file), [benchmark], skip=True, whole=True).questions
+    asked = read(str(file), [benchmark], skip=True, all_passages=True).questions
     hops = {question.id: several for question in asked if (several := hops_of(question))}
     rows = [
         (line, hops[name])

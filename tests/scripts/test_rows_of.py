@@ -41,7 +41,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
     return tuple(
-        pair.shown(SEED) for split in ("train", "validation") for pair in opened.questions("synthetic", split)
+        pair.sample(SEED) for split in ("train", "validation") for pair in opened.questions("synthetic", split)
     )
 
 

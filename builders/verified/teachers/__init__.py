@@ -1,4 +1,4 @@
-"""Who proposes: a teacher answers stage by stage, the graph checks (SAFE v1, section 3.2)."""
+"""Defines teachers: a teacher proposes stage by stage, and the graph checks (SAFE v1, section 3.2)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from safe_stepwise.records import NoiseType, Question, Triple
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A teacher's last word on a question: a path, or why there is none.
+    """A teacher's result for a question: a path, or the reason why there is none.
 
-    ``path`` holds triples in reasoning order (of a comparison: branch after branch). ``noise_type`` is ``"none"`` when
-    the teacher claims the path answers the question, ``"unparsed"`` when it could not judge, else the noise it saw;
-    ``explanation`` is one sentence. ``confidence`` (0-1) says how sure the teacher is of that; None if it does not
-    say. What is ``settled`` stands whatever the graph says: the label is another's.
+    ``path`` holds triples in reasoning order (for a comparison: branch after branch). ``noise_type`` is ``"none"`` if
+    the teacher claims that the path answers the question, ``"unparsed"`` if it could not judge, else the type of
+    noise; ``explanation`` is one sentence. ``confidence`` lies between 0 and 1; None if the teacher gives none. A
+    proposal that ``is_final`` is not checked against the graph, as its label comes from a published list.
     """
 
     path: tuple[Triple, ...]
     noise_type: NoiseType
     explanation: str
     confidence: float | None = 1.0
-    settled: bool = False
+    is_final: bool = False
 
 
 class Teachers(Annotator, Protocol):
@@ -39,24 +39,24 @@ class Teacher(Protocol):
 
     @property
     def name(self) -> str:
-        """That of its `Teachers`."""
+        """The name of its `Teachers`."""
 
     @property
     def replies(self) -> Mapping[str, int]:
         """How many replies could be read, and how well; ``failed`` ones may come on another try."""
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
-        """Triples that gold passage number ``passage`` (from 1) states."""
+        """Extract the triples that gold passage number ``passage`` (from 1) states."""
 
-    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Triples that ``known`` overlooked; empty ends the gleaning."""
+    async def glean(self, question: Question, passage: int, triples: tuple[Triple, ...]) -> tuple[Triple, ...]:
+        """Find further triples that ``triples`` lacks; an empty result ends the gleaning."""
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
-        """Surface form to canonical form, for names that mean one entity."""
+        """Map names of one entity to one canonical name."""
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
-        """A path from the question's entities to the answer within ``graph``."""
+        """Propose a path from the question's entities to the answer within ``graph``."""
 
 
 class TeacherError(Exception):
-    """A stage gave nothing that can be used; the row becomes ``unparsed``, with this reason."""
+    """A stage gave no usable result; the row becomes ``unparsed``, with this reason."""

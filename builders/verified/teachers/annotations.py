@@ -38,22 +38,22 @@ class AnnotationsTeacher(NoModel):
         """Annotated hops that the passage states, further values beside them, contradictions."""
         if _has_only_facts(question):
             return supporting_facts.extract(question, passage)
-        found = tuple(_extracted(question, passage))
-        self._loose.update(triple for triple, loose in found if loose)
-        return tuple(triple for triple, _ in found)
+        extracted = tuple(_extracted(question, passage))
+        self._loose.update(triple for triple, loose in extracted if loose)
+        return tuple(triple for triple, _ in extracted)
 
-    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, triples: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Nothing: a second look at the same annotations finds no more."""
         return ()
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Names under which the hops speak of a gold passage's subject mean that subject."""
-        named = [question.answer]
+        names = [question.answer]
         if not _has_only_facts(question):
-            named += [name for triple in triples for name in (triple.head, triple.tail)]
-        same = mentions.titles_of(named, question.gold)
-        same.update(_renamed([hop.triple for hop in annotated_hops(question)]))
-        return same
+            names += [name for triple in triples for name in (triple.head, triple.tail)]
+        aliases = mentions.titles_of(names, question.gold)
+        aliases.update(_renamed([hop.triple for hop in annotated_hops(question)]))
+        return aliases
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         """The annotated path, up to the first hop that the graph lacks."""
@@ -65,16 +65,16 @@ class AnnotationsTeacher(NoModel):
         path: list[Triple] = []
         for hop in hops:
             for triple in hop.triples:
-                stated = graph.find(triple.head, triple.relation, triple.tail)
-                if not stated:
+                matches = graph.find(triple.head, triple.relation, triple.tail)
+                if not matches:
                     return Proposal(tuple(path), *_diagnose(hop, question))
-                path.append(next((t for t in stated if t not in self._loose), stated[0]))
+                path.append(next((t for t in matches if t not in self._loose), matches[0]))
         for earlier, later in combinations(path, 2):
-            if reason := _mistaken(earlier, later, question):
-                why = f"Two entities share a name: {reason}."
-                return Proposal(tuple(path), "entity_confusion", why, _CONFUSED)
-        loosely = any(triple in self._loose for triple in path)
-        return Proposal(tuple(path), "none", "", _LOOSELY if loosely else _STATED)
+            if reason := _confusion(earlier, later, question):
+                explanation = f"Two entities share a name: {reason}."
+                return Proposal(tuple(path), "entity_confusion", explanation, _CONFUSED)
+        is_loose = any(triple in self._loose for triple in path)
+        return Proposal(tuple(path), "none", "", _LOOSELY if is_loose else _STATED)
 
 
 def _has_only_facts(question: Question) -> bool:
@@ -94,12 +94,12 @@ def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]
         if finding.status == "other":
             yield Triple(head, relation, finding.value, number, sentence), False
         elif finding.status == "stated":
-            for one in hop.triples:
-                stated = Triple(one.head, relation, triple.tail, number, sentence)
-                yield stated, finding.loose or hop.free
-            for other in grounding.also_named(gold.sentences[sentence], relation, triple.tail):
-                if not mentions.is_about(read(gold), other):
-                    yield Triple(head, relation, other, number, sentence), True
+            for variant in hop.triples:
+                triple_ = Triple(variant.head, relation, triple.tail, number, sentence)
+                yield triple_, finding.loose or hop.free
+            for name in grounding.also_named(gold.sentences[sentence], relation, triple.tail):
+                if not mentions.is_about(read(gold), name):
+                    yield Triple(head, relation, name, number, sentence), True
 
 
 def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
@@ -111,17 +111,17 @@ def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
             yield earlier.tail, later.head
 
 
-def _is_one_name(one: str, other: str) -> bool:
+def _is_one_name(name: str, other_name: str) -> bool:
     """Whether two names can be one person's or thing's: words in common, an end among them."""
-    a, b = normal_name(one).split(), normal_name(other).split()
+    a, b = normal_name(name).split(), normal_name(other_name).split()
     shared = {word for word in set(a) & set(b) if len(word) > _SHORT}
-    if as_date(one) or not shared:
+    if as_date(name) or not shared:
         return False
     return set(a) <= set(b) or set(b) <= set(a) or a[-1] == b[-1] or bool({a[0], b[0]} <= shared)
 
 
 _STATED, _LOOSELY, _CONFUSED = 0.95, 0.7, 0.7
-_ALIKE, _OTHER, _TOLD, _ABSENT, _ELSEWHERE, _UNTOLD = 0.9, 0.85, 0.7, 0.6, 0.5, 0.5
+_NAMESAKE, _OTHER_VALUE, _OTHER_RELATION, _ABSENT, _ELSEWHERE, _NO_RELATION = 0.9, 0.85, 0.7, 0.6, 0.5, 0.5
 """How sure a label is by what the text says: of a sound path, of two entities taken for one; of a name-alike instead,
 of another value, of another relation, of no mention, of a mention without the head, of a sentence that says nothing
 known of the two. Set beside the shares that the published labels confirm (notes/2026-11-noise-labels.md)."""
@@ -133,27 +133,27 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
     triple = hop.triple
     finding = look_up(hop, question.gold)
     link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
-    where = f"passage {finding.passage}"
-    none = f"No gold passage was found to state {link}"
-    if alike := _name_alike(triple, question):
-        return "entity_confusion", f"{none}: the text is about “{alike}”.", _ALIKE
+    place = f"passage {finding.passage}"
+    prefix = f"No gold passage was found to state {link}"
+    if namesake := _name_alike(triple, question):
+        return "entity_confusion", f"{prefix}: the text is about “{namesake}”.", _NAMESAKE
     if finding.status == "other":
-        why = f"The annotation is {link}, but {where} gives “{finding.value}”"
-        return "wrong_answer", f"{why}{_quoted(finding, finding.value, question)}.", _OTHER
+        reason = f"The annotation is {link}, but {place} gives “{finding.value}”"
+        return "wrong_answer", f"{reason}{_quoted(finding, finding.value, question)}.", _OTHER_VALUE
     if finding.status == "together":
         quoted = _quoted(finding, triple.tail, question)
         if finding.told:
-            why = f"{where} says something else of “{triple.tail}”{quoted}"
-            return "external_knowledge", f"{none}: {why}.", _TOLD
-        why = f"what {where} says of “{triple.tail}” is not this{quoted}"
+            reason = f"{place} says something else of “{triple.tail}”{quoted}"
+            return "external_knowledge", f"{prefix}: {reason}.", _OTHER_RELATION
+        reason = f"what {place} says of “{triple.tail}” is not this{quoted}"
         of_two = relations.RELATIONS.get(triple.relation, _ANY).kind == "name"
-        return "external_knowledge" if of_two else "missing_evidence", f"{none}: {why}.", _UNTOLD
+        return "external_knowledge" if of_two else "missing_evidence", f"{prefix}: {reason}.", _NO_RELATION
     if finding.status == "mentioned":
-        why = f"“{triple.tail}” stands in {where}, but not with “{triple.head}”"
-        return "missing_evidence", f"{none}: {why}.", _ELSEWHERE
+        reason = f"“{triple.tail}” stands in {place}, but not with “{triple.head}”"
+        return "missing_evidence", f"{prefix}: {reason}.", _ELSEWHERE
     if any(has_words(words_of(p.text), words_of(triple.tail)) for _, p in question.gold):
-        return "missing_evidence", f"{none}: its ends do not stand together.", _ELSEWHERE
-    return "missing_evidence", f"{none}: “{triple.tail}” is not in them.", _ABSENT
+        return "missing_evidence", f"{prefix}: its ends do not stand together.", _ELSEWHERE
+    return "missing_evidence", f"{prefix}: “{triple.tail}” is not in them.", _ABSENT
 
 
 _ANY = relations.Relation("", "name")
@@ -181,27 +181,27 @@ def _quoted(finding: grounding.Finding, name: str, question: Question) -> str:
 def _name_alike(triple: Triple, question: Question) -> str:
     """The name-alike of a hop's head or tail that the gold passages speak of instead, or ""."""
     titles = [passage.title for _, passage in question.gold]
-    alike = [title for title in titles if namesakes.name_alikes(triple.head, title)]
-    if alike and not any(mentions.is_about(read(passage), triple.head) for _, passage in question.gold):
-        return alike[0]
+    namesakes_ = [title for title in titles if namesakes.name_alikes(triple.head, title)]
+    if namesakes_ and not any(mentions.is_about(read(passage), triple.head) for _, passage in question.gold):
+        return namesakes_[0]
     bare = _EPITHET.sub("", triple.tail)
     if bare == triple.tail:
         return ""
     for number, passage in question.gold:
         finding = grounding.ground(triple.head, triple.relation, bare, [(number, passage)])
-        if finding.status == "stated" and (other := namesakes.extended(bare, read(passage))):
-            return "" if other == clean(triple.tail) else other
+        if finding.status == "stated" and (full_name := namesakes.extended(bare, read(passage))):
+            return "" if full_name == clean(triple.tail) else full_name
     return ""
 
 
-def _mistaken(earlier: Triple, later: Triple, question: Question) -> str:
+def _confusion(earlier: Triple, later: Triple, question: Question) -> str:
     """Why the entity that one hop ends in is not the one that a later one is about, or ""."""
     if earlier.passage == later.passage or not earlier.passage or not later.passage:
         return ""
-    said = read(question.passages[earlier.passage - 1])
+    context = read(question.passages[earlier.passage - 1])
     subject = read(question.passages[later.passage - 1])
     bare = _EPITHET.sub("", earlier.tail)
     joint = clean(_EPITHET.sub("", later.head)) == clean(bare)
     if not joint and not mentions.is_about(subject, earlier.tail) and not mentions.is_about(subject, bare):
         return ""
-    return namesakes.told_apart(bare, earlier.relation, said, subject)
+    return namesakes.told_apart(bare, earlier.relation, context, subject)

@@ -89,13 +89,13 @@ class LLMTeachers:
         """Looked up once: to know a folder of weights by its content takes a while."""
         engine = self.opener(self.spec)
         code = code_digest(*modules_of([engine]))
-        known = {**engine.identity, **self.allowance.plain, "code": code}
-        return About(f"{engine.name}{self.allowance.suffix}", known, engine.simulated)
+        content = {**engine.identity, **self.allowance.plain, "code": code}
+        return About(f"{engine.name}{self.allowance.suffix}", content, engine.simulated)
 
     @property
     def client(self) -> Client:
         """This process's client."""
-        with _ONE_CLIENT:
+        with _LOCK:
             if self not in _CLIENTS:
                 rank = os.environ.get("SLURM_ARRAY_TASK_ID")  # SQLite is not for several machines
                 file = self.cache if rank is None else self.cache.with_stem(f"{self.cache.stem}-{rank}")
@@ -117,15 +117,15 @@ class LLMTeachers:
 
     def close(self) -> None:
         """Close connections and the cache; the next use opens them again."""
-        with _ONE_CLIENT:
-            open_one = _CLIENTS.pop(self, None)
-        if open_one is not None:
-            wait_for(open_one.engine.close())
-            if open_one.cache is not None:
-                open_one.cache.close()
+        with _LOCK:
+            opened = _CLIENTS.pop(self, None)
+        if opened is not None:
+            wait_for(opened.engine.close())
+            if opened.cache is not None:
+                opened.cache.close()
 
 
-_ONE_CLIENT = threading.Lock()
+_LOCK = threading.Lock()
 _CLIENTS: dict[LLMTeachers, Client] = {}
 
 
@@ -145,20 +145,20 @@ class LLMTeacher:
         """Triples that one gold passage states, asked without the question."""
         return await self._triples(extraction_request(question, passage), question, passage, ())
 
-    async def glean(self, question: Question, passage: int, known: tuple[Triple, ...]) -> tuple[Triple, ...]:
+    async def glean(self, question: Question, passage: int, earlier: tuple[Triple, ...]) -> tuple[Triple, ...]:
         """Triples that were overlooked, asked in the same conversation."""
-        return await self._triples(gleaning_request(question, passage, known), question, passage, known)
+        return await self._triples(gleaning_request(question, passage, earlier), question, passage, earlier)
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
         """Names of one entity, each to the first of its group; titles are never joined."""
         names = names_to_resolve(question, triples)
         if len(names) < 2:
             return {}
-        reply = await self._ask(resolution_request(question, names, triples))
+        reply = await self._complete(resolution_request(question, names, triples))
         with self._counting("names"):
             groups, kind = read_groups(reply.text)
         self.replies[kind] += 1
-        return self._joined(groups, set(names), {p.title for _, p in question.gold})
+        return self._aliases(groups, set(names), {p.title for _, p in question.gold})
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         """A path by numbers of the graph's triples, or what kind of noise bars it.
@@ -168,10 +168,10 @@ class LLMTeacher:
         if not question.gold:
             return Proposal((), "unparsed", "The row names no gold passage to judge it by.")
         if not graph.triples:
-            why = "No triple was found in the gold passages."
-            return Proposal((), "missing_evidence", why, confidence=None)
+            reason = "No triple was found in the gold passages."
+            return Proposal((), "missing_evidence", reason, confidence=None)
         request = path_request(question, graph)
-        reply = await self._ask(request)
+        reply = await self._complete(request)
         with self._counting("the path"):
             path = read_path(reply.text, prompts.data_of(request))
             steps = tuple(_triple_of(step, graph) for step in path.steps)
@@ -179,7 +179,7 @@ class LLMTeacher:
         explanation = path.explanation or "The teacher gave no explanation."
         return Proposal(steps, path.verdict, explanation, confidence=None)
 
-    async def _ask(self, request: Request) -> Completion:
+    async def _complete(self, request: Request) -> Completion:
         try:
             return await self._client.ask(request)
         except EngineError as error:
@@ -187,45 +187,45 @@ class LLMTeacher:
             raise TeacherError(f"no reply ({error})") from None
 
     @contextmanager
-    def _counting(self, what: str) -> Iterator[None]:
+    def _counting(self, subject: str) -> Iterator[None]:
         try:
             yield
         except UnreadableReply as error:
             self.replies["unreadable"] += 1
-            raise TeacherError(f"its reply on {what} can't be read: {error}") from None
+            raise TeacherError(f"its reply on {subject} can't be read: {error}") from None
 
     async def _triples(
-        self, request: Request, question: Question, number: int, known: tuple[Triple, ...]
+        self, request: Request, question: Question, number: int, earlier: tuple[Triple, ...]
     ) -> tuple[Triple, ...]:
         """Triples of a reply that the passage names and that are not known, with their place."""
-        reply, page = await self._ask(request), question.passages[number - 1]
+        reply, page = await self._complete(request), question.passages[number - 1]
         with self._counting(f"passage {number}"):
-            read = read_triples(reply.text)
+            parsed = read_triples(reply.text)
         text = clean(f"{page.title} {page.text}")
-        stated = [triple for triple in read.triples if _is_mentioned(triple, text)]
-        left_out = read.left_out + len(read.triples) - len(stated)
-        self.replies.update({read.kind: 1, "triples left out": left_out})
+        mentioned = [triple for triple in parsed.triples if _is_mentioned(triple, text)]
+        left_out = parsed.left_out + len(parsed.triples) - len(mentioned)
+        self.replies.update({parsed.kind: 1, "triples left out": left_out})
         new: dict[tuple[str, str, str], Triple] = {}
-        for triple in stated:
+        for triple in mentioned:
             new.setdefault(_bare(triple), triple)
-        for triple in known:
+        for triple in earlier:
             new.pop(_bare(triple), None)
         places = range(len(page.sentences))
         return tuple(
             replace(t, passage=number, sentence=t.sentence if t.sentence in places else None) for t in new.values()
         )
 
-    def _joined(self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]) -> dict[str, str]:
-        same: dict[str, str] = {}
+    def _aliases(self, groups: tuple[tuple[str, ...], ...], names: set[str], titles: set[str]) -> dict[str, str]:
+        aliases: dict[str, str] = {}
         for group in groups:
-            known = [name for name in group if name in names]
-            articles = {normal_name(name) for name in known if name in titles}
-            if len(articles) > 1 or len(known) < 2:
+            members = [name for name in group if name in names]
+            articles = {normal_name(name) for name in members if name in titles}
+            if len(articles) > 1 or len(members) < 2:
                 self.replies["groups left out"] += 1
                 continue
-            first = next((name for name in known if name in titles), known[0])
-            same.update({name: first for name in known if name != first})
-        return same
+            first = next((name for name in members if name in titles), members[0])
+            aliases.update({name: first for name in members if name != first})
+        return aliases
 
 
 def extraction_request(question: Question, passage: int) -> Request:
@@ -235,9 +235,9 @@ def extraction_request(question: Question, passage: int) -> Request:
     return EXTRACT.request(messages, Scene(question, passage))
 
 
-def gleaning_request(question: Question, passage: int, known: tuple[Triple, ...]) -> Request:
+def gleaning_request(question: Question, passage: int, triples: tuple[Triple, ...]) -> Request:
     """The conversation of the extraction, gone on with."""
-    listed = [{k: v for k, v in asdict(triple).items() if k != "passage" and v is not None} for triple in known]
+    listed = [{k: v for k, v in asdict(triple).items() if k != "passage" and v is not None} for triple in triples]
     reply = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
     earlier = extraction_request(question, passage)
     messages = (*earlier.messages, Message("assistant", reply), Message("user", GLEAN.ask()))
@@ -255,8 +255,8 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
     groups: dict[str, list[str]] = {}
     for name, canonical in sorted(graph.aliases.items()):
         groups.setdefault(canonical, [canonical]).append(name)
-    known = {"triples": graph.triples, "groups": list(groups.values())}
-    messages = PATH.messages(**known, question=question.question, answer=question.answer)
+    values = {"triples": graph.triples, "groups": list(groups.values())}
+    messages = PATH.messages(**values, question=question.question, answer=question.answer)
     return PATH.request(messages, Scene(question))
 
 
@@ -300,8 +300,8 @@ def _bare(triple: Triple) -> tuple[str, str, str]:
 
 def _triple_of(step: int | Triple, graph: KnowledgeGraph) -> Triple:
     if isinstance(step, Triple):
-        found = graph.find(step.head, step.relation, step.tail)
-        return found[0] if found else step
+        edges = graph.find(step.head, step.relation, step.tail)
+        return edges[0] if edges else step
     if not 1 <= step <= len(graph.triples):
         raise UnreadableReply(f"it names triple {step} of {len(graph.triples)}")
     return graph.triples[step - 1]

@@ -13,7 +13,7 @@ from pathlib import Path
 from builders.verified.question_lists import Index, QuestionList, read_list
 from builders.verified.teachers import Proposal
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.verification import validate, without_loops
+from builders.verified.verification import drop_loops, validate
 from builders.work.shards import NoModel
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
@@ -25,7 +25,7 @@ from safe_stepwise.store.agreement import PUBLISHED, SOUND
 class PublishedTeachers(NoModel):
     """Makes the teacher of each question, from the lists in ``files``; picklable.
 
-    ``digests`` are the SHA-256 of the lists as they were first read. See `known_lists`.
+    ``digests`` are the SHA-256 of the lists as they were first read. See `load_lists`.
     """
 
     files: tuple[Path, ...]
@@ -49,7 +49,7 @@ class PublishedTeachers(NoModel):
         _index(self)
 
 
-def known_lists(files: Sequence[Path]) -> PublishedTeachers:
+def load_lists(files: Sequence[Path]) -> PublishedTeachers:
     """The teachers of some lists; ``UserError`` for a file that is no list of questions."""
     digests = tuple(read_list(file).sha256 for file in files)
     # A worker of a scheduler may stand elsewhere.
@@ -67,8 +67,8 @@ def lists_of(teachers: object) -> tuple[QuestionList, ...]:
 @functools.lru_cache(maxsize=8)
 def _read(teachers: PublishedTeachers) -> tuple[QuestionList, ...]:
     lists = tuple(map(read_list, teachers.files))
-    for file, one, digest in zip(teachers.files, lists, teachers.digests, strict=True):
-        if one.sha256 != digest:
+    for file, question_list, digest in zip(teachers.files, lists, teachers.digests, strict=True):
+        if question_list.sha256 != digest:
             raise UserError(f"{file}: was changed since it was first read; run the command again")
     return lists
 
@@ -89,24 +89,24 @@ class PublishedTeacher(AnnotationsTeacher):
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
         """What the lists say, told by the annotations where these agree."""
-        ours = await super().propose(question, graph)
-        ours = replace(ours, path=without_loops(ours.path, question))
-        type_, why = validate(question, graph, ours)
-        ours = replace(ours, noise_type=type_, explanation=why, settled=True)
+        proposal = await super().propose(question, graph)
+        proposal = replace(proposal, path=drop_loops(proposal.path, question))
+        type_, explanation = validate(question, graph, proposal)
+        proposal = replace(proposal, noise_type=type_, explanation=explanation, is_final=True)
         is_noise = self._index.find(question.question) is not None
         if type_ != "unparsed" and is_noise == (type_ not in SOUND):
-            return ours
-        return self._overruled(ours, is_noise)
+            return proposal
+        return self._overruled(proposal, is_noise)
 
-    def _overruled(self, ours: Proposal, is_noise: bool) -> Proposal:
+    def _overruled(self, proposal: Proposal, is_noise: bool) -> Proposal:
         """Their label alone: nobody said how sure it is, and no path that was found bears it."""
-        found = "sound" if ours.noise_type == "none" else ours.noise_type
-        by_us = f"by the annotations it is {found}"
-        if ours.noise_type == "unparsed":
-            by_us = "the annotations could not judge it"
+        verdict = "sound" if proposal.noise_type == "none" else proposal.noise_type
+        annotations = f"by the annotations it is {verdict}"
+        if proposal.noise_type == "unparsed":
+            annotations = "the annotations could not judge it"
         label, whence = _THEIRS[is_noise]
-        told = f"{whence} ({self.name.partition(':')[2]}); {by_us}: {ours.explanation}"
-        return Proposal((), label, told, None, settled=True)
+        explanation = f"{whence} ({self.name.partition(':')[2]}); {annotations}: {proposal.explanation}"
+        return Proposal((), label, explanation, None, is_final=True)
 
 
 _THEIRS: dict[bool, tuple[NoiseType, str]] = {

@@ -53,12 +53,12 @@ def read_triples(text: str) -> Triples:
     >>> read_triples('Sure! [["Oru", "country", "Marn"], ["Oru", "popul').triples
     (Triple(head='Oru', relation='country', tail='Marn', passage=None, sentence=None),)
     """
-    listed, kind = _listed(text, "triples", _is_triple_like)
-    found = [_triple(value) for value in listed]
-    kept = dict.fromkeys(triple for triple in found if triple is not None)
-    triples = tuple(kept)[:MOST_TRIPLES]
-    broken = sum(triple is None for triple in found)
-    return Triples(triples, kind, broken + len(kept) - len(triples))
+    listed, kind = _read_list(text, "triples", _is_triple_like)
+    parsed = [_triple(value) for value in listed]
+    unique = dict.fromkeys(triple for triple in parsed if triple is not None)
+    triples = tuple(unique)[:MOST_TRIPLES]
+    broken = sum(triple is None for triple in parsed)
+    return Triples(triples, kind, broken + len(unique) - len(triples))
 
 
 def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
@@ -67,7 +67,7 @@ def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
     >>> read_groups('{"groups": [["USA", "United States"], ["Oru"]]}')
     ((('USA', 'United States'),), 'clean')
     """
-    listed, kind = _listed(text, "groups", _is_innermost_list)
+    listed, kind = _read_list(text, "groups", _is_innermost_list)
     lists = (group for group in listed if isinstance(group, list))
     groups = (tuple(dict.fromkeys(n for n in group if isinstance(n, str))) for group in lists)
     return tuple(group for group in groups if len(group) > 1), kind
@@ -83,28 +83,28 @@ def read_path(text: str, data: str = "") -> Path:
     """
     reply = read_reply(text)
     try:
-        found = reply.answers("verdict", "path", "explanation", data=data)
+        answers = reply.answers("verdict", "path", "explanation", data=data)
     except ReplyError as error:
         raise UnreadableReply(why_unreadable(text) if reply.broken else str(error)) from None
-    if not found:
+    if not answers:
         raise UnreadableReply(why_unreadable(text))
-    whole = found[0]
-    if any(other != whole for other in found):
+    answer = answers[0]
+    if any(repeat != answer for repeat in answers):
         raise UnreadableReply("two different verdicts")
-    given = whole["verdict"]
-    verdict = re.sub("[ -]", "_", given.strip().lower()) if isinstance(given, str) else ""
+    value = answer["verdict"]
+    verdict = re.sub("[ -]", "_", value.strip().lower()) if isinstance(value, str) else ""
     if verdict not in TEACHER_TYPES:
-        raise UnreadableReply(f"unknown verdict {one_line(str(given))[:60]!r}")
+        raise UnreadableReply(f"unknown verdict {one_line(str(value))[:60]!r}")
     if reply.takes_back(accepts=verdict == "none"):
         raise UnreadableReply("the words around its verdict take it back, or suppose it only")
-    steps = whole.get("path") or []
+    steps = answer.get("path") or []
     if not isinstance(steps, list):
         raise UnreadableReply("its path is no list")
     return Path(
         steps=tuple(_step(step) for step in steps),
         verdict=verdict,
-        explanation=one_line(whole.get("explanation")),
-        kind="clean" if reply.is_clean and whole == reply.values[0] else "salvaged",
+        explanation=one_line(answer.get("explanation")),
+        kind="clean" if reply.is_clean and answer == reply.values[0] else "salvaged",
     )
 
 
@@ -119,11 +119,11 @@ def _step(value: Any) -> int | Triple:
     return triple
 
 
-def _listed(text: str, key: str, is_piece: Callable[[Any], bool]) -> tuple[list[Any], Literal["clean", "salvaged"]]:
+def _read_list(text: str, key: str, is_piece: Callable[[Any], bool]) -> tuple[list[Any], Literal["clean", "salvaged"]]:
     """The list that was asked for, under its key or bare; else the pieces that stand in a reply."""
     reply = read_reply(text)
-    whole = reply.values[0] if reply.is_clean else None
-    listed = whole.get(key) if isinstance(whole, Mapping) else whole
+    value = reply.values[0] if reply.is_clean else None
+    listed = value.get(key) if isinstance(value, Mapping) else value
     if isinstance(listed, list):
         return listed, "clean"
     pieces = reply.outermost(is_piece)
@@ -139,22 +139,22 @@ def _is_triple_like(value: Any) -> bool:
 
 
 def _is_innermost_list(value: Any) -> bool:
-    flat = isinstance(value, list) and not any(isinstance(one, dict | list) for one in value)
+    flat = isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)
     return flat and bool(value)
 
 
 def _triple(value: Any) -> Triple | None:
     """A triple in any of the forms models use, or None for what is none."""
     if isinstance(value, Mapping):
-        parts = [next((value[key] for key in keys if key in value), None) for keys in _KEYS]
+        cells = [next((value[key] for key in keys if key in value), None) for keys in _KEYS]
     elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) in (3, 4):
-        parts = [*value, None][:4]
+        cells = [*value, None][:4]
     else:
         return None
-    head, relation, tail = map(_name, parts[:3])
+    head, relation, tail = map(_name, cells[:3])
     if not (head and relation and tail):
         return None
-    number = parts[3] if isinstance(parts[3], int) and not isinstance(parts[3], bool) else None
+    number = cells[3] if isinstance(cells[3], int) and not isinstance(cells[3], bool) else None
     return Triple(head, relation, tail, None, number)
 
 

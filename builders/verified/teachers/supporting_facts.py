@@ -47,33 +47,33 @@ def extract(question: Question, number: int) -> tuple[Triple, ...]:
     if "comparison" in question.kind:
         return tuple(_description(question, number, passage))
     text = read(passage)
-    others = [other for n, other in question.gold if n != number]
+    other_pages = [page for n, page in question.gold if n != number]
     # A passage that names itself names no namesake: the album and the band "Dune Rain".
-    own = normal_name(passage.title)
-    linked = [other.title for other in others if normal_name(other.title) != own]
-    found = [*_named(passage, number, linked), *_named_in_part(passage, text, number, linked)]
+    title = normal_name(passage.title)
+    linked = [page.title for page in other_pages if normal_name(page.title) != title]
+    triples = [*_mentions(passage, number, linked), *_partial_mentions(passage, text, number, linked)]
     if not is_about(text, question.answer):
-        found += _named(passage, number, [question.answer])
+        triples += _mentions(passage, number, [question.answer])
     titles = {normal_name(p.title.split(" (")[0]) for _, p in question.gold}
-    elsewhere = [names_in(other) for other in others]
-    for name, (written, sentence) in names_in(passage).items():
-        if normal_name(name) not in titles and all(name in names for names in elsewhere):
-            relation = led_to(passage.sentences[sentence], written)
-            found.append(Triple(passage.title, relation, written, number, sentence))
-    return tuple(found)
+    other_names = [names_in(page) for page in other_pages]
+    for name, (surface, sentence) in names_in(passage).items():
+        if normal_name(name) not in titles and all(name in names for names in other_names):
+            relation = leading_words(passage.sentences[sentence], surface)
+            triples.append(Triple(passage.title, relation, surface, number, sentence))
+    return tuple(triples)
 
 
-def _named(passage: Passage, number: int, names: list[str]) -> Iterator[Triple]:
+def _mentions(passage: Passage, number: int, names: list[str]) -> Iterator[Triple]:
     text = read(passage)
     for name in names:
         start = first_mention(text, name)
         if start is not None:
             sentence = text.sentence_at(start)
-            relation = led_to(passage.sentences[sentence], name)
+            relation = leading_words(passage.sentences[sentence], name)
             yield Triple(passage.title, relation, name, number, sentence)
 
 
-def led_to(sentence: str, name: str) -> str:
+def leading_words(sentence: str, name: str) -> str:
     """The words of a sentence that lead to a name: what it is to the subject, else that it "names".
 
     They are the last few words in lower case before it, without loose ends; words that say nothing
@@ -95,14 +95,14 @@ def led_to(sentence: str, name: str) -> str:
     return " ".join(dropwhile(_SAYS_NOTHING.__contains__, words)) or NAMES
 
 
-def _named_in_part(passage: Passage, text: Text, number: int, titles: list[str]) -> Iterator[Triple]:
+def _partial_mentions(passage: Passage, text: Text, number: int, titles: list[str]) -> Iterator[Triple]:
     """Titles that the passage does not give in full, but by a name within them ("Hotspur")."""
     lacking = [title for title in titles if first_mention(text, title) is None]
-    named = {word for name in names_in(passage) for word in name.split()} if lacking else set()
+    name_words = {word for name in names_in(passage) for word in name.split()} if lacking else set()
     for title in lacking:
-        words = [w for w in clean(title.split(" (")[0]).split() if w in named]
-        telling = [w for w in words if len(w) > _SHORT_WORD and w not in _COMMON]
-        places = [text.sentence_at(text.clean.find(f" {telling[-1]} ") + 1)] if telling else []
+        words = [w for w in clean(title.split(" (")[0]).split() if w in name_words]
+        specific = [w for w in words if len(w) > _SHORT_WORD and w not in _COMMON]
+        places = [text.sentence_at(text.clean.find(f" {specific[-1]} ") + 1)] if specific else []
         for sentence in places or _in_other_words(passage, title):
             yield Triple(text.title, NAMES, title, number, sentence)
 
@@ -118,8 +118,8 @@ def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
     if len(words) < 2:
         stems = [f" {word} " for word in words if len(word) > _LONG_WORD and word not in _COMMON]
     for number, sentence in enumerate(passage.sentences if stems else ()):
-        told = f" {clean(sentence)} "
-        if all(stem in told for stem in stems):
+        text = f" {clean(sentence)} "
+        if all(stem in text for stem in stems):
             yield number
             return
 
@@ -131,8 +131,8 @@ def _description(question: Question, number: int, passage: Passage) -> Iterator[
             yield Triple(passage.title, relation, date, number, sentence)
     for fact in question.supporting_facts:
         if fact.title == passage.title and fact.sentence < len(passage.sentences):
-            told = _VERB.split(passage.sentences[fact.sentence], maxsplit=1)[-1]
-            words = " ".join(told.split()[:12]).rstrip(".,;")
+            description = _VERB.split(passage.sentences[fact.sentence], maxsplit=1)[-1]
+            words = " ".join(description.split()[:12]).rstrip(".,;")
             if normal_name(words) != normal_name(passage.title):
                 yield Triple(passage.title, DESCRIBED, words, number, fact.sentence)
 
@@ -145,9 +145,9 @@ def _compared_date(question: str) -> str:
 
 def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
     """A path over the links, or why there is none, or why the answer does not follow."""
-    found = _linked(question, graph)
-    against = doubt(question) if found.noise_type == "none" else None
-    return Proposal(found.path, *against) if against else found
+    proposal = _linked(question, graph)
+    objection = doubt(question) if proposal.noise_type == "none" else None
+    return Proposal(proposal.path, *objection) if objection else proposal
 
 
 def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
@@ -155,10 +155,10 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     relation = _compared_date(question.question)
     if "comparison" in question.kind:
         dated = [triple for title in titles for triple in graph.find(title, relation)]
-        told = [graph.find(title, DESCRIBED)[:1] for title in titles]
+        described = [graph.find(title, DESCRIBED)[:1] for title in titles]
         if len(dated) == len(titles):
             return Proposal(tuple(dated), "none", "", 0.9)
-        return Proposal(tuple(t for found in told for t in found), "none", "", 0.6)
+        return Proposal(tuple(t for triples in described for t in triples), "none", "", 0.6)
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
     paths = {title: graph.path([title], goal) for title in titles}
@@ -166,11 +166,11 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     # Namesakes (the album and the band "Dune Rain") are joined by their name, which is no triple.
     lost = [t for t in titles if normal_name(t) not in map(normal_name, reached)]
     if not subjects and goal not in graph:
-        why = f"The answer “{goal}” was not found in the gold passages."
-        return Proposal((), "missing_evidence", why, 0.6)
+        reason = f"The answer “{goal}” was not found in the gold passages."
+        return Proposal((), "missing_evidence", reason, 0.6)
     if lost:
-        why = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
-        return Proposal((), "missing_evidence", why, 0.4)
+        reason = f"No link was found between the gold passages, from “{lost[0]}” to “{goal}”."
+        return Proposal((), "missing_evidence", reason, 0.4)
     return Proposal(max((path or () for path in paths.values()), key=len), "none", "", 0.7)
 
 
@@ -194,7 +194,7 @@ def doubt(question: Question) -> Doubt | None:
     'The question asks when; the answer “after 53 days” gives no date.'
     """
     checks = _COMPARED if "comparison" in question.kind else _ANSWERED
-    return next((found for check in checks for found in check(question)), None)
+    return next((raised for check in checks for raised in check(question)), None)
 
 
 # ----------------------------------------------------------------------------- the answer's sort
@@ -208,23 +208,23 @@ _AMOUNT = re.compile(
 _WHO = re.compile(r"\s*who\b(?!.*\bor\b)", re.IGNORECASE)
 
 
-def _another_sort(question: Question) -> Iterator[Doubt]:
+def _wrong_sort(question: Question) -> Iterator[Doubt]:
     """A time asked for and none given, or a number; names of what happened then may be times."""
-    asked, answer = question.question, question.answer
-    told = f"the answer “{answer}” gives"
-    if _WHEN.match(asked) and not (dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)):
-        yield Doubt("wrong_answer", f"The question asks when; {told} no date.", 0.6)
-    how = _HOW_MANY.search(asked)
-    if how and as_number(answer) is None and not _AMOUNT.search(answer):
-        yield Doubt("wrong_answer", f"The question asks {how[0].lower()}; {told} no number.", 0.6)
+    text, answer = question.question, question.answer
+    clause = f"the answer “{answer}” gives"
+    if _WHEN.match(text) and not (dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)):
+        yield Doubt("wrong_answer", f"The question asks when; {clause} no date.", 0.6)
+    quantity = _HOW_MANY.search(text)
+    if quantity and as_number(answer) is None and not _AMOUNT.search(answer):
+        yield Doubt("wrong_answer", f"The question asks {quantity[0].lower()}; {clause} no number.", 0.6)
 
 
 def _named_in_the_question(question: Question) -> Iterator[Doubt]:
     """Somebody who is asked for is not named in asking, but where there is a choice."""
     name = normal_name(question.answer)
     if name and _WHO.match(question.question) and has_words(words_of(question.question), name):
-        why = f"The question asks who, and names “{question.answer}” itself as somebody else."
-        yield Doubt("wrong_answer", why, 0.6)
+        reason = f"The question asks who, and names “{question.answer}” itself as somebody else."
+        yield Doubt("wrong_answer", reason, 0.6)
 
 
 # ------------------------------------------------------------------------------ compared numbers
@@ -243,25 +243,25 @@ _AMOUNTS = rf"\b(?:\d[\d,]*|{_NUMBERS}|several|many|numerous|few|hundreds|thousa
 
 def _uncounted(question: Question) -> Iterator[Doubt]:
     """More or fewer of something: a number of it on one side, and none on the other."""
-    asked = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
-    if asked is None or len(question.gold) != 2:
+    request = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
+    if request is None or len(question.gold) != 2:
         return
-    noun = asked[2]
+    noun = request[2]
     stem = re.escape(_ENDING.sub("", clean(noun)))
-    (_, one), (_, other) = question.gold
-    matches = (re.finditer(rf"{_COUNT}{stem}", read(passage).clean) for passage in (one, other))
-    counts = [[n for match in found if (n := as_number(match[1])) is not None] for found in matches]
+    (_, page), (_, other_page) = question.gold
+    matches = (re.finditer(rf"{_COUNT}{stem}", read(passage).clean) for passage in (page, other_page))
+    counts = [[n for match in occurrences if (n := as_number(match[1])) is not None] for occurrences in matches]
     if bool(counts[0]) != bool(counts[1]):
-        counted, lacking = (one, other) if counts[0] else (other, one)
+        numbered, lacking = (page, other_page) if counts[0] else (other_page, page)
         if not _has_amount(lacking, stem):
-            why = f"“{counted.title}” gives a number of {noun}, “{lacking.title}” gives none."
-            yield Doubt("missing_evidence", why, 0.8)
+            reason = f"“{numbered.title}” gives a number of {noun}, “{lacking.title}” gives none."
+            yield Doubt("missing_evidence", reason, 0.8)
     elif all(counts) and (min(counts[0]) > max(counts[1]) or max(counts[0]) < min(counts[1])):
-        larger = (min(counts[0]) > max(counts[1])) == (asked[1].lower() in ("more", "most"))
-        told, rest = (one, other) if larger else (other, one)
-        if _is_side(question.answer, rest) and not _is_side(question.answer, told):
-            why = f"The numbers of {noun} in the passages give “{told.title}”"
-            yield Doubt("wrong_answer", f"{why}, not “{question.answer}”.", 0.6)
+        larger = (min(counts[0]) > max(counts[1])) == (request[1].lower() in ("more", "most"))
+        winner, loser = (page, other_page) if larger else (other_page, page)
+        if _is_side(question.answer, loser) and not _is_side(question.answer, winner):
+            reason = f"The numbers of {noun} in the passages give “{winner.title}”"
+            yield Doubt("wrong_answer", f"{reason}, not “{question.answer}”.", 0.6)
 
 
 def _has_amount(passage: Passage, stem: str) -> bool:
@@ -290,8 +290,8 @@ def _placeless(question: Question) -> Iterator[Doubt]:
         return
     for _, passage in question.gold:
         if not _ORIGIN.search(passage.text.replace(passage.title, "")):
-            why = f"“{passage.title}” names no country, nationality or place of its subject."
-            yield Doubt("missing_evidence", why, 0.6)
+            reason = f"“{passage.title}” names no country, nationality or place of its subject."
+            yield Doubt("missing_evidence", reason, 0.6)
 
 
 _OCCUPATIONS: dict[str, str] = load("words")["occupations"]
@@ -299,17 +299,17 @@ _OCCUPATIONS: dict[str, str] = load("words")["occupations"]
 
 def _of_no_such_occupation(question: Question) -> Iterator[Doubt]:
     """Both of one occupation, says the answer: a passage with another occupation, but not that."""
-    *asked, last = words_of(question.question).split() or [""]
+    *question_words, last = words_of(question.question).split() or [""]
     noun = last.removesuffix("s")
-    if question.answer.lower() != "yes" or "both" not in asked or noun not in _OCCUPATIONS:
+    if question.answer.lower() != "yes" or "both" not in question_words or noun not in _OCCUPATIONS:
         return
     for _, passage in question.gold:
-        told = read(passage).clean
-        shown = [o for o, words in _OCCUPATIONS.items() if re.search(rf"\b(?:{words})\b", told)]
-        if shown and noun not in shown:
-            why = f"“{passage.title}” says what its subject did, and nothing of a work as {noun}."
-            yield Doubt("missing_evidence", why, 0.6)
+        text = read(passage).clean
+        occupations = [o for o, words in _OCCUPATIONS.items() if re.search(rf"\b(?:{words})\b", text)]
+        if occupations and noun not in occupations:
+            reason = f"“{passage.title}” says what its subject did, and nothing of a work as {noun}."
+            yield Doubt("missing_evidence", reason, 0.6)
 
 
-_ANSWERED = (_another_sort, _named_in_the_question)
+_ANSWERED = (_wrong_sort, _named_in_the_question)
 _COMPARED = (_uncounted, _placeless, _of_no_such_occupation)

@@ -411,7 +411,7 @@ def test_rows_that_are_not_valid_are_counted_rejects(made: StepsBuild, tmp_path:
 
 def test_two_labels_for_one_step_are_both_refused(verified: Path) -> None:
     pair = next(open_verified(verified, "v0.1.0").questions("synthetic", "train"))
-    question, label = pair.shown(0)
+    question, label = pair.sample(0)
     rows = PlausibleMaker().make(question, label).rows
     twin = replace(rows[0], origin="injected", feedback=replace(rows[0].feedback, error_type="Off-topic"))
     kept, refused = step_chunks._checked([*rows, twin])

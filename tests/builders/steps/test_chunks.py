@@ -34,7 +34,7 @@ def chunk(tmp_path_factory: pytest.TempPathFactory) -> list[VerifiedQuestion]:
 
 
 def question_of(row: VerifiedQuestion, seed: int = 0) -> Question:
-    return row.shown(seed).question
+    return row.sample(seed).question
 
 
 def refined(question: Question, text: str = "Oru is a town.", label: str = "Off-topic") -> StepRow:

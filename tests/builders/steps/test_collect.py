@@ -240,7 +240,7 @@ def test_the_bar_ends_with_all_counts_on_a_line_of_its_own(
 
 def asked_of(verified: Path) -> tuple[Pair, ...]:
     opened = open_verified(verified, "v0.1.0")
-    return tuple(pair.shown(0) for split in ("train", "validation") for pair in opened.questions("synthetic", split))
+    return tuple(pair.sample(0) for split in ("train", "validation") for pair in opened.questions("synthetic", split))
 
 
 def test_only_what_failed_is_asked_again(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ from builders.steps.replies import (
 from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.teachers.choice import known_teacher
+from builders.verified.teachers.choice import resolve_teacher
 from builders.verified.teachers.llm import LLMTeachers
 from builders.verified.teachers.replies import UnreadableReply
 from builders.verified.verification import verify
@@ -753,9 +753,9 @@ def test_twice_the_room_may_be_enough_for_a_step(made: Callable[..., Any]) -> No
 
 def test_the_maker_of_a_spec(tmp_path: Path) -> None:
     spec = "openai:gpt-oss-120b@http://127.0.0.1:8000/v1"
-    maker = known_maker(known_teacher(spec, tmp_path / "cache.sqlite", 7), 3)
+    maker = known_maker(resolve_teacher(spec, tmp_path / "cache.sqlite", 7), 3)
     assert maker == Maker(LLMTeachers(spec, tmp_path / "cache.sqlite", Opener(), 7), 3)
-    assert known_maker(known_teacher("annotations"), 3) == AnnotationsMaker(3)
+    assert known_maker(resolve_teacher("annotations"), 3) == AnnotationsMaker(3)
 
 
 @pytest.mark.parametrize(
@@ -770,7 +770,7 @@ def test_the_maker_of_a_spec(tmp_path: Path) -> None:
 )
 def test_specs_of_no_maker(spec: str, words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
-        known_maker(known_teacher(spec))
+        known_maker(resolve_teacher(spec))
     assert "\n" not in str(raised.value)
 
 

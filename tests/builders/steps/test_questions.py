@@ -20,7 +20,7 @@ def row(gold: set[int], total: int = 20, title: str = "Oru") -> VerifiedQuestion
 
 @pytest.mark.parametrize("gold", [{3, 17}, {1, 2, 3, 20}, set(range(11, 21))])
 def test_numbers_follow_their_passages_though_titles_repeat(gold: set[int]) -> None:
-    question, label = row(gold).shown(4)
+    question, label = row(gold).sample(4)
     assert len(question.passages) == 10
     assert {p.sentences[0] for _, p in question.gold} == {f"This is passage {n}." for n in gold}
     for triple in label.reasoning_path:
@@ -36,13 +36,13 @@ def test_numbers_follow_their_passages_though_titles_repeat(gold: set[int]) -> N
 
 def test_the_seed_decides_on_order_and_distractors() -> None:
     content = row({3, 17})
-    assert content.shown(1) == content.shown(1)
-    assert content.shown(1) != content.shown(2)
+    assert content.sample(1) == content.shown(1)
+    assert content.sample(1) != content.shown(2)
 
 
 def test_more_than_ten_gold_passages_are_refused() -> None:
     with pytest.raises(ValueError, match="more than 10 gold passages"):
-        row(set(range(1, 12))).shown(0)
+        row(set(range(1, 12))).sample(0)
 
 
 def test_fewer_than_ten_passages_all_stay() -> None:

@@ -16,14 +16,14 @@ from datasets import load_dataset
 
 from builders.steps.questions import open_verified
 from builders.synthetic import generate, parse_spec, to_row
-from builders.verified.build import build, replaced, summary
+from builders.verified.build import build, describe_replaced, summary
 from builders.verified.chunks import Chunk
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.teachers import Proposal, TeacherError
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.teachers.choice import known_teacher
-from builders.verified.verification import doubted, verify
+from builders.verified.teachers.choice import resolve_teacher
+from builders.verified.verification import apply_min_confidence, verify
 from builders.work import collect
 from cards.datasets import CARDS
 from safe_stepwise.errors import UserError
@@ -120,7 +120,7 @@ def test_both_datasets_have_the_column(plan: Build, tmp_path: Path) -> None:
 
 
 def test_a_model_says_none(plan: Build, tmp_path: Path) -> None:
-    model = known_teacher("symbolic", tmp_path / "replies.sqlite")
+    model = resolve_teacher("symbolic", tmp_path / "replies.sqlite")
     made = build(replace(plan, teacher=model), CARDS)
     model.close()
     assert {label.confidence for label in labels_of(plan.output).values()} == {None, 0.0}
@@ -164,12 +164,12 @@ def test_a_folder_of_before_still_opens_and_grows(
 
 def test_noise_that_is_less_sure_is_kept_and_says_so() -> None:
     half = (Triple("Oru", "country", "Marn", 1, 0),)
-    kept = doubted(replace(NOISE, reasoning_path=half, knowledge_graph=half), 0.5)
+    kept = apply_min_confidence(replace(NOISE, reasoning_path=half, knowledge_graph=half), 0.5)
     assert (kept.noise_type, kept.unverifiable, kept.confidence) == ("none", False, 0.35)
     why = "Kept, since the confidence 0.35 lies under 0.50: No passage states it."
     assert kept.explanation == why
     assert (kept.reasoning_path, kept.knowledge_graph) == ((), half)
-    assert doubted(replace(NOISE, confidence=0.499), 0.5).explanation.startswith(
+    assert apply_min_confidence(replace(NOISE, confidence=0.499), 0.5).explanation.startswith(
         "Kept, since the confidence 0.499 lies under 0.50: "
     )
 
@@ -184,16 +184,16 @@ def test_noise_that_is_less_sure_is_kept_and_says_so() -> None:
     ],
 )
 def test_other_labels_stay(label: Label) -> None:
-    assert doubted(label, 0.5) is label
+    assert apply_min_confidence(label, 0.5) is label
 
 
 def test_a_build_counts_no_noise_that_is_less_sure(plan: Build) -> None:
     before = build(plan, CARDS)
     was = labels_of(plan.output)
     strict = replace(plan, min_confidence=0.5)
-    assert "replaces the synthetic train" in replaced(strict)
+    assert "replaces the synthetic train" in describe_replaced(strict)
     made = build(strict, CARDS)
-    assert replaced(strict) == ""
+    assert describe_replaced(strict) == ""
     assert (before.min_confidence, made.min_confidence) == (0.0, 0.5)
     kept = {
         id_: label for id_, label in labels_of(plan.output).items()

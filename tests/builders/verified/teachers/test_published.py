@@ -20,14 +20,14 @@ from builders.steps.composition import Composition
 from builders.steps.model import known_maker
 from builders.synthetic import generate, parse_spec
 from builders.verified import chunks
-from builders.verified.build import build, replaced, summary
+from builders.verified.build import build, describe_replaced, summary
 from builders.verified.chunks import Chunk
 from builders.verified.collect import Build
 from builders.verified.lookup import labelled
 from builders.verified.statistics import Listed, ListUse, Statistics
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.teachers.choice import known_teacher
-from builders.verified.teachers.published import PublishedTeachers, known_lists
+from builders.verified.teachers.choice import resolve_teacher
+from builders.verified.teachers.published import PublishedTeachers, load_lists
 from builders.verified.verification import verify
 from cards.datasets import CARDS, verifier_steps
 from safe_stepwise.errors import UserError
@@ -58,7 +58,7 @@ def list_of(folder: Path, texts: Iterable[str], name: str = "a_wrong.txt") -> Pa
 
 
 def plan_of(folder: Path, *files: Path) -> Build:
-    return Build("synthetic", SPEC, "train", known_lists(files), output=folder / "out")
+    return Build("synthetic", SPEC, "train", load_lists(files), output=folder / "out")
 
 
 def labels_of(folder: Path) -> dict[str, Label]:
@@ -188,7 +188,7 @@ def test_a_text_of_several_rows_names_all_of_them(tmp_path: Path) -> None:
         for n, question in enumerate(asked)
     ]  # fmt: skip
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    teacher = known_lists([list_of(tmp_path, asked[:1])])
+    teacher = load_lists([list_of(tmp_path, asked[:1])])
     made = build(Build("musique", str(file), "train", teacher, output=tmp_path / "out"), CARDS)
     labels = labels_of(tmp_path / "out")
     assert [label.unverifiable for label in labels.values()] == [True, True, True, False]
@@ -226,14 +226,14 @@ def test_other_lists_make_other_shards_and_the_same_ones_none(tmp_path: Path, mo
     plan = replace(plan_of(tmp_path, file), keep_work=True)
     build(plan, CARDS)
     first = contents(tmp_path / "out" / VERIFIED)
-    again = replace(plan, teacher=known_lists([file]))
-    assert replaced(again) == ""
+    again = replace(plan, teacher=load_lists([file]))
+    assert describe_replaced(again) == ""
     build(again, CARDS)
     assert contents(tmp_path / "out" / VERIFIED) == first
     assert len(jobs) == 1
     list_of(tmp_path, [ROWS[1].question])
-    other = replace(plan, teacher=known_lists([file]))
-    assert "replaces the synthetic train" in replaced(other)
+    other = replace(plan, teacher=load_lists([file]))
+    assert "replaces the synthetic train" in describe_replaced(other)
     build(other, CARDS)
     assert len(jobs) == 2
     assert [id_ for id_, label in labels_of(tmp_path / "out").items() if label.unverifiable] == [ROWS[1].id]
@@ -279,13 +279,13 @@ def test_the_record_and_the_code_know_the_teacher(tmp_path: Path) -> None:
 
 def test_a_spec_names_lists_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [list_of(tmp_path, ["Who?"], name) for name in ("a.txt", "b.txt")]
-    made = known_teacher("published:a.txt,b.txt", lists=tmp_path)
+    made = resolve_teacher("published:a.txt,b.txt", lists=tmp_path)
     assert isinstance(made, PublishedTeachers)
-    assert made == known_lists(files)
+    assert made == load_lists(files)
     assert made.name == "published:a.txt,b.txt"
     monkeypatch.chdir(tmp_path)
-    assert known_teacher("published:a.txt,b.txt", lists=Path()) == made
-    assert known_teacher(f"published:{files[0]}", lists=Path("elsewhere")) == known_lists(files[:1])
+    assert resolve_teacher("published:a.txt,b.txt", lists=Path()) == made
+    assert resolve_teacher(f"published:{files[0]}", lists=Path("elsewhere")) == load_lists(files[:1])
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_a_spec_names_lists_in_a_folder(tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_a_bad_spec(spec: str, lists: Path | None, says: str) -> None:
     with pytest.raises(UserError) as caught:
-        known_teacher(spec, lists=lists)
+        resolve_teacher(spec, lists=lists)
     assert str(caught.value).startswith("--teacher")
     assert says in str(caught.value)
 
@@ -320,7 +320,7 @@ def test_real_rows_with_a_list_of_their_labels(real_data: Path, tmp_path: Path, 
     file = real_data / f"{benchmark}_published_labels.jsonl"
     rows: list[dict[str, Any]] = [json.loads(line) for line in file.open(encoding="utf-8")]
     named = [row["question"] for row in rows if row["unverifiable"]]
-    teacher = known_lists([list_of(tmp_path, named)])
+    teacher = load_lists([list_of(tmp_path, named)])
     accounted, met = 0, 0
     for part, split in (("train", "train"), ("dev", "validation")):
         source = str(real_data / f"{benchmark}_{part}.jsonl")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from builders.verified.teachers.supporting_facts import led_to
+from builders.verified.teachers.supporting_facts import leading_words
 from builders.verified.verification import verify
 from safe_stepwise.checking.plans import NAMES
 from safe_stepwise.language.vocabulary import word_list
@@ -152,7 +152,7 @@ def test_no_gold_passage() -> None:
     ],
 )
 def test_the_words_that_lead_to_a_name(sentence: str, expected: str) -> None:
-    assert led_to(sentence, "Ors Velt").lower() == expected
+    assert leading_words(sentence, "Ors Velt").lower() == expected
 
 
 WORDS = st.lists(
@@ -163,7 +163,7 @@ WORDS = st.lists(
 @given(WORDS, st.text(max_size=8) | st.sampled_from(["Ors Velt", "Velt (poet)", "Oru, Kelvia"]))
 def test_a_relation_is_a_few_words_of_the_sentence_that_say_something(before: list[str], name: str) -> None:
     sentence = " ".join([*before, f"{name}."])
-    relation = led_to(sentence, name)
+    relation = leading_words(sentence, name)
     words = relation.split()
     assert 1 <= len(words) <= 5
     assert words[0] not in word_list("stop_words")
