@@ -1,4 +1,4 @@
-"""Synthetic: multi-hop questions about a fictional world, with noise that is known row by row.
+"""Synthetic: multi-hop questions about a fictional world, whose noise is known for each row.
 
 What it is: a seeded generator that writes encyclopedia-like passages about invented people, works,
 places and organisations, asks 2-4 hop questions about them in the styles of 2WikiMultihopQA (10
@@ -21,9 +21,9 @@ A row of its plain JSONL (``to_row``), shortened::
                   {"head": "Tomek Veldin", "relation": "place of birth", "tail": "Brelstad"}],
      "decomposition": [], "truth": "none"}
 
-Quirks: row i depends on (seed, split, noise rate, i) and on its block's world alone, so any worker can make any range;
-each article draws its writer (``writers/``), unless the spec names one; ``truth`` is for scoring and ``parse`` never
-looks at it; an ``unparsed`` row has no annotations and no gold passages.
+Quirks: row i depends only on (seed, split, noise rate, i) and on its block's world, so any worker can make any range;
+each article draws its writer (``writers/``), unless the spec names one; ``truth`` is for scoring, and ``parse`` never
+reads it; an ``unparsed`` row has no annotations and no gold passages.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -37,9 +37,9 @@ from builders.synthetic.creation import make_world
 from builders.synthetic.noise import shares, spoil
 from builders.synthetic.passages import to_question
 from builders.synthetic.questions import STYLES, plan
-from builders.synthetic.small import LEAST, MOST, allowed, make_row
+from builders.synthetic.small import MAX_PASSAGES, MIN_PASSAGES, make_row, name_filter
 from builders.synthetic.world import NAME as NAME
-from builders.synthetic.world import Namer, one, weighted
+from builders.synthetic.world import Namer, pick, pick_weighted
 from builders.synthetic.writers import names, writer
 from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
@@ -62,14 +62,14 @@ EXPECTED: Mapping[str, Mapping[str, float]] = {  # not measured: about as the ot
 BLOCK = 200
 """Rows that share one world."""
 MOST_ROWS = 10_000_000
-"""Of a spec: beyond them there is a digit too many, and a build would not end."""
+"""Rows of a spec at most; a larger number is a typing mistake, and its build would not end."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What to make: how many rows, from which seed, what share of them is noise (0 to 1).
+    """What to generate: the number of rows, the seed, and the share of noise (0 to 1).
 
-    ``writer`` words all articles; where it is empty, all writers that there are take turns.
+    ``writer`` words all articles; if it is empty, each article draws one of all writers.
     """
 
     rows: int
@@ -80,13 +80,13 @@ class Spec:
 
 @dataclass(frozen=True)
 class SmallSpec(Spec):
-    """A small world's: so many ``passages`` a row, each of one sentence (see `small`)."""
+    """The spec of a small world: rows of ``passages`` passages, each of one sentence (see `small`)."""
 
     passages: int = 5
 
 
 def parse_spec(text: str) -> Spec:
-    """The Spec that ``--input`` gives for this benchmark; UserError when it can't be read.
+    """Parse the text that ``--input`` gives for this benchmark; raises UserError when it can't be read.
 
     >>> parse_spec("rows=20000,seed=7")
     Spec(rows=20000, seed=7, noise=0.12, writer='')
@@ -96,37 +96,38 @@ def parse_spec(text: str) -> Spec:
     types: dict[str, Callable[[str], Any]] = {"rows": int, "seed": int, "noise": float, "passages": int}
     types["writer"] = lambda name: writer(name).name
     values: dict[str, Any] = {}
-    for part in text.split(","):
-        name, _, number = (piece.strip() for piece in part.partition("="))
+    for setting in text.split(","):
+        name, _, number = (piece.strip() for piece in setting.partition("="))
         if name not in types or name in values:
-            raise _amiss(text, f"{name!r} {'is given twice' if name in values else 'is not a setting'}")
+            raise _spec_error(text, f"{name!r} {'is given twice' if name in values else 'is not a setting'}")
         try:
             if name != "writer" and (not number.isascii() or "_" in number):  # Python reads them
                 raise ValueError
             values[name] = types[name](number)
         except ValueError:
-            raise _amiss(text, f"{name} is {number!r}, not a number") from None
+            raise _spec_error(text, f"{name} is {number!r}, not a number") from None
     if values.get("rows", 0) < 1:
-        raise _amiss(text, "rows must be at least 1")
+        raise _spec_error(text, "rows must be at least 1")
     if values["rows"] > MOST_ROWS:
-        raise _amiss(text, f"rows must be at most {MOST_ROWS:,}")
+        raise _spec_error(text, f"rows must be at most {MOST_ROWS:,}")
     if not 0 <= values.get("noise", 0) <= 1:
-        raise _amiss(text, "noise must lie between 0 and 1")
-    if not LEAST <= values.get("passages", LEAST) <= MOST:
-        raise _amiss(text, f"passages (of one sentence each: a small world) must be from {LEAST} to {MOST}")
+        raise _spec_error(text, "noise must lie between 0 and 1")
+    if not MIN_PASSAGES <= values.get("passages", MIN_PASSAGES) <= MAX_PASSAGES:
+        limits = f"from {MIN_PASSAGES} to {MAX_PASSAGES}"
+        raise _spec_error(text, f"passages (of one sentence each: a small world) must be {limits}")
     return SmallSpec(**values) if "passages" in values else Spec(**values)
 
 
-def _amiss(text: str, what: str) -> UserError:
-    return UserError(f"synthetic spec {text!r}: {what}: write it like rows=20000,seed=7,noise=0.12")
+def _spec_error(text: str, problem: str) -> UserError:
+    return UserError(f"synthetic spec {text!r}: {problem}: write it like rows=20000,seed=7,noise=0.12")
 
 
 def generate(
     spec: Spec, start: int = 0, stop: int | None = None, split: str = "validation"
 ) -> Iterator[tuple[Question, NoiseType]]:
-    """Rows ``start`` to ``stop`` (excluded; the end when None) with their true noise type.
+    """Generate rows ``start`` to ``stop`` (excluded; the end when None) with their true noise type.
 
-    Ranges compose: however the rows are dealt out to workers, they come out the same.
+    A row is the same in every range, so the rows can be divided among workers in any way.
 
     >>> spec = Spec(rows=300, seed=1)
     >>> [q.id for q, _ in generate(spec, 199, 201)]
@@ -141,18 +142,18 @@ def generate(
         if i // BLOCK != block:
             block = i // BLOCK
             chance = Random(f"{spec.seed}:{split}:{block}")
-            world = make_world(chance, write, Namer(chance, allowed(split), plain=True) if small else None)
+            world = make_world(chance, write, Namer(chance, name_filter(split), plain=True) if small else None)
             library: dict[tuple[int, bool], Passage] = {}
         rng = Random(f"{spec.seed}:{split}:{spec.noise}:{i}")
-        truth = weighted(rng, noise) if rng.random() < spec.noise else "none"
-        others = None
+        truth = pick_weighted(rng, noise) if rng.random() < spec.noise else "none"
+        distractors = None
         if small:
-            draft, others = make_row(world, rng, truth, small.passages)
+            draft, distractors = make_row(world, rng, truth, small.passages)
         else:
-            style = one(rng, STYLES)
-            while not spoil(draft := plan(world, rng, truth, style)):  # drawn again until one can carry the noise
+            style = pick(rng, STYLES)
+            while not spoil(draft := plan(world, rng, truth, style)):  # until a draft can carry the noise
                 pass
-        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, others), truth
+        yield to_question(draft, f"{NAME}-{split}-{spec.seed}-{i}", split, library, distractors), truth
 
 
 _COLUMNS = tuple(question_row(Question("", "", "", "", "")))
@@ -167,12 +168,12 @@ _NESTED: Mapping[str, tuple[str, ...]] = {
 
 
 def to_row(question: Question, truth: NoiseType) -> dict[str, Any]:
-    """The plain JSON object of a row, truth included; ``parse`` reads it back."""
+    """Make the plain JSON object of a row with its truth; ``parse`` reads it back."""
     return {**question_row(question), "truth": truth}
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """The Question of a ``to_row`` object, its truth unread. RowError when a field is unusable.
+    """Parse a ``to_row`` object without its truth; raises RowError when a field is unusable.
 
     >>> question, truth = next(generate(Spec(rows=1, seed=3)))
     >>> parse(to_row(question, truth), "validation") == question
@@ -194,7 +195,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
 
 
 def _check_numbers(question: Question) -> None:
-    """Raise RowError for a passage without text, and for a number of a sentence or passage that is not there."""
+    """Raise RowError for a passage without text, and for a sentence or passage number that does not exist."""
     if not question.passages:
         raise RowError("no passages")
     for number, page in enumerate(question.passages, 1):

@@ -1,66 +1,66 @@
-"""Articles: an entity's facts told as a writer would, and no fact that it doesn't hold.
+"""Writes articles: a writer words the facts that an entity holds, and no other fact.
 
-Text is made from facts alone, so noise is made by writing an article from changed facts.
+The text depends only on the facts, so noise is made by writing an article from changed facts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from builders.synthetic.world import PLACE, Article, Day, Entity, Value, one, order_of, text_of
-from builders.synthetic.writers import FORMAT, LEAST, RARE, REST, Wording, Writer
+from builders.synthetic.world import PLACE, Article, Day, Entity, Value, order_of, pick, text_of
+from builders.synthetic.writers import FORMAT, MIN_WORDINGS, REMARKS_MARK, SPECIAL_FORMS, Wording, Writer
 
 _KINDS = {"song": "record", "album": "record",
           **dict.fromkeys(("school", "company", "label", "award"), "organisation")}  # fmt: skip
 
 _NAMES_IT = {"name", "short", "surname", "He", "he", "him", "His", "his"}
-"""Words for the subject, of which a sentence that stands alone has its name in the first."""
+"""Words for the subject; in a sentence that stands alone the name replaces the first of them."""
 _IT = {"It": "", "Its": "'s"}
-"""Likewise, of a thing, where they open a sentence; what stands behind its name for them."""
+"""Words for a thing that open a sentence; its name and this suffix replace them."""
 
 _DATED = {"born": "date of death", "died": "date of birth"}
 
 
-def write_article(writers: Sequence[Writer], e: Entity, rng: Random, is_short: bool = False) -> Article:
-    """The article of ``e`` by one of the writers: every fact that it holds and no other.
+def write_article(writers: Sequence[Writer], entity: Entity, rng: Random, is_short: bool = False) -> Article:
+    """Write the article of an entity by one of the writers: every fact that it holds and no other.
 
-    A short one is a sentence that names it: one fact, or what is none.
+    A short article is one sentence that names the entity and states one fact, or none.
     """
-    telling = _Telling(one(rng, writers), rng, e)
-    (telling.sentence if is_short else telling.article)()
-    return Article(e.title, tuple(telling.sentences), telling.states, frozenset(telling.mentions))
+    author = _ArticleWriter(pick(rng, writers), rng, entity)
+    (author.sentence if is_short else author.article)()
+    return Article(entity.title, tuple(author.sentences), author.states, frozenset(author.mentions))
 
 
-class _Telling:
-    """An article under way: what it has said, and what it still has to say."""
+class _ArticleWriter:
+    """Writes one article; keeps its sentences, and the facts that it still has to state."""
 
-    def __init__(self, writer: Writer, rng: Random, e: Entity) -> None:
-        self.writer, self.rng, self.e = writer, rng, e
-        self.kind = _KINDS.get(e.kind, e.kind)
-        self.gender = e.female if e.kind == "person" else 2
+    def __init__(self, writer: Writer, rng: Random, entity: Entity) -> None:
+        self.writer, self.rng, self.entity = writer, rng, entity
+        self.kind = _KINDS.get(entity.kind, entity.kind)
+        self.gender = entity.female if entity.kind == "person" else 2
         self.sentences: list[str] = []
         self.states: dict[tuple[int, str], int] = {}
-        self.mentions = {e.key}
-        self.about: Mapping[str, Sequence[Value]] = e.facts
-        self.owed: dict[str, str] = {}
+        self.mentions = {entity.key}
+        self.about: Mapping[str, Sequence[Value]] = entity.facts
+        self.pending: dict[str, str] = {}
         self.is_alone = False
-        self.have = _for_some(e) if e.kind == "person" else set[str]()
-        for relation, values in e.facts.items():
-            self._owe(relation, values)
-        for _, work in e.works:
+        self.available = _optional_words(entity) if entity.kind == "person" else set[str]()
+        for relation, values in entity.facts.items():
+            self._plan(relation, values)
+        for _, work in entity.works:
             self.mentions.add(work.key)
 
-    def _owe(self, relation: str, values: list[Value]) -> None:
-        """Note what there is to tell of a relation, and in which forms it can be told."""
+    def _plan(self, relation: str, values: list[Value]) -> None:
+        """Add a relation to the pending facts, and note the forms in which it can be stated."""
         for value in values:
             if isinstance(value, Entity):
                 self.mentions.add(value.key)
         if relation == "_near":
             return
-        value, have = values[0], self.have
-        trade, region, year = RARE[relation]
+        value, have = values[0], self.available
+        trade, region, year = SPECIAL_FORMS[relation]
         if isinstance(value, Entity):
-            self.owed[relation] = relation
+            self.pending[relation] = relation
             have.add(relation)
             if len(values) == 1:
                 if value.kind == "person":
@@ -68,133 +68,131 @@ class _Telling:
                 elif value.kind == "town" and PLACE in value.facts and "," not in value.name:
                     have.add(region)
         elif isinstance(value, Day):
-            self.owed[relation] = relation
+            self.pending[relation] = relation
             have.update((relation, year))
         else:
-            self.owed[year] = relation
+            self.pending[year] = relation
             have.add(year)
 
     def article(self) -> None:
-        """Write the whole: an opening, the facts it leaves, and somewhere between them the rest."""
-        e, rng = self.e, self.rng
-        self.say(self.writer.openings[self.kind].draw(rng, self.have))
+        """Write a whole article: an opening, the other facts, and incidents somewhere between them."""
+        entity, rng = self.entity, self.rng
+        self.write(self.writer.openings[self.kind].draw(rng, self.available))
         facts = self.writer.facts[self.kind]
-        left = -1 if REST in facts else int(rng.random() * (len(self.owed) + 1))
-        for relation, work in e.works:
+        incidents_at = -1 if REMARKS_MARK in facts else int(rng.random() * (len(self.pending) + 1))
+        for relation, work in entity.works:
             self.remark(f"works {relation}", {"work": work})
             self.states[work.key, relation] = len(self.sentences) - 1
         for key, wordings in facts.items():
-            if key == REST:
+            if key == REMARKS_MARK:
                 self._incidents()
-            elif key in self.owed:
-                if len(self.owed) <= left:
-                    left = -1
+            elif key in self.pending:
+                if len(self.pending) <= incidents_at:
+                    incidents_at = -1
                     self._incidents()
-                self.say(wordings.draw(rng, self.have))
-        if left >= 0:
+                self.write(wordings.draw(rng, self.available))
+        if incidents_at >= 0:
             self._incidents()
-        for key, about in e.asides:
+        for key, about in entity.asides:
             self.remark(key, about)
         if len(self.sentences) < 2:
             self.remark("aside filler", {})
 
     def sentence(self) -> None:
-        """Write one sentence: what is no fact but stands out, else the first fact."""
+        """Write one sentence: an incident or aside, if there is any, else the first fact."""
         self.is_alone = True
-        for key, about in (*self.e.incidents, *self.e.asides):
+        for key, about in (*self.entity.incidents, *self.entity.asides):
             self.remark(key, about)
-        if self.sentences or not self.owed:
+        if self.sentences or not self.pending:
             if not self.sentences:
                 self.remark("aside filler", {})
             return
-        told = next(iter(self.owed))
-        have = {told, *RARE[self.owed[told]], "given"} & self.have
-        choices = (self.writer.facts[self.kind][told], self.writer.openings[self.kind])
-        fitting = [
-            each for choice in choices for each in choice.wordings if each.needs <= have and each.tells == (told,)
+        key = next(iter(self.pending))
+        have = {key, *SPECIAL_FORMS[self.pending[key]], "given"} & self.available
+        wordings = (*self.writer.facts[self.kind][key].wordings, *self.writer.openings[self.kind].wordings)
+        fitting = [wording for wording in wordings if wording.requires <= have and wording.states == (key,)]
+        naming = [
+            wording
+            for wording in fitting
+            if wording.text.partition(" ")[0] in _IT or any(topic in _NAMES_IT for _, _, topic, _ in wording.fields)
         ]
-        named = [
-            each
-            for each in fitting
-            if each.text.partition(" ")[0] in _IT or any(of in _NAMES_IT for _, _, of, _ in each.fields)
-        ]
-        short = sorted(named or fitting, key=lambda each: len(each.text))
-        self.say(one(self.rng, short[: max(LEAST, len(short) // 2)]))
+        short = sorted(naming or fitting, key=lambda wording: len(wording.text))
+        self.write(pick(self.rng, short[: max(MIN_WORDINGS, len(short) // 2)]))
 
     def _incidents(self) -> None:
-        """Near misses: other places and people the subject had to do with."""
-        for key, about in self.e.incidents:
+        """Write near misses: other places and people that the subject had to do with."""
+        for key, about in self.entity.incidents:
             self.remark(key, about)
-        for value in self.e.facts.get("_near", ()) if len(self.sentences) < 5 else ():
+        for value in self.entity.facts.get("_near", ()) if len(self.sentences) < 5 else ():
             if isinstance(value, Entity):
-                kind = "award" if self.e.kind == "award" else self.kind
+                kind = "award" if self.entity.kind == "award" else self.kind
                 kind = "company" if value.kind == "person" else kind
                 self.remark(f"aside {kind}", {"near": value})
 
     def remark(self, key: str, about: Mapping[str, Entity]) -> None:
-        """Say something that is no fact of the subject's."""
+        """Write a sentence that states no fact of the subject."""
         self.about = {name: [value] for name, value in about.items()}
-        self.say(one(self.rng, self.writer.remarks[key]))
-        self.about = self.e.facts
+        self.write(pick(self.rng, self.writer.remarks[key]))
+        self.about = self.entity.facts
 
-    def say(self, wording: Wording) -> None:
-        """Write a sentence; what it states is no longer owed."""
+    def write(self, wording: Wording) -> None:
+        """Write a sentence, and remove the facts that it states from the pending ones."""
         about, words = self.about, {}
-        unnamed = self.is_alone and "name" not in {of for _, _, of, _ in wording.fields}
-        for field, article, of, form in wording.fields:
-            values = about.get(of)
-            word = _FORMS[form](self, values) if values else _WORDS[of](self)
-            if unnamed and not values and of in _NAMES_IT:
-                word = f"{self.e.name}'s" if of in ("His", "his") else self.e.name
+        unnamed = self.is_alone and "name" not in {topic for _, _, topic, _ in wording.fields}
+        for field, article, topic, form in wording.fields:
+            values = about.get(topic)
+            word = _FORMS[form](self, values) if values else _WORDS[topic](self)
+            if unnamed and not values and topic in _NAMES_IT:
+                word = f"{self.entity.name}'s" if topic in ("His", "his") else self.entity.name
                 unnamed = False
             words[field] = _with_article(article, word) if article else word
         text = wording.text.format_map(words)
-        first, _, rest = text.partition(" ")
+        first, _, predicate = text.partition(" ")
         if unnamed and first in _IT:
-            text = f"{self.e.name}{_IT[first]} {rest}"
+            text = f"{self.entity.name}{_IT[first]} {predicate}"
         if text.endswith(".."):
             text = text[:-1]
-        for key in wording.tells:
-            if relation := self.owed.pop(key, ""):
-                self.states[self.e.key, relation] = len(self.sentences)
-                self.have.discard(relation)
-                self.have.difference_update(RARE[relation])
+        for key in wording.states:
+            if relation := self.pending.pop(key, ""):
+                self.states[self.entity.key, relation] = len(self.sentences)
+                self.available.discard(relation)
+                self.available.difference_update(SPECIAL_FORMS[relation])
         self.sentences.append(text if text[0].isupper() else text[0].upper() + text[1:])
 
-    def named(self, values: Sequence[Value]) -> str:
-        """The values as this writer writes them."""
+    def render(self, values: Sequence[Value]) -> str:
+        """Render values as this writer writes them."""
         if len(values) > 1:
-            return " and ".join([self.named([value]) for value in values])
+            return " and ".join([self.render([value]) for value in values])
         value = values[0]
         if isinstance(value, Entity):
             return self.writer.town(value.name) if value.kind == "town" else value.name
         return self.writer.day(value) if isinstance(value, Day) else value
 
-    def introduced(self, values: Sequence[Value]) -> str:
-        """The value, now and then with its trade before it."""
+    def render_introduced(self, values: Sequence[Value]) -> str:
+        """Render a value, now and then with its trade before it."""
         value = values[0]
         trade = value.occupation if isinstance(value, Entity) and len(values) == 1 else ""
-        named = self.named(values)
-        return f"the {trade} {named}" if trade and self.rng.random() < 0.35 else named
+        name = self.render(values)
+        return f"the {trade} {name}" if trade and self.rng.random() < 0.35 else name
 
     def region(self, values: Sequence[Value]) -> str:
-        """The region of a town, which the article now mentions."""
+        """Render the region of a town, and note that the article mentions it."""
         (region,) = _entity(values).facts[PLACE]
         self.mentions.add(_entity([region]).key)
         return text_of(region)
 
-    def gone(self) -> bool:
-        """Everyone born before 1925 has died, whether or not this article says when."""
-        facts = self.e.facts
-        return self.e.start_year < 1925 or "date of death" in facts or "place of death" in facts
+    def is_dead(self) -> bool:
+        """Whether the subject is dead: everyone born before 1925 is, even if no article says when."""
+        facts = self.entity.facts
+        return self.entity.start_year < 1925 or "date of death" in facts or "place of death" in facts
 
     def by_gender(self, words: Sequence[str]) -> str:
-        """The one of some words that goes with the subject: of a man, of a woman, of a thing."""
+        """Pick the word for the subject from words for a man, a woman and a thing."""
         return words[self.gender]
 
     def year(self) -> str:
-        """A year in which something can have happened to the subject."""
-        year, facts = self.e.start_year, self.e.facts
+        """Draw a year in which something can have happened to the subject."""
+        year, facts = self.entity.start_year, self.entity.facts
         late = min(year + 60, 2015)
         if "date of death" in facts:
             late = min(late, order_of(facts["date of death"][0])[0] - 1)
@@ -203,20 +201,20 @@ class _Telling:
         return str(low + int(self.rng.random() * (high - low + 1)))
 
     def number(self, low: int, size: int) -> str:
-        """A number that means nothing."""
+        """Draw a number without a meaning."""
         return str(low + int(self.rng.random() * size))
 
 
-def _for_some(e: Entity) -> set[str]:
-    """Which of the words that only some persons have this one has."""
-    given, _, surname = e.name.partition(" ")
-    found = {"given"} if surname == e.short and not e.alikes else set[str]()
-    if e.full:
-        found.add("full" if e.short in e.full else "born as")
-        if e.full.startswith(f"{given} ") and "full" in found:
-            found.add("middle")
-    found.update(word for word, date in _DATED.items() if date not in e.facts)
-    return found
+def _optional_words(entity: Entity) -> set[str]:
+    """Optional placeholders that a person has, such as a middle name."""
+    first_name, _, surname = entity.name.partition(" ")
+    words = {"given"} if surname == entity.short and not entity.alikes else set[str]()
+    if entity.full:
+        words.add("full" if entity.short in entity.full else "born as")
+        if entity.full.startswith(f"{first_name} ") and "full" in words:
+            words.add("middle")
+    words.update(word for word, date in _DATED.items() if date not in entity.facts)
+    return words
 
 
 def _with_article(a: str, noun: str) -> str:
@@ -230,36 +228,36 @@ def _entity(values: Sequence[Value]) -> Entity:
     return value
 
 
-def _by_number(words: Sequence[str], _: _Telling, values: Sequence[Value]) -> str:
-    he, she, they = words
-    return they if len(values) > 1 else she if getattr(values[0], "female", False) else he
+def _by_number(words: Sequence[str], _: _ArticleWriter, values: Sequence[Value]) -> str:
+    masculine, feminine, plural = words
+    return plural if len(values) > 1 else feminine if getattr(values[0], "female", False) else masculine
 
 
-_WORDS: dict[str, Callable[[_Telling], str]] = {
-    "name": lambda t: t.e.name,
-    "short": lambda t: t.e.short or t.e.name,
-    "surname": lambda t: t.e.short,
-    "full": lambda t: t.e.full,
-    "born as": lambda t: t.e.full,
-    "given": lambda t: t.e.name.partition(" ")[0],
-    "nick": lambda t: t.e.name[:3],
-    "initial": lambda t: f"{t.e.name[0]}.",
-    "middle": lambda t: t.e.full.split(" ")[1],
+_WORDS: dict[str, Callable[[_ArticleWriter], str]] = {
+    "name": lambda t: t.entity.name,
+    "short": lambda t: t.entity.short or t.entity.name,
+    "surname": lambda t: t.entity.short,
+    "full": lambda t: t.entity.full,
+    "born as": lambda t: t.entity.full,
+    "given": lambda t: t.entity.name.partition(" ")[0],
+    "nick": lambda t: t.entity.name[:3],
+    "initial": lambda t: f"{t.entity.name[0]}.",
+    "middle": lambda t: t.entity.full.split(" ")[1],
     "born": lambda _: "born",
     "died": lambda _: "died",
-    "kind": lambda t: t.e.kind,
-    "trade": lambda t: t.e.occupation,
-    "was": lambda t: "was" if t.gone() else "is",
-    "has": lambda t: "had" if t.gone() else "has",
+    "kind": lambda t: t.entity.kind,
+    "trade": lambda t: t.entity.occupation,
+    "was": lambda t: "was" if t.is_dead() else "is",
+    "has": lambda t: "had" if t.is_dead() else "has",
     "year": lambda t: t.year(),
     "inhabitants": lambda t: t.number(1200, 40000),
     "km": lambda t: t.number(5, 90),
-    **{word: partial(_Telling.by_gender, words=words) for word, words in FORMAT["by_gender"].items()},
+    **{word: partial(_ArticleWriter.by_gender, words=words) for word, words in FORMAT["by_gender"].items()},
 }
-_FORMS: dict[str, Callable[[_Telling, Sequence[Value]], str]] = {
-    "": _Telling.named,
-    "who": _Telling.introduced,
-    "region": _Telling.region,
+_FORMS: dict[str, Callable[[_ArticleWriter, Sequence[Value]], str]] = {
+    "": _ArticleWriter.render,
+    "who": _ArticleWriter.render_introduced,
+    "region": _ArticleWriter.region,
     "year": lambda _, values: str(values[0].start_year if isinstance(values[0], Entity) else order_of(values[0])[0]),
     "trade": lambda _, values: _entity(values).occupation,
     "people": lambda _, values: _entity(values).demonym,

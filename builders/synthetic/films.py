@@ -1,4 +1,4 @@
-"""A made-up film world to learn relation paths on: a small graph, and questions by template.
+"""Generates a fictional film world for learning relation paths: a small graph, and questions by template.
 
 What it is: some thousand triples about films that nobody made, and questions of one to three
 relations over them, worded by ``films.yaml``; what MetaQA is in kind, with other relations, names
@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from builders.synthetic.world import WORDS, Namer, load, one
+from builders.synthetic.world import WORDS, Namer, load, pick
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, execute, inverse
 from safe_stepwise.records import RelationPath
@@ -33,12 +33,12 @@ KB = "kb.txt"
 QUESTIONS = "questions.jsonl"
 HOPS = 3
 _TRIES = 200
-"""Draws in a row that give no new question, before the graph is taken for too small."""
+"""Draws without a new question after which the graph counts as too small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Films:
-    """How large a world, and how many questions; ``seed`` decides on all the rest."""
+    """The number of films and of questions; ``seed`` decides on everything else."""
 
     films: int = 900
     questions: int = 3000
@@ -46,8 +46,8 @@ class Films:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question with the path that it was made from, whose answers are ``answers``."""
+class FilmQuestion:
+    """A question, its topic, the path that it was made from, and the answers of that path."""
 
     id: str
     question: str
@@ -56,27 +56,27 @@ class Asked:
     answers: tuple[str, ...]
 
     def row(self) -> str:
-        """Its line, as the reader of MetaQA takes it."""
-        said = {"hop": len(self.path), "question": self.question, "answers": self.answers}
-        return json.dumps({"id": self.id, **said}, ensure_ascii=False)
+        """Render the question as a line that the reader of MetaQA reads."""
+        fields = {"hop": len(self.path), "question": self.question, "answers": self.answers}
+        return json.dumps({"id": self.id, **fields}, ensure_ascii=False)
 
 
 def write_films(world: Films, folder: Path) -> tuple[Path, Path]:
-    """Write ``kb.txt`` and ``questions.jsonl``, each whole; returns where.
+    """Write ``kb.txt`` and ``questions.jsonl``, and return their paths.
 
     Raises ``UserError`` for more questions than the world has.
     """
     triples = film_triples(world)
-    asked = film_questions(world, triples)
+    rows = film_questions(world, triples)
     folder.mkdir(parents=True, exist_ok=True)
     kb, questions = folder / KB, folder / QUESTIONS
     write_lines(kb, map("|".join, triples))
-    write_lines(questions, (one.row() for one in asked))
+    write_lines(questions, (question.row() for question in rows))
     return kb, questions
 
 
 def film_triples(world: Films) -> list[NamedTriple]:
-    """The graph, film by film; each name is one entity's.
+    """Generate the graph, film by film; each name belongs to one entity.
 
     >>> film_triples(Films(films=1))[0]
     ('Return to Lobrama', 'directed_by', 'Brustelle Noremander')
@@ -88,7 +88,7 @@ def film_triples(world: Films) -> list[NamedTriple]:
     composers = _people(names, 2 + world.films // 12)
     places = [names.word(("", "a", "holm"), long=True) for _ in range(3 + world.films // 20)]
     tongues = [names.word(("ian", "ish")) for _ in range(8)]
-    found: list[NamedTriple] = []
+    triples: list[NamedTriple] = []
     for _ in range(world.films):
         director = _busy(rng, crew)
         facts = {
@@ -96,34 +96,34 @@ def film_triples(world: Films) -> list[NamedTriple]:
             "written_by": [director if rng.random() < 0.3 else _busy(rng, crew)],
             "starring": [_busy(rng, actors) for _ in range(2 + int(rng.random() * 3))],
             "scored_by": [_busy(rng, composers)] if rng.random() < 0.6 else [],
-            "of_genre": [one(rng, _WORDED["genres"]) for _ in range(1 + int(rng.random() * 2))],
+            "of_genre": [pick(rng, _WORDED["genres"]) for _ in range(1 + int(rng.random() * 2))],
             "released_in": [str(1931 + int(rng.random() * 90))],
-            "spoken_in": [one(rng, tongues)] if rng.random() < 0.5 else [],
-            "filmed_in": [one(rng, places)] if rng.random() < 0.5 else [],
+            "spoken_in": [pick(rng, tongues)] if rng.random() < 0.5 else [],
+            "filmed_in": [pick(rng, places)] if rng.random() < 0.5 else [],
         }
         if rng.random() < 0.3:
             facts["written_by"].append(_busy(rng, crew))
         if rng.random() < 0.1:
             facts["starring"].append(director)
         title = names.title(WORDS["titles"]["film"])
-        found += ((title, r, tail) for r, tails in facts.items() for tail in dict.fromkeys(tails))
-    return found
+        triples += ((title, relation, tail) for relation, tails in facts.items() for tail in dict.fromkeys(tails))
+    return triples
 
 
 def _people(names: Namer, number: int) -> list[str]:
     surnames = WORDS["surnames"]
-    return [f"{names.given(i % 2 == 0)} {names.word(surnames, long=True)}" for i in range(number)]
+    return [f"{names.given_name(i % 2 == 0)} {names.word(surnames, long=True)}" for i in range(number)]
 
 
 def _busy(rng: Random, people: Sequence[str]) -> str:
-    """Someone; the first of them make far more films than the last."""
+    """Draw a person; the first of them make far more films than the last."""
     return people[int(rng.random() ** 1.5 * len(people))]
 
 
-def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[Asked]:
-    """As many questions as asked for, no two with the same words; hops take turns.
+def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[FilmQuestion]:
+    """Generate ``world.questions`` questions, no two with the same words, of one, two and three hops in turn.
 
-    Raises ``UserError`` for more of them than the graph has.
+    Raises ``UserError`` for more questions than the graph has.
     """
     graph, rng = MemoryGraph(triples), Random(f"questions:{world.seed}")
     topics: defaultdict[str, set[str]] = defaultdict(set)  # what each relation leads on from, in either direction
@@ -131,31 +131,31 @@ def film_questions(world: Films, triples: Sequence[NamedTriple]) -> list[Asked]:
         topics[relation].add(head)
         topics[inverse(relation)].add(tail)
     listed = {relation: sorted(names) for relation, names in topics.items()}
-    of = {hops: [path for path in templates() if len(path) == hops] for hops in range(1, HOPS + 1)}
-    found: dict[str, Asked] = {}
+    paths = {hops: [path for path in templates() if len(path) == hops] for hops in range(1, HOPS + 1)}
+    questions: dict[str, FilmQuestion] = {}
     tries = 0
-    while len(found) < world.questions:
-        hops = len(found) % HOPS + 1
-        path = one(rng, of[hops])
-        topic = one(rng, listed[path[0]])
-        said = one(rng, templates()[path]).format(x=f"[{topic}]")
+    while len(questions) < world.questions:
+        hops = len(questions) % HOPS + 1
+        path = pick(rng, paths[hops])
+        topic = pick(rng, listed[path[0]])
+        wording = pick(rng, templates()[path]).format(x=f"[{topic}]")
         answers = tuple(sorted(execute(graph, topic, path)))
-        tries = 0 if answers and said not in found else tries + 1
+        tries = 0 if answers and wording not in questions else tries + 1
         if not tries:
-            id_ = f"{hops}hop-made-{len(found)}"
-            found[said] = Asked(id_, said, topic, path, answers)
+            id_ = f"{hops}hop-made-{len(questions)}"
+            questions[wording] = FilmQuestion(id_, wording, topic, path, answers)
         elif tries > _TRIES:
             raise UserError(f"{world.films} films have no {world.questions} questions; make more")
-    return list(found.values())
+    return list(questions.values())
 
 
 @cache
 def templates() -> Mapping[RelationPath, tuple[str, ...]]:
-    """The wordings of each path, ``{x}`` being the topic.
+    """The wordings of each path, in which ``{x}`` is the topic.
 
-    Of a path by way of films, each of its wordings of the films stands with two of the last
-    relation, others for each path: so a template that is held out has been seen in parts, and
-    what is nearest by its words may well mean another path.
+    A path by way of films combines each wording of the films with two of the last relation, which differ from path to
+    path. So both halves of a held-out template occur elsewhere, and the template with the nearest words may mean
+    another path.
 
     >>> templates()["~directed_by", "written_by"][0]
     'who wrote the films that {x} directed'
@@ -171,8 +171,8 @@ def templates() -> Mapping[RelationPath, tuple[str, ...]]:
     for shift, (films, last) in enumerate(pairs):
         questions = _WORDED["asked"][last]
         wordings[*films.split(), last] = tuple(
-            questions[(place + shift + more) % len(questions)].replace("{films}", way)
-            for more in (0, 2)
-            for place, way in enumerate(_WORDED["films"][films])
+            questions[(place + shift + offset) % len(questions)].replace("{films}", phrase)
+            for offset in (0, 2)
+            for place, phrase in enumerate(_WORDED["films"][films])
         )
     return wordings

@@ -1,11 +1,11 @@
-"""Noise: each type spoils a sound draft in one known way, or says that this draft can't be."""
+"""Makes noise: each type spoils a sound draft in its own way, or reports that the draft can't carry it."""
 
 import re
 from collections.abc import Callable
 
 from builders.synthetic.creation import CREATORS
-from builders.synthetic.questions import DATES, KIN, Draft, Link, label_of, say, walk, winner
-from builders.synthetic.world import Day, Entity, Value, one, order_of, text_of
+from builders.synthetic.questions import DATES, KIN, Draft, Link, label_of, render_value, walk, winner
+from builders.synthetic.world import Day, Entity, Value, order_of, pick, text_of
 from builders.synthetic.writers import BESIDE, spellings
 from safe_stepwise.records import NoiseType
 
@@ -18,16 +18,16 @@ _SEVERAL = {"educated at", "employer", "award received", "child", "sibling"}
 
 _OF_THE_LIVING = {"director", "producer", "performer", "cast member", "spouse", "founded by"}
 _LIFE = 100
-"""No one in the world grows older."""
+"""Highest age in years of anyone in the world."""
 
 
 def spoil(draft: Draft) -> bool:
-    """Give the draft its noise; False when this plan can't carry it soundly."""
+    """Give the draft its noise; False if the draft can't carry it."""
     return draft.truth == "none" or NOISE[draft.truth][1](draft)
 
 
 def _withhold(draft: Draft, link: Link) -> bool:
-    """Write the gold articles without a hop's fact; False when they still give it or the answer."""
+    """Remove a hop's fact from the gold articles; False if they still give it or the answer."""
     head, tail = link.head, link.tail
     draft.withheld = link
     copy = draft.alter(head)
@@ -43,35 +43,35 @@ def _withhold(draft: Draft, link: Link) -> bool:
 
 
 def _shortcut(draft: Draft, link: Link) -> bool:
-    """Whether an article before the gap has the answer: a firm's has the country of its town."""
+    """Whether an article before the gap has the answer, as a firm's has the country of its town."""
     if "comparison" in draft.kind or draft.kind == "intersection":
         return False
     before = draft.links[: draft.links.index(link) + 1]
-    texts = (" ".join(draft.article(each.head).sentences) for each in before)
+    texts = (" ".join(draft.article(hop.head).sentences) for hop in before)
     return any(_names_any(text, draft.links[-1].tail) for text in texts)
 
 
 def _still_decided(draft: Draft, link: Link) -> bool:
-    """Whether other years settle a comparison: 1909 is before any death of one born in 1955."""
+    """Whether other years decide a comparison: 1909 is before the death of anyone born in 1955."""
     branch = [link, *(draft.links[n] for n in _follow(draft, draft.links.index(link)))]
-    mine, other = branch[-1], next(k for k in draft.links[-2:] if k is not branch[-1])
-    if "comparison" not in draft.kind or mine.relation not in DATES:
+    gap_end, rival = branch[-1], next(k for k in draft.links[-2:] if k is not branch[-1])
+    if "comparison" not in draft.kind or gap_end.relation not in DATES:
         return False
-    years = [k.head.start_year for k in draft.links if k.tail is mine.head]
-    if link is mine:
-        text = " ".join(draft.article(mine.head).sentences)
+    years = [k.head.start_year for k in draft.links if k.tail is gap_end.head]
+    if link is gap_end:
+        text = " ".join(draft.article(gap_end.head).sentences)
         years += map(int, re.findall(r"\b(?:1\d|20)\d\d\b", text))
     if not years:
         return False
-    known = order_of(other.tail)[0]
-    if mine.relation == "date of death":
-        return known <= max(years) or known >= min(years) + _LIFE
-    born = mine.relation == "date of birth"
-    return known >= min(years) or (born and known <= max(years) - _LIFE)
+    rival_year = order_of(rival.tail)[0]
+    if gap_end.relation == "date of death":
+        return rival_year <= max(years) or rival_year >= min(years) + _LIFE
+    born = gap_end.relation == "date of birth"
+    return rival_year >= min(years) or (born and rival_year <= max(years) - _LIFE)
 
 
 def _together(draft: Draft, head: Entity, tail: Value) -> bool:
-    """Whether a gold sentence about ``head`` has the tail (of a date: its year) in it."""
+    """Whether a gold sentence about ``head`` mentions the tail (for a date: its year)."""
     return any(
         (e is head or head.name in sentence) and _names_any(sentence, tail)
         for e in draft.gold
@@ -80,19 +80,19 @@ def _together(draft: Draft, head: Entity, tail: Value) -> bool:
 
 
 def _names_any(text: str, value: Value) -> bool:
-    """Whether the text has the value's name or demonym, or a date's year, in it."""
+    """Whether the text contains the value's name or demonym, or a date's year."""
     if not isinstance(value, Entity):
         return str(order_of(value)[0]) in text
-    # A town may be named with its region, in this or that way.
+    # A writer may name a town with its region, in several forms.
     name = value.name.partition(", ")[0] if value.kind == "town" else value.name
     return name in text or bool(value.demonym and value.demonym in text)
 
 
 def _missing_evidence(draft: Draft) -> bool:
-    link = one(draft.rng, draft.links)
+    link = pick(draft.rng, draft.links)
     if not _withhold(draft, link):
         return False
-    # Not even apart from each other in one passage: this is absence, not a relation left unsaid.
+    # Nor may both ends occur apart in one passage: the evidence must be absent, not only unrelated.
     for e in draft.gold:
         text = " ".join(draft.article(e).sentences)
         if (e is link.head or link.head.name in text) and _names_any(text, link.tail):
@@ -101,10 +101,10 @@ def _missing_evidence(draft: Draft) -> bool:
 
 
 def _external_knowledge(draft: Draft) -> bool:
-    named = [(k, k.tail) for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
-    if not named:
+    candidates = [(k, k.tail) for k in draft.links if k.relation in BESIDE and isinstance(k.tail, Entity)]
+    if not candidates:
         return False
-    link, tail = one(draft.rng, named)
+    link, tail = pick(draft.rng, candidates)
     if not _withhold(draft, link):
         return False
     head, draft.articles = link.head, {}
@@ -121,104 +121,104 @@ def _wrong_answer(draft: Draft) -> bool:
         draft.answer = flipped or names[draft.answer == names[0]]
         return True
     last = draft.links[-1]
-    if last.relation not in _FUNCTIONAL or draft.answer != last.said:
+    if last.relation not in _FUNCTIONAL or draft.answer != last.annotated:
         return False
-    wrong = _another(draft, last.tail)
+    wrong = _different_value(draft, last.tail)
     texts = " ".join(s for e in draft.gold for s in draft.article(e).sentences)
     if any(name in texts for name in spellings(wrong)) or text_of(wrong) == text_of(last.tail):
         return False
-    as_demonym = isinstance(last.tail, Entity) and last.said == last.tail.demonym
-    draft.answer = say(wrong, as_demonym)
+    as_demonym = isinstance(last.tail, Entity) and last.annotated == last.tail.demonym
+    draft.answer = render_value(wrong, as_demonym)
     draft.aliases = (wrong.demonym,) if draft.aliases and isinstance(wrong, Entity) else ()
     for link in draft.links:
         if link.tail is last.tail:
-            link.said = draft.answer
+            link.annotated = draft.answer
     return True
 
 
-def _another(draft: Draft, value: Value) -> Value:
-    """A different value of the same sort."""
+def _different_value(draft: Draft, value: Value) -> Value:
+    """Draw a different value of the same sort."""
     rng = draft.rng
     if isinstance(value, Day):
-        return Day(value.year + one(rng, (-7, -4, -2, -1, 1, 2, 3, 6)), 1 + int(rng.random() * 12),
+        return Day(value.year + pick(rng, (-7, -4, -2, -1, 1, 2, 3, 6)), 1 + int(rng.random() * 12),
                    1 + int(rng.random() * 28), value.month_first)  # fmt: skip
     if isinstance(value, str):
-        return str(int(value) + one(rng, (-9, -5, -3, -2, 2, 4, 8)))
+        return str(int(value) + pick(rng, (-9, -5, -3, -2, 2, 4, 8)))
     if value.kind == "cemetery":
-        return one(rng, draft.world.cemeteries)
-    return one(rng, draft.world.by_kind[value.kind])
+        return pick(rng, draft.world.cemeteries)
+    return pick(rng, draft.world.by_kind[value.kind])
 
 
 def _entity_confusion(draft: Draft) -> bool:
     options = [
-        (n, mode, other)
+        (n, mode, namesake)
         for n, link in enumerate(draft.links)
         if isinstance(link.tail, Entity) and any(k.after == n for k in draft.links)
-        for mode, other in link.tail.alikes
+        for mode, namesake in link.tail.alikes
     ]
     if not options:
         return False
-    n, mode, other = one(draft.rng, options)
+    n, mode, namesake = pick(draft.rng, options)
     link = draft.links[n]
     true = link.tail
-    # The text itself has to show that a namesake, dead for decades, can't be meant.
+    # The text has to show by its dates that a namesake, dead for decades, can't be meant.
     is_dated = link.relation in _OF_THE_LIVING | KIN and any(r in link.head.facts for r in DATES)
     if not isinstance(true, Entity) or (mode == "dates" and not is_dated):
         return False
-    rest = _follow(draft, n)
-    path = [draft.links[k].relation for k in rest]
-    continued = walk(other, path)
-    if continued is None or continued[-1].tail == draft.links[rest[-1]].tail:
+    following = _follow(draft, n)
+    path = [draft.links[k].relation for k in following]
+    continued = walk(namesake, path)
+    if continued is None or continued[-1].tail == draft.links[following[-1]].tail:
         return False
-    for k, new in zip(rest, continued, strict=True):
+    for k, new in zip(following, continued, strict=True):
         old = draft.links[k]
-        old.head, old.tail, old.said = new.head, new.tail, new.said
-    _tell_apart(draft, link, mode, true, other)
+        old.head, old.tail, old.annotated = new.head, new.tail, new.annotated
+    _tell_apart(draft, link, mode, true, namesake)
     draft.choose_gold()
-    if true in draft.gold or other not in draft.gold:
+    if true in draft.gold or namesake not in draft.gold:
         return False
     return _settle(draft)
 
 
 def _follow(draft: Draft, n: int) -> list[int]:
-    """The links that come after link ``n`` in its branch."""
-    rest = [n]
-    while (after := next((k for k, link in enumerate(draft.links) if link.after == rest[-1]), None)) is not None:
-        rest.append(after)
-    return rest[1:]
+    """Indices of the links after link ``n`` in its branch."""
+    following = [n]
+    while (after := next((k for k, link in enumerate(draft.links) if link.after == following[-1]), None)) is not None:
+        following.append(after)
+    return following[1:]
 
 
-def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, other: Entity) -> None:
+def _tell_apart(draft: Draft, link: Link, mode: str, true: Entity, namesake: Entity) -> None:
     rng = draft.rng
-    link.tail, link.said = other, other.name
+    link.tail, link.annotated = namesake, namesake.name
     if mode == "epithet":
-        base = other.name.removesuffix(" the Elder").removesuffix(" Sr.")
-        link.said = one(rng, (other.name, base, base, true.name))
+        base = namesake.name.removesuffix(" the Elder").removesuffix(" Sr.")
+        link.annotated = pick(rng, (namesake.name, base, base, true.name))
     elif mode == "town":
-        meant = true.copy()
-        meant.name = true.title
-        draft.alter(link.head).facts[link.relation] = [meant]
+        titled = true.copy()
+        titled.name = true.title
+        draft.alter(link.head).facts[link.relation] = [titled]
     elif mode == "profession":
-        # A credit tells the trade of whom it means; a marriage or a birth doesn't.
+        # A credit implies the trade of the person meant; a marriage or a birth doesn't.
         if link.relation in CREATORS and rng.random() < 0.6:
-            draft.alter(other).asides.append(("apart hatnote", {"other": true}))
+            draft.alter(namesake).asides.append(("apart hatnote", {"other": true}))
         else:
-            draft.alter(link.head).asides.append(("apart remark", {"meant": true, "other": other}))
+            draft.alter(link.head).asides.append(("apart remark", {"meant": true, "other": namesake}))
 
 
 def _settle(draft: Draft) -> bool:
-    """Set the answer again after links were led elsewhere; False when it can't be told."""
+    """Set the answer again after links were changed; False if the draft then has none."""
     if draft.kind != "bridge_comparison":
         draft.answer_chain()
         return draft.answer not in draft.question
-    left, right = draft.links[2], draft.links[3]
-    if left.relation not in DATES:
-        draft.answer = "yes" if left.said == right.said else "no"
+    side_a, side_b = draft.links[2], draft.links[3]
+    if side_a.relation not in DATES:
+        draft.answer = "yes" if side_a.annotated == side_b.annotated else "no"
         return True
-    if order_of(left.tail)[0] == order_of(right.tail)[0]:
+    if order_of(side_a.tail)[0] == order_of(side_b.tail)[0]:
         return False
     later = any(word in draft.question for word in (" later", " younger"))
-    draft.answer = draft.links[winner(left.tail, right.tail, later)].head.name
+    draft.answer = draft.links[winner(side_a.tail, side_b.tail, later)].head.name
     return True
 
 
@@ -227,18 +227,18 @@ def _ambiguous_question(draft: Draft) -> bool:
         return _tie(draft)
     if draft.kind == "intersection":
         return False
-    ways = [_two_films, _two_makers, _two_values]
-    draft.rng.shuffle(ways)
-    return any(way(draft) for way in ways)
+    attempts = [_two_films, _two_makers, _two_values]
+    draft.rng.shuffle(attempts)
+    return any(attempt(draft) for attempt in attempts)
 
 
 def _tie(draft: Draft) -> bool:
-    """Both sides of a comparison get the same date."""
-    left, right = draft.links[-2:]
-    if left.relation not in DATES:
+    """Give both sides of a comparison the same date; False if that can't be."""
+    side_a, side_b = draft.links[-2:]
+    if side_a.relation not in DATES:
         return False
-    head = right.head
-    facts = {**head.facts, right.relation: [left.tail]}
+    head = side_b.head
+    facts = {**head.facts, side_b.relation: [side_a.tail]}
     if head.kind == "person" and "date of death" in facts:
         span = order_of(facts["date of death"][0])[0] - order_of(facts["date of birth"][0])[0]
         if not 25 <= span <= 95:
@@ -246,7 +246,7 @@ def _tie(draft: Draft) -> bool:
     if head.kind == "person" and not _could_make(draft, head, facts):
         return False
     draft.alter(head).facts = facts
-    right.tail, right.said = left.tail, text_of(left.tail)
+    side_b.tail, side_b.annotated = side_a.tail, text_of(side_a.tail)
     return True
 
 
@@ -260,10 +260,10 @@ def _could_make(draft: Draft, maker: Entity, facts: dict[str, list[Value]]) -> b
 
 
 def _two_films(draft: Draft) -> bool:
-    """The question names a film without its year, and the gold passages hold two such films."""
+    """Let the question name a film without its year, and add a second film of that name to the gold passages."""
     start = draft.links[0].head
-    twin = next((other for mode, other in start.alikes if mode == "title"), None)
-    if twin is None or not _another_answer(draft, twin, [link.relation for link in draft.links]):
+    twin = next((namesake for mode, namesake in start.alikes if mode == "title"), None)
+    if twin is None or not _has_different_answer(draft, twin, [link.relation for link in draft.links]):
         return False
     prefix = "film " if draft.style == "2wiki" else ""
     draft.question = draft.question.replace(label_of(start), f"{prefix}{start.name}")
@@ -271,40 +271,40 @@ def _two_films(draft: Draft) -> bool:
     return True
 
 
-def _another_answer(draft: Draft, start: Entity, path: list[str]) -> bool:
-    """Whether the path leads from ``start`` to an end, and to another one than the draft's."""
+def _has_different_answer(draft: Draft, start: Entity, path: list[str]) -> bool:
+    """Whether the path leads from ``start`` to another end than the draft's."""
     links = walk(start, path)
     return links is not None and text_of(links[-1].tail) != text_of(draft.links[-1].tail)
 
 
 def _two_makers(draft: Draft) -> bool:
-    """A work by two people, of whom the annotation knows one, with another answer each."""
+    """Give a work a second maker with another answer, of whom the annotation says nothing."""
     link = draft.links[0]
     first, relation = link.tail, link.relation
     if relation not in CREATORS or relation == "cast member" or not isinstance(first, Entity):
         return False
-    path = [other.relation for other in draft.links[1:]]
+    path = [hop.relation for hop in draft.links[1:]]
     year = link.head.start_year
-    others = [
-        p
-        for p in draft.world.makers[relation]
-        if p is not first
-        and p.key != link.head.key
-        and p.start_year + 20 <= year
-        and ("date of death" not in p.facts or order_of(p.facts["date of death"][0])[0] >= year)
-        and _another_answer(draft, p, path)
+    candidates = [
+        person
+        for person in draft.world.makers[relation]
+        if person is not first
+        and person.key != link.head.key
+        and person.start_year + 20 <= year
+        and ("date of death" not in person.facts or order_of(person.facts["date of death"][0])[0] >= year)
+        and _has_different_answer(draft, person, path)
     ]
-    if not others:
+    if not candidates:
         return False
-    second = one(draft.rng, others)
-    both = [first, second] if draft.rng.random() < 0.5 else [second, first]
-    draft.alter(link.head).facts[relation] = [*both]
-    (draft.gold if draft.rng.random() < 0.6 else draft.beside).append(second)
+    extra = pick(draft.rng, candidates)
+    pair = [first, extra] if draft.rng.random() < 0.5 else [extra, first]
+    draft.alter(link.head).facts[relation] = [*pair]
+    (draft.gold if draft.rng.random() < 0.6 else draft.beside).append(extra)
     return True
 
 
 def _two_values(draft: Draft) -> bool:
-    """The last hop has two values in the text, of which the annotation knows one."""
+    """Give the last hop a second value in the text, which the annotation lacks."""
     last = draft.links[-1]
     tail = last.tail
     if last.relation not in _SEVERAL or not isinstance(tail, Entity):
@@ -313,15 +313,15 @@ def _two_values(draft: Draft) -> bool:
     if tail.kind == "person":
         pool = [p for p in pool if abs(p.start_year - tail.start_year) < 8]
         pool = [p for p in pool if p.short != tail.short]
-    others = [e for e in pool if e is not tail and e is not last.head and e not in draft.gold]
-    if not others:
+    candidates = [e for e in pool if e is not tail and e is not last.head and e not in draft.gold]
+    if not candidates:
         return False
-    second = one(draft.rng, others)
+    extra = pick(draft.rng, candidates)
     if tail.kind == "person":
-        second = second.copy()
-        second.name = f"{second.name.split()[0]} {tail.short}"
-    both = [tail, second] if draft.rng.random() < 0.5 else [second, tail]
-    draft.alter(last.head).facts[last.relation] = [*both]
+        extra = extra.copy()
+        extra.name = f"{extra.name.split()[0]} {tail.short}"
+    pair = [tail, extra] if draft.rng.random() < 0.5 else [extra, tail]
+    draft.alter(last.head).facts[last.relation] = [*pair]
     return True
 
 
@@ -333,9 +333,9 @@ NOISE: dict[NoiseType, tuple[float, Callable[[Draft], bool]]] = {
     "ambiguous_question": (0.15, _ambiguous_question),
     "unparsed": (0.05, lambda _: True),  # its row goes without annotations
 }
-"""Each type's share of all noise, and how it spoils a draft; a new type is an entry here."""
+"""Each type's share of all noise, and the function that spoils a draft; a new type is an entry here."""
 
 
 def shares() -> dict[NoiseType, float]:
-    """The share of each type of all noise."""
+    """Share of each type in all noise."""
     return {name: share for name, (share, _) in NOISE.items()}

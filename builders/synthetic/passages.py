@@ -1,11 +1,11 @@
-"""From a draft to a row: its passages, distractors and annotations."""
+"""Turns a draft into a row: its passages, distractors and annotations."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 
 from builders.synthetic.creation import CREATORS
-from builders.synthetic.questions import ASKED, BY, Draft, label_of
-from builders.synthetic.world import NAME, Entity, Value, World, one, text_of
+from builders.synthetic.questions import CREDITS, QUESTIONS, Draft, label_of
+from builders.synthetic.world import NAME, Entity, Value, World, pick, text_of
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 
 
@@ -14,13 +14,13 @@ def to_question(
     identifier: str,
     split: str,
     library: dict[tuple[int, bool], Passage],
-    others: Sequence[Entity] | None = None,
+    distractors: Sequence[Entity] | None = None,
 ) -> Question:
-    """The row of a draft; ``library`` keeps the block's passages, which most rows share.
+    """Make the row of a draft; ``library`` keeps the block's passages, which most rows share.
 
-    ``others`` have the passages that answer nothing, where they are chosen already.
+    ``distractors`` are the entities of the other passages; they are drawn if None.
     """
-    entities = [*draft.gold, *(_distractors(draft) if others is None else others)]
+    entities = [*draft.gold, *(_distractors(draft) if distractors is None else distractors)]
     draft.rng.shuffle(entities)
     number = {e.key: n for n, e in enumerate(entities, 1)}
     stripped = draft.truth == "unparsed"
@@ -34,7 +34,7 @@ def to_question(
         facts[SupportingFact(source.title, sentence)] = None
         head = link.head
         titled = draft.style == "2wiki" and draft.rng.random() < 0.4 and head.kind != "town"
-        evidence.append(Triple(head.title if titled else head.name, link.relation, link.said))
+        evidence.append(Triple(head.title if titled else head.name, link.relation, link.annotated))
     hops = _decomposition(draft, number) if draft.style == "musique" else ()
     return Question(
         id=identifier,
@@ -67,30 +67,30 @@ def _decomposition(draft: Draft, number: dict[int, int]) -> tuple[Hop, ...]:
     for link in draft.links:
         source = link.source or link.head
         if draft.kind == "intersection" and link.head.kind == "film":
-            made = BY[link.relation].format(x=text_of(link.tail))
-            made = made if link.relation == "cast member" else f"that was {made}"
-            hops.append(Hop(f"What is the film {made}?", draft.answer, number[source.key]))
+            credit = CREDITS[link.relation].format(x=text_of(link.tail))
+            credit = credit if link.relation == "cast member" else f"that was {credit}"
+            hops.append(Hop(f"What is the film {credit}?", draft.answer, number[source.key]))
             continue
         label = label_of(link.head) if draft.truth != "ambiguous_question" else link.head.name
         subject = label if link.after is None else f"#{link.after + 1}"
         if draft.rng.random() < 0.5:
             question = f"{subject} >> {link.relation}"
         else:
-            question = one(draft.rng, ASKED[link.relation]).format(x=subject)
+            question = pick(draft.rng, QUESTIONS[link.relation]).format(x=subject)
             question = question[0].upper() + question[1:]
-        hops.append(Hop(question, link.said, number[source.key]))
+        hops.append(Hop(question, link.annotated, number[source.key]))
     return tuple(hops)
 
 
 def _distractors(draft: Draft) -> list[Entity]:
-    """Passages that answer nothing: name-alikes first, then whatever else the world holds."""
+    """Draw entities whose passages answer nothing: namesakes first, then any of the world."""
     world, rng = draft.world, draft.rng
     size = (20 if draft.style == "musique" else 10) - len(draft.gold)
-    # Places are mentioned everywhere and harmlessly, unless the row's point is what isn't said.
+    # Mentions of places do no harm, unless the row withholds evidence.
     strict = draft.truth == "missing_evidence"
     core = {e.key for e in draft.gold if strict or e.kind not in ("town", "region", "country")}
     everything = {e.key for e in draft.gold}
-    namesakes = {other.key for e in draft.gold for _, other in e.alikes}
+    namesakes = {namesake.key for e in draft.gold for _, namesake in e.alikes}
     titles = {e.title for e in draft.gold}
     chosen: list[Entity] = []
     gap = draft.withheld
@@ -98,27 +98,27 @@ def _distractors(draft: Draft) -> list[Entity]:
     def offer(e: Entity) -> None:
         article = world.articles[e.key]
         mentions = article.mentions
-        # A namesake may happen to have the very value that the row withholds.
+        # A namesake may have the value that the row withholds.
         if strict and (e.key in namesakes or not everything.isdisjoint(o.key for _, o in e.alikes)):
             return
-        # Nor may another of its name be mentioned beside that value.
+        # An article may mention someone of its name beside that value.
         if strict and gap and any(gap.head.name in s for s in article.sentences):
             return
-        # A town that the gapped article names would tell the country that it doesn't.
+        # A town that the gapped article names would give the country that the article withholds.
         if gap and e.key in draft.article(gap.head).mentions and _names(e, gap.tail):
             return
-        # A border, told from the other side, would be a second answer.
-        apart = everything if e.kind == "country" else core
-        if e.title not in titles and len(chosen) < size and apart.isdisjoint(mentions):
+        # A border, stated by the other country, would be a second answer.
+        avoided = everything if e.kind == "country" else core
+        if e.title not in titles and len(chosen) < size and avoided.isdisjoint(mentions):
             titles.add(e.title)
             chosen.append(e)
 
     chosen += draft.beside
     titles |= {e.title for e in draft.beside}
-    for other in _lookalikes(draft):
-        offer(other)
+    for namesake in _lookalikes(draft):
+        offer(namesake)
     while len(chosen) < size:
-        offer(one(rng, world.entities))
+        offer(pick(rng, world.entities))
     return chosen
 
 
@@ -132,22 +132,22 @@ def _names(e: Entity, value: Value) -> bool:
 def _lookalikes(draft: Draft) -> list[Entity]:
     if draft.truth == "entity_confusion":
         return []
-    found = [
-        other
+    lookalikes = [
+        namesake
         for e in draft.gold
-        for mode, other in e.alikes
+        for mode, namesake in e.alikes
         if mode in ("epithet", "title")
         or (mode != "town" and all(link.relation in CREATORS for link in draft.links if link.tail is e))
     ]
     surnames = dict.fromkeys(e.short for e in draft.gold if e.short)
     kin = [p for name in surnames for p in _bearers(draft.world)[name] if p not in draft.gold]
-    return found + kin[:3]
+    return lookalikes + kin[:3]
 
 
 @lru_cache(maxsize=1)
 def _bearers(world: World) -> dict[str, list[Entity]]:
     """The people of each surname."""
-    found: dict[str, list[Entity]] = {}
-    for p in world.by_kind["person"]:
-        found.setdefault(p.short, []).append(p)
-    return found
+    bearers: dict[str, list[Entity]] = {}
+    for person in world.by_kind["person"]:
+        bearers.setdefault(person.short, []).append(person)
+    return bearers

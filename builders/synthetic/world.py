@@ -1,4 +1,4 @@
-"""The made-up world: its entities with their facts, how they are named, how values are written."""
+"""Defines the fictional world: its entities and facts, and how names and values are written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def load(file: str | Path) -> Any:
-    """The value of a YAML file, one of this folder by its name."""
+    """Read a YAML file, given by its path or by its name in this folder."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load((Path(__file__).parent / file).read_text(encoding="utf-8"), loader)
 
@@ -40,11 +40,11 @@ class Day(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Entity:
-    """Something with an article.
+    """A person, work, place or organisation that has an article.
 
-    ``name`` is how others mention it, ``title`` heads its article, ``alikes`` are its namesakes
-    with the way to tell them apart, ``asides`` and ``incidents`` what its article says besides its
-    facts, ``since`` stands in for the first year where no fact tells it.
+    Other articles mention it by ``name``; ``title`` heads its own. ``alikes`` are its namesakes, each with the way to
+    tell them apart; ``asides`` and ``incidents`` are sentences besides its facts; ``since`` is its first year if no
+    fact gives one.
     """
 
     key: int
@@ -65,7 +65,7 @@ class Entity:
 
     @property
     def start_year(self) -> int:
-        """The year it came to be: birth, publication, founding."""
+        """The year of its birth, publication or founding."""
         for relation in ("date of birth", "publication date", "inception"):
             if relation in self.facts:
                 return order_of(self.facts[relation][0])[0]
@@ -79,12 +79,12 @@ class Entity:
 
 Value = Entity | Day | str
 Remark = tuple[str, dict[str, Entity]]
-"""Which wordings of a writer's to choose from, and what they are about."""
+"""Key of a writer's wordings, and the entities for their placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """An entity's text; ``states`` maps (head's key, relation) to the sentence that says so."""
+    """An entity's text; ``states`` maps (head's key, relation) to the number of the sentence that states it."""
 
     title: str
     sentences: tuple[str, ...]
@@ -100,13 +100,13 @@ _PLAIN_CLOSED = tuple(syllable + c for syllable in _PLAIN_OPEN for c in "lnrs")
 MONTHS = [month.title() for month in language.MONTHS]
 
 
-def one(rng: Random, options: Sequence[T]) -> T:
-    """A uniform draw, several times faster than ``rng.choice``."""
+def pick(rng: Random, options: Sequence[T]) -> T:
+    """Draw an option uniformly; several times faster than ``rng.choice``."""
     return options[int(rng.random() * len(options))]
 
 
-def weighted(rng: Random, shares: Mapping[T, float]) -> T:
-    """A draw by shares that sum to 1; the last where rounding leaves something over."""
+def pick_weighted(rng: Random, shares: Mapping[T, float]) -> T:
+    """Draw a name by shares that sum to 1; a rounding error goes to the last."""
     draw = rng.random()
     for name, share in shares.items():
         draw -= share
@@ -116,7 +116,7 @@ def weighted(rng: Random, shares: Mapping[T, float]) -> T:
 
 
 def text_of(value: Value) -> str:
-    """How a value is written in running text and in annotations.
+    """Render a value as running text and annotations write it.
 
     >>> text_of(Day(1901, 3, 12)), text_of(Day(1901, 3, 12, True)), text_of("1954")
     ('12 March 1901', 'March 12, 1901', '1954')
@@ -130,17 +130,17 @@ def text_of(value: Value) -> str:
 
 
 def order_of(value: Value) -> tuple[int, int, int]:
-    """A date or year as something that sorts."""
+    """Sort key of a date or year: (year, month, day)."""
     if isinstance(value, Day):
         return value.year, value.month, value.day
     return int(text_of(value)), 0, 0
 
 
 class Namer:
-    """Invents names syllable by syllable, never a word twice in a world; resemblance is chance.
+    """Invents names syllable by syllable, never a word twice in a world; any resemblance is chance.
 
-    A word that is not ``allowed`` is never taken. ``plain`` ones are of two syllables without an
-    ending, which models read as few tokens.
+    Only words for which ``allowed`` is true are used. ``plain`` words have two syllables and no ending, so that they
+    are few tokens.
     """
 
     def __init__(self, rng: Random, allowed: Callable[[str], bool] = lambda word: True, plain: bool = False) -> None:
@@ -153,33 +153,33 @@ class Namer:
         while True:
             rng = self.rng
             if self.plain:
-                word = (one(rng, _PLAIN_OPEN) + one(rng, _PLAIN_CLOSED)).capitalize()
+                word = (pick(rng, _PLAIN_OPEN) + pick(rng, _PLAIN_CLOSED)).capitalize()
             else:
-                stem = one(rng, _OPEN) + one(rng, _CLOSED) if long else one(rng, _CLOSED)
-                word = (stem + one(rng, endings)).capitalize()
-            # A first half that two words share would let stem matching take one for the other.
+                stem = pick(rng, _OPEN) + pick(rng, _CLOSED) if long else pick(rng, _CLOSED)
+                word = (stem + pick(rng, endings)).capitalize()
+            # Two words with the same first half would be one word for stem matching.
             if len(word) > 4 and word[:5] not in self.used and self.allowed(word):
                 self.used.add(word[:5])
                 return word
 
-    def given(self, female: bool) -> str:
+    def given_name(self, female: bool) -> str:
         if self.plain:
             return self.word(())
         while True:
-            name: str = one(self.rng, _CLOSED) + one(self.rng, WORDS["female" if female else "male"])
+            name: str = pick(self.rng, _CLOSED) + pick(self.rng, WORDS["female" if female else "male"])
             if self.allowed(name.capitalize()):
                 return name.capitalize()
 
     def title(self, patterns: Sequence[str]) -> str:
-        pattern = one(self.rng, patterns)
-        second = self.word(("",), long=True) if "{b}" in pattern else ""
-        return pattern.format(a=self.word(("", "a", "o"), long=True), b=second, n=one(self.rng, WORDS["nouns"]))
+        pattern = pick(self.rng, patterns)
+        suffix = self.word(("",), long=True) if "{b}" in pattern else ""
+        return pattern.format(a=self.word(("", "a", "o"), long=True), b=suffix, n=pick(self.rng, WORDS["nouns"]))
 
 
 class World:
-    """Entities and their articles. ``makers`` are the people of each trade that makes works.
+    """The entities of a world and their articles; ``makers`` are the people of each trade that makes works.
 
-    ``write`` makes an article of an entity, ``names`` its name.
+    ``write`` writes an entity's article, and ``names`` invents names.
     """
 
     def __init__(self, rng: Random, write: Callable[[Entity, Random], Article], names: Namer | None = None) -> None:
@@ -193,8 +193,8 @@ class World:
         self.articles: dict[int, Article] = {}
         self._count = 0
 
-    def new(self, kind: str, name: str, listed: bool = True) -> Entity:
-        """An entity with a key of its own; unlisted ones are never drawn."""
+    def add(self, kind: str, name: str, listed: bool = True) -> Entity:
+        """Add an entity with a new key; an unlisted one is never drawn."""
         self._count += 1
         e = Entity(self._count, kind, name, name)
         if listed:
@@ -203,18 +203,18 @@ class World:
         return e
 
     def day(self, low: int, high: int) -> Day:
-        """A day from the start of year ``low`` to the end of ``high``."""
+        """Draw a day from the start of year ``low`` to the end of ``high``."""
         rng = self.rng
         year = low + int(rng.random() * (high - low + 1))
         month, day = 1 + int(rng.random() * 12), 1 + int(rng.random() * 28)
         return Day(year, month, day, rng.random() < 0.4)
 
     def maker(self, relation: str) -> Entity:
-        """Someone of the trade that a relation such as ``director`` calls for."""
-        return one(self.rng, self.makers[relation])
+        """Draw a person of the trade that a relation such as ``director`` needs."""
+        return pick(self.rng, self.makers[relation])
 
-    def other(self, pool: list[Entity], than: Value) -> Entity:
-        """A draw from ``pool`` that is not ``than``."""
-        while (drawn := one(self.rng, pool)) is than:
+    def pick_other(self, pool: list[Entity], than: Value) -> Entity:
+        """Draw an entity from ``pool`` that is not ``than``."""
+        while (choice := pick(self.rng, pool)) is than:
             pass
-        return drawn
+        return choice

@@ -1,6 +1,6 @@
-"""Writers: who words the articles. One file a writer in ``writers/``, whose README has the format.
+"""Reads writers, the sets of wordings for articles: one file each in ``writers/``, whose README has the format.
 
-A wording states the facts whose placeholders stand in it, so what a text says is known exactly.
+A wording states the facts whose placeholders it has, so the facts that a text states are known exactly.
 """
 
 import re
@@ -14,21 +14,21 @@ from typing import Any, TypeVar
 
 import yaml
 
-from builders.synthetic.world import MONTHS, Day, Entity, Value, load, one, text_of
+from builders.synthetic.world import MONTHS, Day, Entity, Value, load, pick, text_of
 from safe_stepwise.errors import UserError
 
 FOLDER = Path(__file__).parent / "writers"
 
 FORMAT: dict[str, Any] = load("articles.yaml")
-TOLD: dict[str, list[str]] = FORMAT["told"]
-"""What an article of a kind can have to tell. ``/year``: of a date that is known by its year."""
-RARE = {
+FACTS: dict[str, list[str]] = FORMAT["told"]
+"""Facts that an article of each kind can state; ``/year`` is a date of which only the year is known."""
+SPECIAL_FORMS = {
     key: (f"{key}/trade", f"{key}/region", f"{key}/year")
-    for key in {key.removesuffix("/year") for keys in TOLD.values() for key in keys}
+    for key in {key.removesuffix("/year") for keys in FACTS.values() for key in keys}
 }
-"""Forms that not every value of a relation has."""
+"""Forms that only some values of a relation have."""
 BESIDE = frozenset(FORMAT["beside"])
-"""Relations whose two ends a sentence can name without saying it."""
+"""Relations whose two ends a sentence can name without stating the relation."""
 REMARKS: dict[str, tuple[str, ...]] = {
     **{f"works {relation}": ("work",) for relation in FORMAT["works"]},
     **{f"aside {kind}": ("near",) for kind in FORMAT["aside"]},
@@ -37,12 +37,12 @@ REMARKS: dict[str, tuple[str, ...]] = {
     "apart hatnote": ("other",),
     "apart remark": ("meant", "other"),
 }
-"""Sentences that are no fact of their subject's, and the placeholders of what they are about."""
-WORDS, SOME, FORMS = frozenset(FORMAT["words"].split()), FORMAT["some"], FORMAT["forms"]
-REST = "{remarks}"
-"""Among the facts of a kind: here stands what is no fact."""
-LEAST = 2
-"""Wordings that each fact needs."""
+"""Sentences that state no fact of their subject, with their placeholders."""
+WORDS, OPTIONAL, FORMS = frozenset(FORMAT["words"].split()), FORMAT["some"], FORMAT["forms"]
+REMARKS_MARK = "{remarks}"
+"""Marks the place of remarks among the facts of a kind."""
+MIN_WORDINGS = 2
+"""Wordings that each fact needs at least."""
 
 K = TypeVar("K")
 
@@ -60,38 +60,38 @@ _MONTHS = {n: {"month": month, "mon": month[:3], "mm": f"{n:02}"} for n, month i
 class Wording:
     """A sentence with placeholders.
 
-    ``fields`` are its placeholders as (placeholder, "a" or "A" where it takes an article, what it is of, form),
-    ``needs`` what an article must still have to tell for it to fit, ``tells`` the facts that it states.
+    ``fields`` are its placeholders as (placeholder, "a" or "A" if it takes an article, relation or word, form),
+    ``requires`` the facts that an article must still have to state for it to fit, ``states`` the facts that it states.
     """
 
     text: str
     fields: tuple[tuple[str, str, str, str], ...]
-    needs: frozenset[str]
-    tells: tuple[str, ...]
+    requires: frozenset[str]
+    states: tuple[str, ...]
 
 
 class Choice:
-    """Wordings to choose from."""
+    """A set of wordings, from which an article draws those that fit."""
 
     def __init__(self, wordings: Iterable[Wording]) -> None:
         self.wordings = tuple(wordings)
-        self.needs = frozenset[str]().union(*(each.needs for each in self.wordings))
+        self.requires = frozenset[str]().union(*(wording.requires for wording in self.wordings))
         self.fitting: dict[frozenset[str], list[Wording]] = {}
 
-    def draw(self, rng: Random, have: set[str]) -> Wording:
-        """One that fits what is left to tell; of two at random that which says more."""
-        key = self.needs & have
+    def draw(self, rng: Random, available: set[str]) -> Wording:
+        """Draw two wordings that fit the available facts, and return the one that states more."""
+        key = self.requires & available
         fitting = self.fitting.get(key)
         if fitting is None:
-            fitting = [each for each in self.wordings if each.needs <= key]
+            fitting = [wording for wording in self.wordings if wording.requires <= key]
             self.fitting[key] = fitting
-        first, second = one(rng, fitting), one(rng, fitting)
-        return first if len(first.tells) >= len(second.tells) else second
+        first, rival = pick(rng, fitting), pick(rng, fitting)
+        return first if len(first.states) >= len(rival.states) else rival
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """One author's wordings by kind of article; those of facts by what they tell, in order."""
+    """An author's wordings by kind of article; those of facts by fact, in order."""
 
     name: str
     dates: tuple[str, str]
@@ -101,30 +101,30 @@ class Writer:
     remarks: Mapping[str, list[Wording]]
 
     def day(self, day: Day) -> str:
-        """A day as this author writes it."""
+        """Render a day as this author writes it."""
         return self.dates[day.month_first].format_map({**_MONTHS[day.month], **_DAYS[day.day], "year": day.year})
 
     def town(self, name: str) -> str:
-        """A town's name; one that is told with its region as this author tells it."""
+        """Render a town's name, and its region, if it has one, as this author does."""
         town, comma, region = name.partition(", ")
         return self.place.format(town=town, region=region) if comma else name
 
 
 def names() -> list[str]:
-    """The writers that there are, each a file."""
+    """Names of all writers, each a file."""
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 
 @cache
 def writer(name: str) -> Writer:
-    """The writer of that name; UserError when there is none or the file isn't complete."""
+    """Read the writer of that name; raises UserError when there is none or its file isn't complete."""
     if name not in names():
         raise UserError(f"no synthetic writer {name!r}: choose from {', '.join(names())}")
     return read_writer(FOLDER / f"{name}.yaml")
 
 
 def spellings(value: Value) -> list[str]:
-    """Every way in which a text may write a value."""
+    """Every form in which a text may write a value."""
     if isinstance(value, Day):
         return [writer(name).day(value) for name in names()]
     demonym = value.demonym if isinstance(value, Entity) else ""
@@ -132,142 +132,145 @@ def spellings(value: Value) -> list[str]:
 
 
 def read_writer(file: Path) -> Writer:
-    """The writer in a file; UserError, one line that names the place, when something is amiss."""
+    """Read a writer from a file; raises UserError, with the place, for a mistake in it."""
     try:
-        return _Reading(file.stem, load(file)).writer()
+        return _Reader(file.stem, load(file)).writer()
     except yaml.YAMLError as error:
-        what = " ".join(str(error).split())
-        raise UserError(f"writer {file}: not YAML: {what}") from error
-    except _Amiss as error:
+        problem = " ".join(str(error).split())
+        raise UserError(f"writer {file}: not YAML: {problem}") from error
+    except _FormatError as error:
         raise UserError(f"writer {file}: {error}; writers/README.md has the format") from error
 
 
-class _Amiss(Exception):
+class _FormatError(Exception):
     pass
 
 
-class _Reading:
-    """A writer's file as it is read and checked."""
+class _Reader:
+    """Reads and checks a writer's file."""
 
-    def __init__(self, name: str, found: Any) -> None:
+    def __init__(self, name: str, content: Any) -> None:
         self.name = name
-        _keys("the file", found, ("dates", "place", "opening", "facts", "remarks"), ("parts",))
-        self.found = found
-        parts: dict[str, Any] = found.get("parts", {})
-        if taken := [key for key in parts if key in _PLACEHOLDERS]:
-            raise _Amiss(f"parts: {taken[0]!r} is the name of a placeholder")
-        self.parts = {f"{{{key}}}": _texts(f"parts {key}", said) for key, said in parts.items()}
+        _keys("the file", content, ("dates", "place", "opening", "facts", "remarks"), ("parts",))
+        self.content = content
+        fragments: dict[str, Any] = content.get("parts", {})
+        if reserved := [key for key in fragments if key in _PLACEHOLDERS]:
+            raise _FormatError(f"parts: {reserved[0]!r} is the name of a placeholder")
+        self.fragments = {f"{{{key}}}": _texts(f"parts {key}", texts) for key, texts in fragments.items()}
 
     def writer(self) -> Writer:
-        found = self.found
-        for section, known in (("opening", TOLD), ("facts", TOLD), ("remarks", REMARKS)):
-            _keys(section, found[section], known)
-        dates = [_filled("dates", each, ("year",), _DAY) for each in _texts("dates", found["dates"])]
+        content = self.content
+        for section, allowed in (("opening", FACTS), ("facts", FACTS), ("remarks", REMARKS)):
+            _keys(section, content[section], allowed)
+        dates = [_filled("dates", text, ("year",), _DAY) for text in _texts("dates", content["dates"])]
         if len(dates) > 2:
-            raise _Amiss("dates: one way of writing a day or two")
-        (place,) = _texts("place", [found["place"]])
+            raise _FormatError("dates: one way of writing a day or two")
+        (place,) = _texts("place", [content["place"]])
         place = _filled("place", place, ("town", "region"), ("town", "region"))
         return Writer(
             self.name, (dates[0], dates[-1]), place,
-            {kind: self._opening(kind) for kind in TOLD},
-            {kind: self._facts(kind) for kind in TOLD},
+            {kind: self._opening(kind) for kind in FACTS},
+            {kind: self._facts(kind) for kind in FACTS},
             {key: self._remarks(key) for key in REMARKS},
         )  # fmt: skip
 
     def _opening(self, kind: str) -> Choice:
-        made = self._wordings(f"opening {kind}", self.found["opening"][kind], TOLD[kind])
-        if all(each.needs for each in made):
-            raise _Amiss(f"opening {kind}: no wording does without a fact")
-        return Choice(made)
+        wordings = self._wordings(f"opening {kind}", self.content["opening"][kind], FACTS[kind])
+        if all(wording.requires for wording in wordings):
+            raise _FormatError(f"opening {kind}: no wording does without a fact")
+        return Choice(wordings)
 
     def _facts(self, kind: str) -> dict[str, Choice]:
-        said = _texts(f"facts {kind}", self.found["facts"][kind])
-        made: list[Wording] = []
+        texts = _texts(f"facts {kind}", self.content["facts"][kind])
+        wordings: list[Wording] = []
         order: dict[str, None] = {}
-        for text in said:
-            found = [] if text == REST else self._wordings(f"facts {kind}", [text], TOLD[kind])
-            made += found
-            order |= dict.fromkeys([REST] if text == REST else [key for each in found for key in each.tells])
-        for key in TOLD[kind]:
-            if sum(each.needs == {key} for each in made) < LEAST:
-                raise _Amiss(f"facts {kind}: {LEAST} wordings must have {{{key}}} and no other fact")
-        return {key: Choice(each for each in made if key in each.tells) for key in order}
+        for text in texts:
+            if text == REMARKS_MARK:
+                order[text] = None
+                continue
+            variants = self._wordings(f"facts {kind}", [text], FACTS[kind])
+            wordings += variants
+            order |= dict.fromkeys(key for wording in variants for key in wording.states)
+        for key in FACTS[kind]:
+            if sum(wording.requires == {key} for wording in wordings) < MIN_WORDINGS:
+                raise _FormatError(f"facts {kind}: {MIN_WORDINGS} wordings must have {{{key}}} and no other fact")
+        return {key: Choice(wording for wording in wordings if key in wording.states) for key in order}
 
     def _remarks(self, key: str) -> list[Wording]:
-        made = self._wordings(key, self.found["remarks"][key], REMARKS[key])
-        for each in made:
-            if key.startswith(("beside", "works")) and not _SUBJECTS & {of for _, _, of, _ in each.fields}:
-                raise _Amiss(f"remarks {key}: {each.text!r} lacks {{{REMARKS[key][0]}}}")
-        return made
+        wordings = self._wordings(key, self.content["remarks"][key], REMARKS[key])
+        for wording in wordings:
+            if key.startswith(("beside", "works")) and not _SUBJECTS & {topic for _, _, topic, _ in wording.fields}:
+                raise _FormatError(f"remarks {key}: {wording.text!r} lacks {{{REMARKS[key][0]}}}")
+        return wordings
 
-    def _wordings(self, where: str, said: Any, about: Iterable[str]) -> list[Wording]:
-        known = {key.partition("/")[0] for key in about}
-        texts = [text for each in _texts(where, said) for text in self._without_parts(each)]
-        return [_wording(where, text, known) for text in texts]
+    def _wordings(self, place: str, value: Any, about: Iterable[str]) -> list[Wording]:
+        allowed = {key.partition("/")[0] for key in about}
+        texts = [variant for text in _texts(place, value) for variant in self._expand(text)]
+        return [_wording(place, variant, allowed) for variant in texts]
 
-    def _without_parts(self, text: str) -> Iterable[str]:
-        """The text with each choice of its parts."""
-        part = next((part for part in self.parts if part in text), None)
-        if part is None:
+    def _expand(self, text: str) -> Iterable[str]:
+        """Replace the fragments in a text by each of their choices."""
+        fragment = next((fragment for fragment in self.fragments if fragment in text), None)
+        if fragment is None:
             return [text]
-        chosen = (text.replace(part, each, 1) for each in self.parts[part])
-        return [each for one in chosen for each in self._without_parts(one)]
+        chosen = (text.replace(fragment, choice, 1) for choice in self.fragments[fragment])
+        return [choice for chosen_text in chosen for choice in self._expand(chosen_text)]
 
 
-def _keys(where: str, found: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> None:
-    if not isinstance(found, dict):
-        raise _Amiss(f"{where} is no mapping")
-    if missing := [key for key in needed if key not in found]:
-        raise _Amiss(f"{where} lacks {missing[0]!r} ({len(missing)} missing)")
-    if unknown := [key for key in found if key not in {*needed, *allowed}]:
-        raise _Amiss(f"{where} has an unknown {unknown[0]!r}")
+def _keys(place: str, content: Any, needed: Iterable[str], allowed: Iterable[str] = ()) -> None:
+    if not isinstance(content, dict):
+        raise _FormatError(f"{place} is no mapping")
+    if missing := [key for key in needed if key not in content]:
+        raise _FormatError(f"{place} lacks {missing[0]!r} ({len(missing)} missing)")
+    if unknown := [key for key in content if key not in {*needed, *allowed}]:
+        raise _FormatError(f"{place} has an unknown {unknown[0]!r}")
 
 
-def _texts(where: str, said: Any) -> list[str]:
-    if not isinstance(said, list) or not said or not all(isinstance(each, str) for each in said):
-        raise _Amiss(f"{where} is no list of wordings")
-    return said
+def _texts(place: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        raise _FormatError(f"{place} is no list of wordings")
+    return value
 
 
-def _placeholders(where: str, text: str) -> list[str]:
+def _placeholders(place: str, text: str) -> list[str]:
     try:
         return [field for _, field, _, _ in Formatter().parse(text) if field is not None]
     except ValueError as error:
-        raise _Amiss(f"{where}: {text!r}: {error}") from error
+        raise _FormatError(f"{place}: {text!r}: {error}") from error
 
 
-def _filled(where: str, text: str, needed: Iterable[str], known: Iterable[str]) -> str:
-    """The text, if its placeholders are known and those needed among them."""
-    found = _placeholders(where, text)
-    for each in found:
-        if each not in known:
-            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{each}}}")
-    for each in needed:
-        if each not in found:
-            raise _Amiss(f"{where}: {text!r} lacks {{{each}}}")
+def _filled(place: str, text: str, needed: Iterable[str], allowed: Iterable[str]) -> str:
+    """The text, if all its placeholders are allowed and the needed ones are among them."""
+    fields = _placeholders(place, text)
+    for field in fields:
+        if field not in allowed:
+            raise _FormatError(f"{place}: {text!r}: unknown placeholder {{{field}}}")
+    for field in needed:
+        if field not in fields:
+            raise _FormatError(f"{place}: {text!r} lacks {{{field}}}")
     return text
 
 
-def _wording(where: str, text: str, known: set[str]) -> Wording:
+def _wording(place: str, text: str, allowed: set[str]) -> Wording:
     text = _ARTICLE.sub(r"{\1 ", text)
-    fields, needs, tells = [], set[str](), dict[str, None]()
-    for field in _placeholders(where, text):
+    fields, requires, states = [], set[str](), dict[str, None]()
+    for field in _placeholders(place, text):
         article = field[0] if field[:2] in ("a ", "A ") else ""
         bare = field[2:] if article else field
-        of, _, form = bare.partition("/")
-        fields.append((field, article, of, form))
-        if of in known and form in FORMS:
-            if of not in _SUBJECTS:
-                needs.add(bare if bare in RARE[of] else of)
-                tells[bare if form == "year" else of] = None
-        elif bare in SOME:
-            needs.add(SOME[bare])
+        topic, _, form = bare.partition("/")
+        fields.append((field, article, topic, form))
+        if topic in allowed and form in FORMS:
+            if topic not in _SUBJECTS:
+                requires.add(bare if bare in SPECIAL_FORMS[topic] else topic)
+                states[bare if form == "year" else topic] = None
+        elif bare in OPTIONAL:
+            requires.add(OPTIONAL[bare])
         elif bare not in WORDS:
-            raise _Amiss(f"{where}: {text!r}: unknown placeholder {{{bare}}}")
-    return Wording(text, tuple(dict.fromkeys(fields)), frozenset(needs), tuple(tells))
+            raise _FormatError(f"{place}: {text!r}: unknown placeholder {{{bare}}}")
+    return Wording(text, tuple(dict.fromkeys(fields)), frozenset(requires), tuple(states))
 
 
 _DAY = (*_DAYS[1], *_MONTHS[1], "year")
 _ARTICLE = re.compile(r"\b([Aa])\(n\) \{")
 _SUBJECTS = {name for names in REMARKS.values() for name in names}
-_PLACEHOLDERS = {*WORDS, *SOME, *_SUBJECTS, *(key for keys in TOLD.values() for key in keys)}
+_PLACEHOLDERS = {*WORDS, *OPTIONAL, *_SUBJECTS, *(key for keys in FACTS.values() for key in keys)}

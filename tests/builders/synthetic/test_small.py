@@ -10,7 +10,7 @@ import pytest
 
 from builders.synthetic import SmallSpec, generate, parse_spec
 from builders.synthetic.noise import shares
-from builders.synthetic.small import LEAST, MOST
+from builders.synthetic.small import MAX_PASSAGES, MIN_PASSAGES
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Question
 
@@ -20,7 +20,7 @@ def made(split: str, noise: float = 0.0, passages: int = 5) -> tuple[tuple[Quest
     return tuple(generate(SmallSpec(400, 3, noise, "plain", passages), split=split))
 
 
-@pytest.mark.parametrize("passages", range(LEAST, MOST + 1))
+@pytest.mark.parametrize("passages", range(MIN_PASSAGES, MAX_PASSAGES + 1))
 def test_rows_are_short(passages: int) -> None:
     for question, _ in made("train", 0.3, passages):
         assert len(question.passages) == passages
