@@ -5,14 +5,21 @@ from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import report
 from studies.calibration.passing import measure
-from studies.calibration.reading import Benchmark, CalibrationOptions, benchmark_of, distances_of, films_of, rows_of
-from studies.calibration.tables import Distance, Measured, judges_of
+from studies.calibration.reading import (
+    Benchmark,
+    CalibrationOptions,
+    labelled_rows,
+    measure_distances,
+    select_films,
+    select_questions,
+)
+from studies.calibration.tables import Distance, Measured, list_judges
 
 
 @command
 def main(options: CalibrationOptions) -> str:
     """Write the calibration; returns its page, and raises ``UserError`` for what the user can mend."""
-    judges = judges_of(options.retrieval)
+    judges = list_judges(options.retrieval)
     derivations = read_derivations(options.derivations) if options.derivations else {}
     measured: list[Measured] = []
     distances: list[Distance] = []
@@ -21,13 +28,13 @@ def main(options: CalibrationOptions) -> str:
         if found.sources:
             measured.append(measure(name, found.sources, judges, options.seed, found.graph, found.left_out))
 
-    for name, read in rows_of(options) if options.verified or options.questions else ():
+    for name, read in labelled_rows(options) if options.verified or options.questions else ():
         rows = list(read)
-        add(name, benchmark_of(rows, derivations, options))
+        add(name, select_questions(rows, derivations, options))
         if name == "hotpotqa" and derivations:
-            distances = distances_of(rows, derivations)
+            distances = measure_distances(rows, derivations)
     if options.kb and options.kb_questions:
-        add("metaqa", films_of(options, options.kb, options.kb_questions))
+        add("metaqa", select_films(options, options.kb, options.kb_questions))
     if not measured:
         raise UserError(
             "no question has a gold path: HotpotQA's need --derivations, those of other benchmarks "

@@ -54,8 +54,8 @@ def main(options: Options) -> None:
     print(text_table([against.CALIBRATION, *against.calibration(rows, published)]))
     differ = against.disagreements(rows, published)
     if options.halves:
-        differ = [row for row in differ if not against.kept_back(row[0].id)]
-    print(against.listed(differ, options.show))
+        differ = [row for row in differ if not against.is_held_out(row[0].id)]
+    print(against.list_disagreements(differ, options.show))
     if options.disagreements:
         against.write_disagreements(differ, options.disagreements)
         print(f"\n{len(differ)} disagreements in {options.disagreements}")
@@ -68,10 +68,10 @@ def _two_builds(options: Options) -> str:
     if len(options.builds) != 2:
         raise UserError(f"{options.builds[0]}: name two builds to compare, and no more")
     one, other = map(builds.read_labels, options.builds)
-    parts = builds.compared(one, other)
+    parts = builds.compare(one, other)
     if options.output:
         builds.write(one, other, parts, options.output)
-    return builds.told(one, other, parts)
+    return builds.render(one, other, parts)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ from safe_stepwise.checking.faithfulness.grounds import Grounds
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
 from studies.calibration import human
-from studies.calibration.human import Written, read_chains, read_labels
-from studies.calibration.reading import QuestionOptions, rows_of
-from studies.calibration.sources import of_question
-from studies.calibration.tables import judges_of
+from studies.calibration.human import WrittenChain, read_chains, read_labels
+from studies.calibration.reading import QuestionOptions, labelled_rows
+from studies.calibration.sources import question_source
+from studies.calibration.tables import list_judges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,20 +36,20 @@ def main(options: Options) -> str:
     derivations = read_derivations(options.derivations) if options.derivations else {}
     wanted = {(chain.benchmark, chain.question_id) for chain in chains}
     known: dict[tuple[str, str], Grounds] = {}
-    for benchmark, rows in rows_of(options):
+    for benchmark, rows in labelled_rows(options):
         for question, label in rows:
             if (key := (benchmark, question.id)) in wanted:
                 given = derivations.get(question.id, ()) if benchmark == "hotpotqa" else ()
-                if source := of_question(question, label.knowledge_graph, given):
+                if source := question_source(question, label.knowledge_graph, given):
                     known[key] = source.grounds
     grounds = {chain.id: _of(chain, known, options.chains) for chain in chains}
-    verdicts = human.judged(judges_of(options.retrieval), chains, grounds)
-    found = human.results(chains, (one, other), verdicts, options.who)
+    verdicts = human.judge_chains(list_judges(options.retrieval), chains, grounds)
+    found = human.compare_with_readers(chains, (one, other), verdicts, options.who)
     written = f"written: {', '.join(human.FILES)} in {options.output}"
     return f"{human.write(found, options.output)}\n{written}"
 
 
-def _of(chain: Written, known: dict[tuple[str, str], Grounds], file: Path) -> Grounds:
+def _of(chain: WrittenChain, known: dict[tuple[str, str], Grounds], file: Path) -> Grounds:
     key = (chain.benchmark, chain.question_id)
     if key not in known:
         raise UserError(

@@ -7,7 +7,7 @@ from builders.steps.making import UNSEEN, probed, read_wordings
 from builders.verified.lookup import labelled
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
-from studies.labels.agreement import checker_rows, told_of_ideal
+from studies.labels.agreement import checker_rows, summarize_ideal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ def main(options: Options) -> None:
     wordings = read_wordings(options.wordings)
     for benchmark, rows in labelled(options.verified):
         pairs, ideal = probed(rows, options.seed, wordings)
-        print(f"{text_table(checker_rows(benchmark, pairs))}\n{told_of_ideal(ideal)}\n")
+        print(f"{text_table(checker_rows(benchmark, pairs))}\n{summarize_ideal(ideal)}\n")
 
 
 if __name__ == "__main__":

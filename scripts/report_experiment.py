@@ -6,7 +6,7 @@ from pathlib import Path
 from builders.steps.probes import told_apart
 from releases.lock import unchanged
 from scripts.cli import command, run
-from studies.experiment.experiment import Experiment, refuse_others
+from studies.experiment.experiment import Experiment, require_same_models
 from studies.experiment.page import write
 from studies.experiment.reading import read_experiment
 
@@ -24,7 +24,7 @@ def main(options: Options) -> str:
     experiment, fresh = _read(options.release), None
     if options.fresh is not None:
         fresh = _read(options.fresh)
-        refuse_others(fresh, experiment, f"{options.fresh}")
+        require_same_models(fresh, experiment, f"{options.fresh}")
     return str(write(experiment, options.output, fresh))
 
 

@@ -20,7 +20,7 @@ from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
 from scripts.cli import warn
 from trainers.checkpoints import read_json
-from trainers.config import Key, Recipe, keys, known_key, read_recipe
+from trainers.config import Key, Recipe, check_key, keys, read_recipe
 from trainers.models import MODEL
 from trainers.record import RECORD
 from trainers.rows.base import fingerprint, kind_of
@@ -56,7 +56,7 @@ class Training(Called):
         if ctx.args:
             option = ctx.args[0].partition("=")[0]
             if option.startswith("--"):
-                known_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.kind)], option)
+                check_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.kind)], option)
             raise UserError(f"{ctx.args[0]!r} belongs to no option; see {ctx.command_path} --help")
         given = {key.name: ctx.params[_param(key)] for key in keys(self.kind)}
         options = {name: value for name, value in given.items() if value is not None}

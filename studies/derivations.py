@@ -14,13 +14,13 @@ HEADER = ("HotpotQA rows with a derivation", "rows", "passages", "triples", "who
 
 
 def table_rows(folder: Path) -> list[tuple[object, ...]]:
-    """Rows under `HEADER`: what graphs and trajectories cover of the derivations in a folder of real data."""
+    """Build rows under `HEADER`: the share of the derivations that graphs and trajectories cover."""
     derivations = read_derivations(folder / "r4c_derivations.jsonl")
     graphs: list[Coverage] = []
     trajectories: list[Coverage] = []
     questions = 0
-    for part, split in SPLITS.items():
-        for question, label in verified_rows("hotpotqa", folder / f"hotpotqa_{part}.jsonl", split, derivations.keys()):
+    for stem, split in SPLITS.items():
+        for question, label in verified_rows("hotpotqa", folder / f"hotpotqa_{stem}.jsonl", split, derivations.keys()):
             questions += 1
             if label.noise_type != "none":
                 continue
@@ -32,17 +32,17 @@ def table_rows(folder: Path) -> list[tuple[object, ...]]:
 
 
 def _cited_sentences(question: Question, label: Label) -> Iterator[tuple[int, str]]:
-    """The attribution steps of the ideal trajectory, each with every passage that it cites."""
-    made = AnnotationsMaker().make(question, label)
+    """Yield the attribution steps of the ideal trajectory with the number of each passage that they cite."""
+    result = AnnotationsMaker().make(question, label)
     if len(question.gold) > MOST_GOLD:
-        print(f"no ideal trajectory: {question.id}: {made.refused[0].reason}")
-    for row in made.rows:
+        print(f"no ideal trajectory: {question.id}: {result.refused[0].reason}")
+    for row in result.rows:
         if row.origin == "ideal" and row.step.kind == "Attribution":
             yield from ((number, row.step.text) for number in read_step(row.step.text).cited)
 
 
 def _by_title(question: Question, texts: Iterable[tuple[int, str]]) -> dict[str, str]:
-    """Texts by the title of the passage whose number stands with them, those of one joined."""
+    """Join texts by the title of the passage that their number names."""
     joined: dict[str, str] = {}
     for number, text in texts:
         title = question.passages[number - 1].title

@@ -1,4 +1,4 @@
-"""What the synthetic world's writers write, and how well their rows are labelled without a model."""
+"""Show what the synthetic world's writers write, and score how well their rows are labelled without a model."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ HEADER = ("writer", "noise", "true", "found", "precision", "recall", "F1")
 
 
 def scores(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list[Mapping[str, Any]]]:
-    """Rows under `HEADER`, and the questions whose label is not the truth as JSON objects."""
+    """Build rows under `HEADER`, and JSON objects of the questions whose label is wrong."""
     rows: list[tuple[object, ...]] = []
     misread: list[Mapping[str, Any]] = []
     teacher = AnnotationsTeacher()
@@ -30,7 +30,7 @@ def scores(specs: Iterable[Spec]) -> tuple[list[tuple[object, ...]], list[Mappin
 
 
 def articles(spec: Spec, count: int) -> list[str]:
-    """Gold articles of sound rows, each once, with their titles."""
+    """List gold articles of sound rows, each once, with their titles."""
     sound = generate(Spec(count, spec.seed, 0.0, spec.writer))
     texts = dict.fromkeys(f"{p.title}\n{p.text}" for question, _ in sound for _, p in question.gold)
     return list(texts)[:count]

@@ -1,7 +1,7 @@
 """Checkpoints that can be resumed from: a run may be killed while it writes one.
 
-The trainer writes a checkpoint file by file, and its own search takes the newest folder, whole or
-not. Here a checkpoint counts only with its mark, which is written last and lists every file's size.
+The trainer writes a checkpoint file by file, and its own search takes the newest folder, even an incomplete
+one. Here a checkpoint counts only with its mark, which is written last and lists every file's size.
 """
 
 import shutil
@@ -16,20 +16,20 @@ from safe_stepwise.store.files import json_bytes, write_atomically
 MARK = "complete.json"
 
 
-def mark_complete(checkpoint: Path, about: Mapping[str, Any]) -> None:
-    """Call it when all of a checkpoint's files are written."""
+def mark_complete(checkpoint: Path, progress: Mapping[str, Any]) -> None:
+    """Mark a checkpoint as complete, once all its files are written; ``progress`` is kept in the mark."""
     sizes = {
         file.relative_to(checkpoint).as_posix(): file.stat().st_size
         for file in sorted(checkpoint.rglob("*"))
         if file.is_file() and file.name != MARK
     }
-    write_json(checkpoint / MARK, {**about, "files": sizes})
+    write_json(checkpoint / MARK, {**progress, "files": sizes})
 
 
 def last_complete(folder: Path) -> Path | None:
-    """The complete checkpoint of the most steps, or None."""
-    found = [path for path in folder.glob("checkpoint-*") if is_complete(path)]
-    return max(found, key=_step, default=None)
+    """Find the complete checkpoint with the most steps, or None."""
+    complete = [path for path in folder.glob("checkpoint-*") if is_complete(path)]
+    return max(complete, key=_step, default=None)
 
 
 def is_complete(checkpoint: Path) -> bool:
@@ -42,27 +42,27 @@ def is_complete(checkpoint: Path) -> bool:
 
 
 def read_mark(checkpoint: Path) -> dict[str, Any]:
-    """What was noted with `mark_complete`."""
+    """Read what `mark_complete` wrote."""
     return read_json(checkpoint / MARK)
 
 
-def clear(folder: Path, after: Path | None) -> list[str]:
-    """Remove what is not complete or comes after; the names of what was removed."""
+def clear(folder: Path, last: Path | None) -> list[str]:
+    """Remove checkpoints that are incomplete or come after ``last``; return their names."""
     removed = []
     for path in sorted(folder.glob("checkpoint-*")):
-        if path != after and (not is_complete(path) or after is None or _step(path) > _step(after)):
+        if path != last and (not is_complete(path) or last is None or _step(path) > _step(last)):
             shutil.rmtree(path)
             removed.append(path.name)
     return removed
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file of ours; ``UserError`` if it holds something else."""
+    """Read a JSON object from a file that we wrote; raise ``UserError`` if it holds something else."""
     return read_file(dict[str, Any], file, "the record", "remove it, and what was made with it, to start again")
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write a value as JSON so that the file never exists in part."""
+    """Write a value as JSON, atomically."""
     write_atomically(file, json_bytes(value))
 
 

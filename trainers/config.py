@@ -22,7 +22,7 @@ from safe_stepwise.store.boundary import key_hint, plain, read_yaml
 from safe_stepwise.store.names import Origin
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
-Said = Literal["full", "diagnosis", "guidance"]
+FeedbackFields = Literal["full", "diagnosis", "guidance"]
 Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]
 Tuning = Literal["lora", "full"]
@@ -44,12 +44,12 @@ class Filters(RowFilters):
 
     drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
     drop_from_prompt: Annotated[bool, "and name none of that category in the prompt, either"] = False
-    feedback: Annotated[Said, "what a completion says beside its label"] = "full"
+    feedback: Annotated[FeedbackFields, "what a completion says beside its label"] = "full"
     origins: Annotated[tuple[Origin, ...], "keep only these: ideal, injected, refined"] = ()
     twins: Annotated[bool, "false: only rows with their question's own passages"] = True
 
     @property
-    def unasked(self) -> Category | None:
+    def dropped_category(self) -> Category | None:
         """The category that the prompt lacks."""
         return self.drop_category if self.drop_from_prompt else None
 
@@ -113,17 +113,17 @@ class Recipe:
 
         Raises ``UserError`` if the effective batch can't be made of whole passes.
         """
-        whole, rest = divmod(self.effective_batch, self.device_batch * devices)
-        if rest or not whole:
+        passes, remainder = divmod(self.effective_batch, self.device_batch * devices)
+        if remainder or not passes:
             total = self.effective_batch
-            fitting = [n for n in range(1, total + 1) if total % (n * devices) == 0]
-            near = min(fitting, key=lambda n: abs(n - self.device_batch), default=None)
-            mend = f"try device_batch {near}" if near else "use fewer devices"
+            divisors = [n for n in range(1, total + 1) if total % (n * devices) == 0]
+            nearest = min(divisors, key=lambda n: abs(n - self.device_batch), default=None)
+            mend = f"try device_batch {nearest}" if nearest else "use fewer devices"
             raise UserError(
                 f"effective_batch {self.effective_batch} is no multiple of device_batch "
                 f"{self.device_batch} x {devices} devices: {mend}"
             )
-        return whole
+        return passes
 
     def plain(self) -> dict[str, Any]:
         """The keys and values as JSON has them, nested as in YAML."""
@@ -142,8 +142,8 @@ class VerifierRecipe(Recipe):
 
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
-        can = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
-        _demand(can, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
+        is_droppable = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
+        _demand(is_droppable, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,8 @@ class PathRecipe(Recipe):
         Recipe.__post_init__(self)
         for name in ("beta", "desirable_weight", "undesirable_weight"):
             _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
-        asked = self.filters.paths
-        _demand(asked is None or asked >= 1, "filters.paths", "has to be 1 or more")
+        paths = self.filters.paths
+        _demand(paths is None or paths >= 1, "filters.paths", "has to be 1 or more")
         if self.method == "sft":
             _demand(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return
@@ -208,7 +208,7 @@ class PathRecipe(Recipe):
         _demand(not self.padding_free, "padding_free", "is not for kto")
 
 
-FREE = ("output", "report_to", "save_steps", "device_batch")
+CHANGEABLE = ("output", "report_to", "save_steps", "device_batch")
 """Keys that may change when a run is resumed: they don't decide on what is learnt."""
 
 
@@ -245,35 +245,35 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
     """
     values = {} if config is None else _flat(read_yaml(config), str(config))
     hints = {key.name: key.type for key in keys(kind)}
-    given = [(name, value, f"{config}: {name}") for name, value in values.items()]
-    given += [(name, text, f"--{name}") for name, text in options.items()]
-    read: dict[str, Any] = {}
-    for name, value, place in given:
-        known_key(name, hints, place)
-        read[name] = _read(value, hints[name], place)
-    missing = [key.name for key in keys(kind) if key.default is MISSING and key.name not in read]
+    entries = [(name, value, f"{config}: {name}") for name, value in values.items()]
+    entries += [(name, text, f"--{name}") for name, text in options.items()]
+    values_read: dict[str, Any] = {}
+    for name, value, place in entries:
+        check_key(name, hints, place)
+        values_read[name] = _read(value, hints[name], place)
+    missing = [key.name for key in keys(kind) if key.default is MISSING and key.name not in values_read]
     if missing:
         raise UserError(f"{config or 'the recipe'}: {missing[0]} is missing; add --{missing[0]}")
-    filters = {name.partition(".")[2]: read.pop(name) for name in [*read] if "." in name}
-    return kind(**read, filters=typing.get_type_hints(kind)["filters"](**filters))
+    filters = {name.partition(".")[2]: values_read.pop(name) for name in [*values_read] if "." in name}
+    return kind(**values_read, filters=typing.get_type_hints(kind)["filters"](**filters))
 
 
-def known_key(name: str, known: Iterable[str], place: str) -> None:
+def check_key(name: str, keys_allowed: Iterable[str], place: str) -> None:
     """Raise ``UserError`` with the nearest name if a key is none of those ``known``."""
-    names = list(known)
+    names = list(keys_allowed)
     if name not in names:
         raise UserError(f"{place}: no such key; {key_hint(name, names)}")
 
 
-def _flat(values: Any, where: str) -> dict[str, Any]:
+def _flat(values: Any, place: str) -> dict[str, Any]:
     if not isinstance(values, dict):
-        raise UserError(f"{where}: has to be a mapping of keys")
+        raise UserError(f"{place}: has to be a mapping of keys")
     flat: dict[str, Any] = {}
     for name, value in values.items():
         nested = {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
         for key, inner in nested.items():
             if key in flat:
-                raise UserError(f"{where}: {key}: is there twice")
+                raise UserError(f"{place}: {key}: is there twice")
             flat[str(key)] = inner
     return flat
 
@@ -291,17 +291,17 @@ _SCALARS: Mapping[type, tuple[Any, str]] = {
 def _read(value: Any, hint: Any, place: str) -> Any:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if type(None) in inner:
-        (other,) = (kind for kind in inner if kind is not type(None))
-        return None if value in (None, "none", "null") else _read(value, other, place)
+        (inner_hint,) = (kind for kind in inner if kind is not type(None))
+        return None if value in (None, "none", "null") else _read(value, inner_hint, place)
     if origin is Literal:
         if value not in inner:
             raise UserError(f"{place}: {value!r} is not one of {', '.join(inner)}")
         return value
     if origin is tuple:
-        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-        if not isinstance(parts, list):
+        items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
+        if not isinstance(items, list):
             raise UserError(f"{place}: {value!r} is no list")
-        return tuple(_read(part, inner[0], place) for part in parts)
+        return tuple(_read(item, inner[0], place) for item in items)
     kinds, words = _SCALARS[hint]
     if hint is bool and isinstance(value, str):
         value = {"true": True, "false": False}.get(value.lower(), value)
@@ -311,6 +311,6 @@ def _read(value: Any, hint: Any, place: str) -> Any:
     raise UserError(f"{place}: {value!r} is not {words}")
 
 
-def _demand(holds: bool, name: str, what: str) -> None:
+def _demand(holds: bool, name: str, message: str) -> None:
     if not holds:
-        raise UserError(f"{name}: {what}")
+        raise UserError(f"{name}: {message}")

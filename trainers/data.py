@@ -65,7 +65,7 @@ class Data:
     @property
     def completion_tokens(self) -> int:
         """Tokens that are learnt in one epoch."""
-        return sum(len(one.tokens) - one.prompt for one in self.train)
+        return sum(len(example.tokens) - example.prompt for example in self.train)
 
 
 def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:
@@ -82,14 +82,14 @@ def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Dat
         held_out, bad_tests = tokenize(tests[: recipe.held_out], chat, kind.check)
         bad |= bad_tests
     refuse(bad, recipe.dataset, "mend or leave out these rows")
-    longest = max(len(one.tokens) for one in (*train, *held_out))
+    longest = max(len(example.tokens) for example in (*train, *held_out))
     context = context_of(weights)
     limit = min(recipe.max_length or context, context)
     long = too_long((*train, *held_out), limit)
     if not recipe.drop_long:
         refuse(long, recipe.dataset, f"set max_length up to {context}, or drop_long: true")
-    train = [one for one in train if one.id not in long]
-    held_out = [one for one in held_out if one.id not in long]
+    train = [example for example in train if example.id not in long]
+    held_out = [example for example in held_out if example.id not in long]
     if not train:
         raise UserError(f"{recipe.dataset}: every row has more than {limit} tokens")
     sha256 = fingerprint(rows)
@@ -104,19 +104,19 @@ def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[R
     """
     kind = kind or kind_of(recipe)
     source, rows = kind.open(recipe.dataset, TRAIN, recipe.filters)
-    tested = set(kind.questions(recipe.dataset, TEST).values()) if recipe.plus else set()
+    test_questions = set(kind.questions(recipe.dataset, TEST).values()) if recipe.plus else set()
     joined = []
     for name in recipe.plus:
-        other, more = kind.open(name, TRAIN, recipe.filters)
-        asked = kind.questions(name, TRAIN)
-        leaked = {str(r["id"]): "is of a test question" for r in more if asked[r["id"]] in tested}
+        joined_source, joined_rows = kind.open(name, TRAIN, recipe.filters)
+        questions = kind.questions(name, TRAIN)
+        leaked = {str(r["id"]): "is of a test question" for r in joined_rows if questions[r["id"]] in test_questions}
         refuse(leaked, name, f"leave out the questions that {recipe.dataset} tests")
-        ids = frozenset(str(row["id"]) for row in more)
-        joined.append(Joined(other, ids, fingerprint(more)))
-        rows += more
+        ids = frozenset(str(row["id"]) for row in joined_rows)
+        joined.append(Joined(joined_source, ids, fingerprint(joined_rows)))
+        rows += joined_rows
     counts = Counter(str(row["id"]) for row in rows)
-    twice = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}
-    refuse(twice, ", ".join((recipe.dataset, *recipe.plus)), "name each set once")
+    duplicates = {id_: f"comes {number} times" for id_, number in counts.items() if number > 1}
+    refuse(duplicates, ", ".join((recipe.dataset, *recipe.plus)), "name each set once")
     return source, rows, joined
 
 
@@ -136,7 +136,8 @@ def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> t
 
 def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
     """Rows of more than ``limit`` tokens, with the reason: they would lose their completion."""
-    return {one.id: f"has {len(one.tokens)} tokens, more than {limit}" for one in examples if len(one.tokens) > limit}
+    lengths = {example.id: len(example.tokens) for example in examples}
+    return {id_: f"has {length} tokens, more than {limit}" for id_, length in lengths.items() if length > limit}
 
 
 def check_masks(
@@ -160,7 +161,7 @@ def check_masks(
         batch = collate([trained[number], trained[by_length[-1]]])
         learnt = [int(token) for token in batch["labels"].reshape(-1) if token != IGNORED]
         pair = (examples[number], examples[by_length[-1]])
-        if learnt != [token for one in pair for token in one.tokens[one.prompt :]]:
+        if learnt != [token for example in pair for token in example.tokens[example.prompt :]]:
             raise UserError(f"row {examples[number].id}: a batch learns other tokens than its own")
 
 
@@ -175,17 +176,17 @@ def order(lengths: Sequence[int], epochs: float, step: int, seed: int, by_length
     [3, 0, 1, 2, 1, 0]
     """
     total = round(len(lengths) * epochs)
-    drawn: list[int] = []
+    shuffled: list[int] = []
     epoch = 0
-    while len(drawn) < total:
+    while len(shuffled) < total:
         rows = list(range(len(lengths)))
         random.Random(f"{seed}/{epoch}").shuffle(rows)
-        drawn += rows
+        shuffled += rows
         epoch += 1
-    drawn = drawn[: max(total, 1)]
+    shuffled = shuffled[: max(total, 1)]
     if not by_length:
-        return drawn
-    steps = [drawn[start : start + step] for start in range(0, len(drawn), step)]
+        return shuffled
+    steps = [shuffled[start : start + step] for start in range(0, len(shuffled), step)]
     return [row for rows in steps for row in sorted(rows, key=lambda n: lengths[n])]
 
 
@@ -206,11 +207,11 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
 
 def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
     """The last turn's tokens as a model would say them after the prompt, its end included."""
-    before, whole = chat.rendered(turns[:-1]), chat.rendered(turns, complete=True)
-    if not whole.startswith(before):
+    prefix, rendered = chat.rendered(turns[:-1]), chat.rendered(turns, complete=True)
+    if not rendered.startswith(prefix):
         raise BadRow("is rendered so that its prompt is no prefix of the whole, by the chat template")
-    said = whole[len(before) :].rstrip()  # what stands after the turn's end is never generated
-    ids: list[int] = chat.tokenizer.encode(said, add_special_tokens=False)
+    reply = rendered[len(prefix) :].rstrip()  # what stands after the turn's end is never generated
+    ids: list[int] = chat.tokenizer.encode(reply, add_special_tokens=False)
     ends = set(chat.tokenizer.all_special_ids)
     if ids[-1] not in ends:
         raise BadRow("has a completion whose turn the chat template does not end")

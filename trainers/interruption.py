@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM in a training: the first lets the step end and is answered at once.
+"""Handle Ctrl-C and SIGTERM in a training: the first lets the step end, and says so at once.
 
-A backward pass is one call, in which Python handles no signal for as long as it takes. So a thread
-listens, which the interpreter wakes from the signal itself.
+Python handles no signal during a backward pass, which is one long call. So a thread listens on a pipe
+that the interpreter's signal handler writes to.
 """
 
 import os
@@ -15,32 +15,32 @@ from typing import Any
 from tqdm import tqdm
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-AGAIN_S = 0.5
-"""A signal that follows sooner is the same one: `timeout` and launchers send it twice."""
+REPEAT_S = 0.5
+"""Seconds within which a further signal counts as the first one: `timeout` and launchers send it twice."""
 STOPPING = "stopping after this step; the checkpoint will be kept; again to stop at once"
 STOPPED = "stopped at once; if resumed it goes on from the last complete checkpoint"
 
 
 class Interruption:
-    """A context in which signals end nothing at once; ``asked`` is whether there was one.
+    """A context in which a first signal only sets ``stop_requested``.
 
-    Another ends the process, with 130 or 143 as a shell has them. Outside of the main thread, where
-    Python hears of no signal, and of a signal that is ignored, it does nothing. ``says`` is whether
-    this process says so: one of several that train together.
+    A second one ends the process, with 130 or 143 as in a shell. The context does nothing outside of the main
+    thread, where Python handles no signal, and for a signal that is ignored. ``is_reporting`` is whether this
+    process, of several that train together, prints what happens.
     """
 
-    def __init__(self, says: bool = True) -> None:
-        self.asked = False
-        self._says = says
-        self._before: dict[int, Any] = {}
+    def __init__(self, is_reporting: bool = True) -> None:
+        self.stop_requested = False
+        self._is_reporting = is_reporting
+        self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
-            heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-            self._ear, self._mouth = os.pipe()
-            os.set_blocking(self._mouth, False)
-            self._woken = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
-            self._before = {one: signal.signal(one, lambda *_: None) for one in heard}
+            numbers = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+            self._read_end, self._write_end = os.pipe()
+            os.set_blocking(self._write_end, False)
+            self._previous_fd = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+            self._handlers = {number: signal.signal(number, lambda *_: None) for number in numbers}
             self._listener = threading.Thread(target=self._listen, name="signals", daemon=True)
             self._listener.start()
         return self
@@ -49,25 +49,25 @@ class Interruption:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number, handler in self._before.items():
+            for number, handler in self._handlers.items():
                 signal.signal(number, handler)
-            signal.set_wakeup_fd(self._woken)
-            os.close(self._mouth)  # which ends the listener
+            signal.set_wakeup_fd(self._previous_fd)
+            os.close(self._write_end)  # which ends the listener
             self._listener.join()
-            os.close(self._ear)
+            os.close(self._read_end)
 
     def _listen(self) -> None:
-        since = 0.0
-        while received := os.read(self._ear, 1):
+        stopped_at = 0.0
+        while received := os.read(self._read_end, 1):
             number = received[0]
-            if number in self._before and not self.asked:
-                self.asked, since = True, time.monotonic()
-                self._say(STOPPING)
-            elif number in self._before and time.monotonic() - since >= AGAIN_S:
-                self._say(STOPPED)
+            if number in self._handlers and not self.stop_requested:
+                self.stop_requested, stopped_at = True, time.monotonic()
+                self._report(STOPPING)
+            elif number in self._handlers and time.monotonic() - stopped_at >= REPEAT_S:
+                self._report(STOPPED)
                 os._exit(128 + number)
 
-    def _say(self, line: str) -> None:
-        if self._says:
+    def _report(self, line: str) -> None:
+        if self._is_reporting:
             tqdm.write(line, file=sys.stderr)
             sys.stderr.flush()

@@ -29,9 +29,9 @@ _LIBRARIES = ("accelerate", "bitsandbytes", "datasets", "peft", "torch", "transf
 
 def need_libraries(recipe: Recipe) -> None:
     """Raise ``UserError`` naming what training by a recipe lacks, and how to get it."""
-    wanted = ["torch", "transformers", "trl", "peft", "accelerate"]
-    wanted += ["bitsandbytes"] if recipe.quantization == "nf4" else []
-    missing = [name for name in wanted if find_spec(name) is None]
+    libraries = ["torch", "transformers", "trl", "peft", "accelerate"]
+    libraries += ["bitsandbytes"] if recipe.quantization == "nf4" else []
+    missing = [name for name in libraries if find_spec(name) is None]
     if missing:
         raise UserError(f"training needs {', '.join(missing)}: pip install -e '.[train]'")
     if recipe.report_to != "none" and find_spec(recipe.report_to) is None:
@@ -51,18 +51,18 @@ def quiet_libraries() -> None:
     python_logging.getLogger("bitsandbytes").setLevel(python_logging.ERROR)
 
 
-def compute_dtype(wanted: str, gpu: bool) -> Any:
+def compute_dtype(name: str, gpu: bool) -> Any:
     """The torch dtype that a recipe's ``dtype`` means here."""
     import torch
 
-    if wanted != "auto":
-        return getattr(torch, wanted)
+    if name != "auto":
+        return getattr(torch, name)
     if gpu:
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
         # Without one of these a CPU computes in float32, and converts to and fro on the way.
-        asked = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
-        fast = any(getattr(torch.cpu, name, bool)() for name in asked)
+        checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+        fast = any(getattr(torch.cpu, check, bool)() for check in checks)
     return torch.bfloat16 if fast else torch.float32
 
 
@@ -110,9 +110,9 @@ def free_gpu() -> None:
 
 def versions() -> dict[str, str]:
     """Of Python, of ours, and of the libraries that are there."""
-    found = {name: version(name) for name in _LIBRARIES if find_spec(name)}
-    own = {"python": platform.python_version(), "safe-stepwise": safe_stepwise.__version__}
-    return own | found
+    libraries = {name: version(name) for name in _LIBRARIES if find_spec(name)}
+    interpreter = {"python": platform.python_version(), "safe-stepwise": safe_stepwise.__version__}
+    return interpreter | libraries
 
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -141,26 +141,26 @@ def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
     """
     if recipe.start is None:
         return None
-    found = find_adapter(Model.read(recipe.start))
-    config = read_json(found.folder / CONFIG)
+    adapter = find_adapter(Model.read(recipe.start))
+    config = read_json(adapter.folder / CONFIG)
     shape = {"r": "lora_rank", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout"}
-    for key, ours in shape.items():
-        if config.get(key) != getattr(recipe, ours):
-            raise UserError(f"{recipe.start}: has {key} {config.get(key)}; set {ours} to it")
+    for key, setting in shape.items():
+        if config.get(key) != getattr(recipe, setting):
+            raise UserError(f"{recipe.start}: has {key} {config.get(key)}; set {setting} to it")
     modules = sorted(config.get("target_modules") or ())
     if recipe.lora_modules and modules != sorted(recipe.lora_modules):
         raise UserError(f"{recipe.start}: is on {', '.join(modules)}; set lora_modules to them")
-    if (found.folder / TRAINING).is_file():
-        base = read_json(found.folder / TRAINING).get("base_model", {}).get("revision")
+    if (adapter.folder / TRAINING).is_file():
+        base = read_json(adapter.folder / TRAINING).get("base_model", {}).get("revision")
         if base != weights.revision:
             raise UserError(
                 f"{recipe.start}: is an adapter of another base model ({base}) than "
                 f"{recipe.base_model} ({weights.revision}); name that one"
             )
-    return found
+    return adapter
 
 
-def opened(model: Any, start: Weights) -> Any:
+def load_adapter(model: Any, start: Weights) -> Any:
     """The model with an adapter that goes on learning."""
     from peft import PeftModel
 
@@ -168,7 +168,7 @@ def opened(model: Any, start: Weights) -> Any:
         return PeftModel.from_pretrained(model, str(start.folder), is_trainable=True)
 
 
-def put_back(model: Any, start: Weights) -> None:
+def restore_adapter(model: Any, start: Weights) -> None:
     """Give an adapter its own weights again: TRL rounds those of a quantised model to bfloat16."""
     from peft import load_peft_weights, set_peft_model_state_dict
 
@@ -188,8 +188,8 @@ def train_in_float32(model: Any) -> None:
 
 def dtype_of(model: Any) -> str:
     """What the adapter's weights are kept in, such as ``float32``."""
-    (one,) = {str(weight.dtype) for weight in model.parameters() if weight.requires_grad}
-    return one.removeprefix("torch.")
+    (dtype,) = {str(weight.dtype) for weight in model.parameters() if weight.requires_grad}
+    return dtype.removeprefix("torch.")
 
 
 def save_adapter(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
@@ -255,10 +255,10 @@ def find_base(name: str) -> tuple[Weights, str]:
     is_folder = Path(model.name).expanduser().is_dir()
     if model.revision is None and not is_folder:
         raise UserError(f"{name}: no such folder, and not pinned; write {name}@COMMIT_OR_TAG")
-    found = find_model(model)
-    if found.gguf:
+    weights = find_model(model)
+    if weights.gguf:
         raise UserError(f"{name}: holds GGUF weights, which can't be trained; name a folder of safetensors")
-    return found, "folder" if is_folder else "Hub"
+    return weights, "folder" if is_folder else "Hub"
 
 
 def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) -> Any:

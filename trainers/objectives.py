@@ -85,18 +85,18 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
     from trl import SFTTrainer
 
     gets_adapter = recipe.tuning == "lora" and recipe.start is None
-    lengths = [len(one.tokens) for one in data.train]
+    lengths = [len(example.tokens) for example in data.train]
     by_length = recipe.batching == "by_length"
-    drawn = order(lengths, recipe.epochs, recipe.effective_batch, recipe.seed, by_length)
+    row_order = order(lengths, recipe.epochs, recipe.effective_batch, recipe.seed, by_length)
     trainer = SFTTrainer(
         model,
         args=arguments,
-        train_dataset=token_rows(data.train).select(drawn),
+        train_dataset=token_rows(data.train).select(row_order),
         processing_class=Chat.load(weights).tokenizer,
         peft_config=models.lora_config(recipe) if gets_adapter else None,
     )
     models.train_in_float32(trainer.model)
-    check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in drawn])
+    check_masks(trainer.train_dataset, trainer.data_collator, [data.train[n] for n in row_order])
     return trainer
 
 
@@ -117,9 +117,9 @@ def token_rows(examples: Sequence[Example]) -> Any:
 
     return Dataset.from_dict(
         {
-            "input_ids": [list(one.tokens) for one in examples],
-            "labels": [one.labels for one in examples],
-            "length": [len(one.tokens) for one in examples],
+            "input_ids": [list(example.tokens) for example in examples],
+            "labels": [example.labels for example in examples],
+            "length": [len(example.tokens) for example in examples],
         }
     )
 
@@ -130,19 +130,20 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
     ``model`` has the adapter that SFT made; ``arguments`` are those of `kto_arguments`. Raises ``UserError`` for rows
     that are all good or all bad, or too few for one batch.
     """
-    if len({one.label for one in data.train}) < 2:
+    if len({example.label for example in data.train}) < 2:
         raise UserError(f"{recipe.dataset}: kto needs rows of both labels; loosen the filters")
     if arguments.use_cpu:
         models.score_completions_alone()
     from trainers.unpaired import UnpairedTrainer
 
-    drawn = apart([one.tokens[: one.prompt] for one in data.train], recipe.epochs, recipe.device_batch, recipe.seed)
-    if not drawn:
+    prompts = [example.tokens[: example.prompt] for example in data.train]
+    row_order = order_apart(prompts, recipe.epochs, recipe.device_batch, recipe.seed)
+    if not row_order:
         raise UserError(
             f"{recipe.dataset}: has too few prompts for a batch of {recipe.device_batch}; set "
             "device_batch to 2 or more, but to no more than there are prompts"
         )
-    trained = [data.train[n] for n in drawn]
+    trained = [data.train[n] for n in row_order]
     trainer = UnpairedTrainer(
         model,
         args=arguments,
@@ -175,20 +176,20 @@ def pair_rows(examples: Sequence[Example], batch: int) -> Any:
     """
     from datasets import Dataset
 
-    said = [list(one.tokens[one.prompt :]) for one in examples]
-    batches = [said[start : start + batch] for start in range(0, len(said), batch)]
+    completions = [list(example.tokens[example.prompt :]) for example in examples]
+    batches = [completions[start : start + batch] for start in range(0, len(completions), batch)]
     return Dataset.from_dict(
         {
-            "prompt_ids": [list(one.tokens[: one.prompt]) for one in examples],
-            "completion_ids": said,
-            "KL_completion_ids": [other for rows in batches for other in (rows[-1], *rows[:-1])],
-            "label": [one.label for one in examples],
-            "length": [len(one.tokens) for one in examples],
+            "prompt_ids": [list(example.tokens[: example.prompt]) for example in examples],
+            "completion_ids": completions,
+            "KL_completion_ids": [completion for rows in batches for completion in (rows[-1], *rows[:-1])],
+            "label": [example.label for example in examples],
+            "length": [len(example.tokens) for example in examples],
         }
     )
 
 
-def apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: int) -> list[int]:
+def order_apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: int) -> list[int]:
     """Row numbers in the order they are trained on, every ``batch`` of them of different prompts.
 
     An epoch has as many whole batches as there can be: what is left over of one (fewer rows than a
@@ -197,29 +198,29 @@ def apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: int) -> 
     >>> apart("aaabbc", 1, 2, seed=0)
     [0, 4, 2, 3, 1, 5]
     """
-    drawn: list[int] = []
+    row_order: list[int] = []
     for epoch in range(ceil(epochs)):
         batches = _batches(prompts, batch, random.Random(f"{seed}/{epoch}"))
         share = min(1.0, epochs - epoch)
-        drawn += chain.from_iterable(batches[: round(share * len(batches))])
-    return drawn
+        row_order += chain.from_iterable(batches[: round(share * len(batches))])
+    return row_order
 
 
-def _batches(prompts: Sequence[Hashable], batch: int, chance: random.Random) -> list[list[int]]:
+def _batches(prompts: Sequence[Hashable], batch: int, generator: random.Random) -> list[list[int]]:
     """Whole batches of an epoch, in any order: those with the most rows left go together first."""
     rows: dict[Hashable, list[int]] = defaultdict(list)
-    for number in chance.sample(range(len(prompts)), len(prompts)):
+    for number in generator.sample(range(len(prompts)), len(prompts)):
         rows[prompts[number]].append(number)
-    left = [(-len(own), chance.random(), own) for own in rows.values()]
-    heapq.heapify(left)
+    groups = [(-len(group), generator.random(), group) for group in rows.values()]
+    heapq.heapify(groups)
     batches = []
-    while len(left) >= batch:
-        taken = [heapq.heappop(left) for _ in range(batch)]
-        batches.append([own.pop() for _, _, own in taken])
-        for _, _, own in taken:
-            if own:
-                heapq.heappush(left, (-len(own), chance.random(), own))
-    chance.shuffle(batches)
+    while len(groups) >= batch:
+        largest = [heapq.heappop(groups) for _ in range(batch)]
+        batches.append([group.pop() for _, _, group in largest])
+        for _, _, group in largest:
+            if group:
+                heapq.heappush(groups, (-len(group), generator.random(), group))
+    generator.shuffle(batches)
     return batches
 
 
@@ -237,50 +238,50 @@ def check_batches(
     if len(trained) != len(examples):
         raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}")
     for start in range(0, len(examples), batch):
-        ours = examples[start : start + batch]
-        made = collate([trained[start + n] for n in range(len(ours))])
-        if len({one.tokens[: one.prompt] for one in ours}) < len(ours):
-            raise UserError(f"row {ours[0].id}: is in a batch with another row of its prompt")
-        for number, one in enumerate(ours):
-            said = list(one.tokens[one.prompt :])
-            before = ours[number - 1]
-            other = list(before.tokens[before.prompt :])
-            whole = list(one.tokens)
-            held = _unpadded(made, "", number), _unpadded(made, "KL_", number)
-            if held != ((whole, said), (whole[: one.prompt] + other, other)):
-                raise UserError(f"row {one.id}: the trainer changed its tokens or its mask")
-            if bool(made["label"][number]) != one.label:
-                raise UserError(f"row {one.id}: the trainer changed its label")
+        batch_examples = examples[start : start + batch]
+        collated = collate([trained[start + n] for n in range(len(batch_examples))])
+        if len({example.tokens[: example.prompt] for example in batch_examples}) < len(batch_examples):
+            raise UserError(f"row {batch_examples[0].id}: is in a batch with another row of its prompt")
+        for number, example in enumerate(batch_examples):
+            completion = list(example.tokens[example.prompt :])
+            previous = batch_examples[number - 1]
+            mismatched = list(previous.tokens[previous.prompt :])
+            tokens = list(example.tokens)
+            actual = _unpadded(collated, "", number), _unpadded(collated, "KL_", number)
+            if actual != ((tokens, completion), (tokens[: example.prompt] + mismatched, mismatched)):
+                raise UserError(f"row {example.id}: the trainer changed its tokens or its mask")
+            if bool(collated["label"][number]) != example.label:
+                raise UserError(f"row {example.id}: the trainer changed its label")
 
 
-def _unpadded(made: Mapping[str, Any], kind: str, number: int) -> tuple[list[int], list[int]]:
+def _unpadded(collated: Mapping[str, Any], kind: str, number: int) -> tuple[list[int], list[int]]:
     """The tokens of a row of a batch, and those of them that are scored."""
-    tokens = made[f"{kind}input_ids"][number].tolist()
-    there = made[f"{kind}attention_mask"][number].tolist()
-    scored = made[f"{kind}completion_mask"][number].tolist()
+    tokens = collated[f"{kind}input_ids"][number].tolist()
+    attended = collated[f"{kind}attention_mask"][number].tolist()
+    scored = collated[f"{kind}completion_mask"][number].tolist()
     return (
-        [token for token, held in zip(tokens, there, strict=True) if held],
-        [token for token, learnt in zip(tokens, scored, strict=True) if learnt],
+        [token for token, is_attended in zip(tokens, attended, strict=True) if is_attended],
+        [token for token, is_scored in zip(tokens, scored, strict=True) if is_scored],
     )
 
 
 def _rows(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
     """Held-out rows, in batches like those that are trained on. Raises ``UserError`` for too few of them."""
-    prompts = [one.tokens[: one.prompt] for one in examples]
-    drawn = apart(prompts, 1, recipe.device_batch, recipe.seed)
-    if len({examples[n].label for n in drawn}) < 2:
+    prompts = [example.tokens[: example.prompt] for example in examples]
+    row_order = order_apart(prompts, 1, recipe.device_batch, recipe.seed)
+    if len({examples[n].label for n in row_order}) < 2:
         raise UserError(
             f"held_out {recipe.held_out}: makes no batch of {recipe.device_batch} with rows of "
             "both labels; hold out more, or 0"
         )
-    return pair_rows([examples[n] for n in drawn], recipe.device_batch)
+    return pair_rows([examples[n] for n in row_order], recipe.device_batch)
 
 
 SFT = Objective(
     arguments=sft_arguments,
     trainer=sft_trainer,
     rows=lambda recipe, examples: token_rows(examples),
-    measures={"loss": lambda found: found["eval_loss"]},
+    measures={"loss": lambda figures: figures["eval_loss"]},
 )
 
 KTO = Objective(
@@ -288,9 +289,9 @@ KTO = Objective(
     trainer=kto_trainer,
     rows=_rows,
     measures={
-        "loss": lambda found: found["eval_loss"],
+        "loss": lambda figures: figures["eval_loss"],
         # In nats a completion: how much likelier a right path is than a wrong one.
-        "margin": lambda found: found["eval_logps/chosen"] - found["eval_logps/rejected"],
-        "kl": lambda found: found["eval_kl"],
+        "margin": lambda figures: figures["eval_logps/chosen"] - figures["eval_logps/rejected"],
+        "kl": lambda figures: figures["eval_kl"],
     },
 )

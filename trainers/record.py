@@ -10,17 +10,17 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import TRAINING
 from trainers import models
-from trainers.config import FREE, Recipe
+from trainers.config import CHANGEABLE, Recipe
 from trainers.data import Data, Example, Joined
 from trainers.rows.base import Kind
 
 RECORD = TRAINING
-_PLACES = (*FREE, "base_model", "dataset", "plus", "start")
+_PLACES = (*CHANGEABLE, "base_model", "dataset", "plus", "start")
 """Keys of a recipe of which the record has the content, or that decide on nothing."""
 _IN_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
 """Keys that decide on the rows alone, whose digest tells runs apart."""
 LEARNT = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
-"""What is kept of each step; margin and KL are KTO's."""
+"""The figures that the record keeps of each step; margin and KL are KTO's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Training:
     @property
     def identity(self) -> dict[str, Any]:
         """All that decides on what is learnt."""
-        kept = {key: value for key, value in self.recipe.plain().items() if key not in (*_PLACES, *_IN_ROWS)}
+        settings = {key: value for key, value in self.recipe.plain().items() if key not in (*_PLACES, *_IN_ROWS)}
         for key in ("drop_from_prompt", "twins"):
-            kept["filters"].pop(key, None)
-        return kept | self.contents
+            settings["filters"].pop(key, None)
+        return settings | self.contents
 
     @property
-    def known(self) -> dict[str, Any]:
+    def header(self) -> dict[str, Any]:
         """What the record says beforehand; names of folders without the way to them."""
         data, weights, plain = self.data, self.weights, self.recipe.plain()
         for key in ("dataset", "base_model", "output", "start"):
@@ -77,14 +77,14 @@ class Training:
             },
         }
 
-    def refuse_another(self, done: Mapping[str, Any]) -> None:
-        """Raise ``UserError`` for a complete output, its record ``done``, that is of another training."""
-        begun = {key: value for key, value in done["recipe"].items() if key not in _PLACES}
+    def refuse_another(self, complete: Mapping[str, Any]) -> None:
+        """Raise ``UserError`` for a complete output, its record ``complete``, that is of another training."""
+        begun = {key: value for key, value in complete["recipe"].items() if key not in _PLACES}
         now = {key: value for key, value in sorted(self.recipe.plain().items()) if key in begun} | self.contents
         begun |= {
-            "base_model": done["base_model"]["revision"],
-            "start": done.get("start", {}).get("revision"),
-            "dataset": done["dataset"]["sha256"],
+            "base_model": complete["base_model"]["revision"],
+            "start": complete.get("start", {}).get("revision"),
+            "dataset": complete["dataset"]["sha256"],
         }
         for key in now:
             if begun[key] != now[key]:
@@ -94,7 +94,7 @@ class Training:
                 )
 
 
-def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
+def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
     """What trained, how many steps of how many tokens, and how long that took.
 
     ``resumed`` is the step of the checkpoint that the run went on from.
@@ -115,11 +115,11 @@ def run_of(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds:
     }
 
 
-def made_of(trainer: Any, output: Path) -> dict[str, Any]:
+def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
     """The adapter or model in ``output``, and how it came about: optimizer, and a point a step."""
     name = "model" if (output / models.MODEL).is_dir() else "adapter"
     digest = sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
-    kept, arguments = ("step", *LEARNT), trainer.args
+    keys, arguments = ("step", *LEARNT), trainer.args
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
         name: {"sha256": digest, "dtype": models.dtype_of(trainer.model)},
@@ -130,18 +130,18 @@ def made_of(trainer: Any, output: Path) -> dict[str, Any]:
             "clipping": arguments.max_grad_norm,
             "schedule": str(arguments.lr_scheduler_type.value),
         },
-        "curve": [{key: point[key] for key in kept if key in point} for point in history],
+        "curve": [{key: point[key] for key in keys if key in point} for point in history],
     }
 
 
-def joined_of(one: Joined, train: Sequence[Example]) -> dict[str, Any]:
+def describe_joined(joined: Joined, train: Sequence[Example]) -> dict[str, Any]:
     """What a set of ``plus`` is; ``rows`` are those learnt, ``sha256`` is of long ones too."""
-    about = one.source.about
+    about = joined.source.about
     return {
-        "name": one.source.name,
-        "revision": one.source.revision,
-        "rows": sum(example.id in one.ids for example in train),
-        "sha256": one.sha256,
+        "name": joined.source.name,
+        "revision": joined.source.revision,
+        "rows": sum(example.id in joined.ids for example in train),
+        "sha256": joined.sha256,
         "unverifiable": bool(about.get("unverifiable")),
         **{key: about.get(key) for key in ("teacher", "simulated")},
     }
@@ -156,6 +156,6 @@ def _dataset(data: Data) -> dict[str, Any]:
         "rows": len(data.train),
         **({"undesirable_rows": undesirable} if undesirable else {}),
         "dropped_as_long": list(data.dropped),
-        "plus": [joined_of(one, data.train) for one in data.joined],
+        "plus": [describe_joined(joined, data.train) for joined in data.joined],
         **{key: data.source.about.get(key) for key in ("version", "teacher", "simulated")},
     }

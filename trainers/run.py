@@ -29,7 +29,7 @@ from trainers.rows.base import Kind, kind_of
 
 LOG = "log.jsonl"
 RUN = "run.json"
-OWNED = (WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
+OUTPUTS = (WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
 """All that a run writes into its output."""
 
 
@@ -50,29 +50,29 @@ def train(
     models.need_libraries(recipe)
     models.quiet_libraries()
     first = int(os.environ.get("RANK", 0)) == 0
-    done = _complete(recipe, resume) if first else None
+    complete_record = _complete(recipe, resume) if first else None
     weights, origin = find_base(recipe.base_model)
     start = models.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
     training = Training(recipe, weights, origin, start, read_data(recipe, weights, kind), kind)
-    if done is not None:
-        training.refuse_another(done)
-        return done
-    abouts = (training.data.source.about, *(joined.source.about for joined in training.data.joined))
-    ours = kind.set_digest()
-    if first and {about.get(kind.rendered_by, ours) for about in abouts} != {ours}:
+    if complete_record is not None:
+        training.refuse_another(complete_record)
+        return complete_record
+    statistics = (training.data.source.about, *(joined_set.source.about for joined_set in training.data.joined))
+    digest = kind.set_digest()
+    if first and {about.get(kind.rendered_by, digest) for about in statistics} != {digest}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
-    with files.exclusive(recipe.output, "run", OWNED) if first else nullcontext():
+    with files.exclusive(recipe.output, "run", OUTPUTS) if first else nullcontext():
         work = recipe.output / WORK / "training"
         if first:
             _begin(recipe, work, training.identity)
         try:
-            return _train(training, accumulation, work, training.known)
+            return _train(training, accumulation, work, training.header)
         finally:
             models.free_gpu()
 
 
-def _train(training: Training, accumulation: int, work: Path, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def _train(training: Training, accumulation: int, work: Path, description: Mapping[str, Any]) -> Mapping[str, Any]:
     """The record of the run, empty on all processes but the first."""
     import torch
     from accelerate import PartialState
@@ -92,77 +92,77 @@ def _train(training: Training, accumulation: int, work: Path, known: Mapping[str
     model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
     model.config.use_cache = False
     if start is not None:
-        model = models.opened(model, start)
+        model = models.load_adapter(model, start)
     trainer = objective.trainer(recipe, model, weights, data, arguments)
     if start is not None:
-        models.put_back(trainer.model, start)
-    progress = _told(trainer, recipe, work, float(mark.get("seconds", 0)))
+        models.restore_adapter(trainer.model, start)
+    progress = _add_progress(trainer, recipe, work, float(mark.get("seconds", 0)))
     held_out = objective.rows(recipe, data.held_out) if data.held_out else None
-    before = _measured_before(trainer, held_out, objective, work, last)
+    before = _measure_before(trainer, held_out, objective, work, last)
     set_seed(recipe.seed)  # measuring draws, too
-    _ended(trainer, None if last is None else str(last), processes.is_main_process)
+    _run_to_end(trainer, None if last is None else str(last), processes.is_main_process)
     seconds = progress.seconds
-    after = _measured(trainer, held_out, objective)
+    after = _measure(trainer, held_out, objective)
     measured: dict[str, float | None] = {"rows": len(data.held_out)}
     for name in objective.measures:
         measured |= {f"{name}_before": before.get(name), f"{name}_after": after.get(name)}
-    found: Mapping[str, Any] = {}
+    training_record: Mapping[str, Any] = {}
     if processes.is_main_process:
         save = models.save_model if recipe.tuning == "full" else models.save_adapter
         save(trainer.model, recipe, weights, work)
-        ran = record.run_of(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
-        made = record.made_of(trainer, recipe.output)
-        found = {**known, **made, "run": ran, "held_out": measured, "libraries": models.versions()}
-        checkpoints.write_json(recipe.output / RECORD, found)
+        run = record.describe_run(trainer, processes.num_processes, dtype, mark.get("step"), seconds)
+        result = record.describe_result(trainer, recipe.output)
+        training_record = {**description, **result, "run": run, "held_out": measured, "libraries": models.versions()}
+        checkpoints.write_json(recipe.output / RECORD, training_record)
     processes.wait_for_everyone()
-    return found
+    return training_record
 
 
-def _told(trainer: Any, recipe: Recipe, work: Path, before: float) -> Any:
+def _add_progress(trainer: Any, recipe: Recipe, work: Path, before: float) -> Any:
     """Our bar, log and checkpoint marks in the place of the library's own bar."""
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
     from trainers.progress import Progress
 
     progress = Progress(recipe.output / LOG, work, before)
-    for theirs in (ProgressCallback, PrinterCallback):
-        trainer.remove_callback(theirs)
+    for callback in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(callback)
     trainer.add_callback(progress)
     return progress
 
 
-def _ended(trainer: Any, checkpoint: str | None, first: bool) -> None:
+def _run_to_end(trainer: Any, checkpoint: str | None, first: bool) -> None:
     """Train to the end, or if asked to that of a step: then it raises ``KeyboardInterrupt``."""
-    from trainers.progress import StopWhenAsked
+    from trainers.progress import StopOnRequest
 
     with Interruption(first) as interruption:
-        trainer.add_callback(StopWhenAsked(interruption))
+        trainer.add_callback(StopOnRequest(interruption))
         trainer.train(resume_from_checkpoint=checkpoint)
-    if interruption.asked:
+    if interruption.stop_requested:
         raise KeyboardInterrupt
 
 
-def _measured(trainer: Any, held_out: Any, objective: Objective) -> dict[str, float]:
+def _measure(trainer: Any, held_out: Any, objective: Objective) -> dict[str, float]:
     """What the objective measures of the held-out rows, by name; nothing without such rows."""
     if held_out is None:
         return {}
-    found = trainer.evaluate(held_out)
-    return {name: measure(found) for name, measure in objective.measures.items()}
+    figures = trainer.evaluate(held_out)
+    return {name: measure(figures) for name, measure in objective.measures.items()}
 
 
-def _measured_before(
+def _measure_before(
     trainer: Any, held_out: Any, objective: Objective, work: Path, last: Path | None
 ) -> dict[str, float]:
     """The same of the model as it is before training, by the run that began with it."""
     if held_out is None:
         return {}
-    noted = work / "held_out.json"
+    file = work / "held_out.json"
     if last is not None:
-        return checkpoints.read_json(noted)
-    found = _measured(trainer, held_out, objective)
+        return checkpoints.read_json(file)
+    measures = _measure(trainer, held_out, objective)
     if trainer.is_world_process_zero():
-        checkpoints.write_json(noted, found)
-    return found
+        checkpoints.write_json(file, measures)
+    return measures
 
 
 def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
@@ -171,8 +171,8 @@ def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
     Raises ``UserError`` for an output that is not empty otherwise.
     """
     if resume:
-        written = recipe.output / RECORD
-        return checkpoints.read_json(written) if written.is_file() else None
+        file = recipe.output / RECORD
+        return checkpoints.read_json(file) if file.is_file() else None
     try:
         is_empty = not recipe.output.exists() or not any(recipe.output.iterdir())
     except NotADirectoryError:
@@ -188,9 +188,9 @@ def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
 def _begin(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
     """Note what the run is, or compare with what was noted; remove half checkpoints."""
     work.mkdir(parents=True, exist_ok=True)
-    noted = work / RUN
-    if noted.is_file():
-        before = checkpoints.read_json(noted)
+    file = work / RUN
+    if file.is_file():
+        before = checkpoints.read_json(file)
         for key in sorted({*before, *identity}):
             if before.get(key) != identity.get(key):
                 raise UserError(
@@ -198,4 +198,4 @@ def _begin(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
                     f"{identity.get(key)}); use that one, or choose another --output"
                 )
     checkpoints.clear(work, checkpoints.last_complete(work))
-    checkpoints.write_json(noted, identity)
+    checkpoints.write_json(file, identity)

@@ -164,7 +164,7 @@ class Adapter(Training[Manifest]):
                 timeout=self.release.options.timeout,
                 allowance=self.release.manifest.allowance.only([ROLE]),
                 incomplete_evidence=self.recipe.incomplete_evidence,
-                drop_category=self.recipe.filters.unasked,
+                drop_category=self.recipe.filters.dropped_category,
             )
             print(run_verifiers(options, find_steps, annotated))
         self.write_card()

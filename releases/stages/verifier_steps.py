@@ -38,7 +38,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.parquet import labeled_files
-from trainers.config import FREE
+from trainers.config import CHANGEABLE
 from trainers.run import train
 
 _LOOP = (*GENERATE, *VERIFY)
@@ -278,7 +278,7 @@ class Refinement(Stage[Manifest]):
         allowed = manifest.allowance.only(_roles(_PROMPTS)).plain
         return {
             "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowed]),
-            "recipe": identity({key: recipe[key] for key in recipe if key not in (*FREE, "dataset")}),
+            "recipe": identity({key: recipe[key] for key in recipe if key not in (*CHANGEABLE, "dataset")}),
             "set of questions": identity([sha256_of(file) for file in files]),
         }
 

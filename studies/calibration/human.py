@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenChain:
     """A chain that somebody wrote."""
 
     id: str
@@ -49,58 +49,58 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader says of a chain; ``first_bad`` is None where no step is."""
+    """A reader's label of a chain; ``first_bad`` is None where no step is bad."""
 
     id: str
     label: Label
     first_bad: int | None = None
 
 
-def read_chains(file: Path) -> list[Written]:
-    """The chains of a file; ``UserError`` with file and line for what is none."""
-    return [*_rows(file, Written, "chain", "a chain has id, benchmark, question_id, steps (texts) and answer")]
+def read_chains(file: Path) -> list[WrittenChain]:
+    """Read the chains of a file; raise ``UserError`` with file and line for a line that is no chain."""
+    return [*_rows(file, WrittenChain, "chain", "a chain has id, benchmark, question_id, steps (texts) and answer")]
 
 
-def read_labels(file: Path, chains: Iterable[Written]) -> dict[str, Reading]:
-    """A reader's labels by the id of their chain.
+def read_labels(file: Path, chains: Iterable[WrittenChain]) -> dict[str, Reading]:
+    """Read a reader's labels, by the id of their chain.
 
-    Raises ``UserError`` for a line that is none, and unless every chain has one and none else.
+    Raises ``UserError`` for a line that is no label, a chain without a label, or a label without a chain.
     """
     mend = "a label has id, label (faithful or unfaithful) and perhaps first_bad (from 1)"
-    found = {row.id: row for row in _rows(file, Reading, "label", mend)}
+    labels = {row.id: row for row in _rows(file, Reading, "label", mend)}
     ids = {chain.id for chain in chains}
-    if lacking := sorted(ids - found.keys()):
+    if lacking := sorted(ids - labels.keys()):
         raise UserError(f"{file}: no label for chain {lacking[0]!r} ({len(lacking)} lack one)")
-    if strange := sorted(found.keys() - ids):
+    if strange := sorted(labels.keys() - ids):
         raise UserError(f"{file}: {strange[0]!r} is no chain's id; give the labels of these chains")
-    return found
+    return labels
 
 
-def told(chain: Written) -> Chain:
-    """A written chain as one to judge: its steps without numbers, and without the answer's step.
+def told(chain: WrittenChain) -> Chain:
+    """Prepare a written chain to be judged: strip the steps' numbers, and drop a step that only gives the answer.
 
     ``numbers`` are those of the steps as they were written.
 
     >>> one = Written("c", "b", "q", ["1. Ana wed Ors.", "So the answer is Ors."], "Ors")
-    >>> told(one).steps, told(one).numbers
+    >>> bare_chain(written).steps, bare_chain(written).numbers
     (('Ana wed Ors.',), (1,))
     """
     bare = [_NUMBERED.sub("", step).strip() for step in chain.steps]
-    kept = [(n, step) for n, step in enumerate(bare, 1) if step and not _ANSWERS.fullmatch(step)]
-    return Chain(tuple(step for _, step in kept), chain.answer, tuple(n for n, _ in kept))
+    steps = [(n, step) for n, step in enumerate(bare, 1) if step and not _ANSWERS.fullmatch(step)]
+    return Chain(tuple(step for _, step in steps), chain.answer, tuple(n for n, _ in steps))
 
 
-def _rows(file: Path, kind: type[T], what: str, mend: str) -> Iterator[T]:
-    """The lines of a file, each with an id of its own."""
-    seen: set[str] = set()
+def _rows(file: Path, kind: type[T], noun: str, mend: str) -> Iterator[T]:
+    """Read the lines of a file; raise ``UserError`` if two share an id, or there is none."""
+    ids: set[str] = set()
     read = lambda line: boundary.read(kind, parse_json(line))  # noqa: E731
-    for where, row in read_lines(file, read, what, mend, blanks=True):
+    for place, row in read_lines(file, read, noun, mend, blanks=True):
         id_ = row.id  # type: ignore[attr-defined]
-        if id_ in seen:
-            raise UserError(f"{where}: id {id_!r} came before; give each chain one id")
-        seen.add(id_)
+        if id_ in ids:
+            raise UserError(f"{place}: id {id_!r} came before; give each chain one id")
+        ids.add(id_)
         yield row
-    if not seen:
+    if not ids:
         raise UserError(f"{file}: is empty")
 
 
@@ -114,8 +114,8 @@ Readings = tuple[Mapping[str, Reading], Mapping[str, Reading]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A judge's word on a chain; ``first`` is the first bad step as the chain was written."""
+class JudgedChain:
+    """A judge's verdict on a chain; ``first`` is the number of the first bad step as the chain was written."""
 
     judge: str
     id: str
@@ -124,52 +124,59 @@ class Judged:
     first: int | None
 
 
-def judged(judges: Iterable[Judge], chains: Iterable[Written], grounds: Mapping[str, Grounds]) -> list[Judged]:
-    """Every judge's verdict on every chain; ``grounds`` by the chain's id."""
-    found = []
+def judge_chains(
+    judges: Iterable[Judge], chains: Iterable[WrittenChain], grounds: Mapping[str, Grounds]
+) -> list[JudgedChain]:
+    """Let every judge judge every chain; ``grounds`` are by the chain's id."""
+    verdicts = []
     chains = list(chains)
     for judge in judges:
         retrieval = RETRIEVALS[judge.retrieval] if judge.retrieval else None
         for chain in chains:
-            one = told(chain)
-            verdict = judge_chain(grounds[chain.id], one, judge.rule, retrieval)
-            first = one.numbers[verdict.first - 1] if verdict.first else None
-            found.append(Judged(judge.name, chain.id, verdict.path, verdict.fault, first))
-    return found
+            bare = told(chain)
+            verdict = judge_chain(grounds[chain.id], bare, judge.rule, retrieval)
+            first = bare.numbers[verdict.first - 1] if verdict.first else None
+            verdicts.append(JudgedChain(judge.name, chain.id, verdict.path, verdict.fault, first))
+    return verdicts
 
 
 def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label) -> dict[str, Any]:
-    """How a judge does by one label, over the ``chains`` that are labelled so.
+    """Score a judge on one label: precision, recall and F1 over the chains that have it.
 
-    What it can't judge is neither right nor wrong, but missed.
+    A chain that the judge can't judge counts as missed.
 
     >>> score({"a": "faithful", "b": "unjudgeable"}, {"a": "faithful", "b": "faithful"}, "faithful")
     {'label': 'faithful', 'chains': 2, 'precision': 1.0, 'recall': 0.5, 'f1': 0.6667}
     """
-    meant = [id_ for id_, its_label in labels.items() if its_label == label]
-    hits, called = (sum(verdicts[id_] == label for id_ in ids) for ids in (meant, labels))
-    shares = Score(label, hits, len(meant), called).shares
+    labelled = [id_ for id_, its_label in labels.items() if its_label == label]
+    hits, predicted = (sum(verdicts[id_] == label for id_ in ids) for ids in (labelled, labels))
+    shares = Score(label, hits, len(labelled), predicted).shares
     rounded = {name: None if share is None else round(share, 4) for name, share in shares.items()}
-    return {"label": label, "chains": len(meant), **rounded}
+    return {"label": label, "chains": len(labelled), **rounded}
 
 
-def results(chains: Sequence[Written], readings: Readings, verdicts: Sequence[Judged], who: str) -> dict[str, Any]:
-    """All numbers. Rules are held against the labels that both readers give, and each reader's."""
+def compare_with_readers(
+    chains: Sequence[WrittenChain], readings: Readings, verdicts: Sequence[JudgedChain], readers: str
+) -> dict[str, Any]:
+    """Score every rule against the labels that both readers give, and against each reader's."""
     first, second = ({id_: r.label for id_, r in reader.items()} for reader in readings)
     agreed = {id_: label for id_, label in first.items() if second[id_] == label}
     kappa = cohens_kappa([(first[chain.id], second[chain.id]) for chain in chains])
     rules = {}
     for name in dict.fromkeys(one.judge for one in verdicts):
-        mine = {one.id: one for one in verdicts if one.judge == name}
-        paths = {id_: one.path for id_, one in mine.items()}
-        against = {"both readers": agreed, "reader 1": first, "reader 2": second}
+        by_chain = {verdict.id: verdict for verdict in verdicts if verdict.judge == name}
+        paths = {id_: verdict.path for id_, verdict in by_chain.items()}
+        references = {"both readers": agreed, "reader 1": first, "reader 2": second}
         rules[name] = {
-            "scores": {whom: [score(paths, labels, label) for label in LABELS] for whom, labels in against.items()},
+            "scores": {
+                reference: [score(paths, labels, label) for label in LABELS]
+                for reference, labels in references.items()
+            },
             "unjudgeable": sum(path == "unjudgeable" for path in paths.values()),
-            "first_bad": _first_bad(agreed, readings, mine),
+            "first_bad": _first_bad(agreed, readings, by_chain),
         }
     return {
-        "who": who,
+        "who": readers,
         "chains": len(chains),
         "agreed": len(agreed),
         "kappa": None if kappa is None else round(kappa, 4),
@@ -180,15 +187,15 @@ def results(chains: Sequence[Written], readings: Readings, verdicts: Sequence[Ju
     }  # fmt: skip
 
 
-def write(found: Mapping[str, Any], folder: Path) -> str:
+def write(results: Mapping[str, Any], folder: Path) -> str:
     """Write ``results.json`` and ``results.md`` and return the page; same results, same bytes."""
-    text = page(found)
-    write_files(folder, FILES, dict(zip(FILES, (json_bytes(found), text.encode()), strict=True)))
+    text = page(results)
+    write_files(folder, FILES, dict(zip(FILES, (json_bytes(results), text.encode()), strict=True)))
     return text
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The results as Markdown."""
+    """Render the results as Markdown."""
     table: Table = [("rule", "label", "chains", "P", "R", "F1", "unjudgeable", "first bad step found")]
     for name, rule in results["rules"].items():
         for score in rule["scores"]["both readers"]:
@@ -197,27 +204,30 @@ def page(results: Mapping[str, Any]) -> str:
             table.append((name, score["label"], score["chains"], *numbers, rule["unjudgeable"], bad))
     for label in LABELS:
         table.append(("the paper, Table 4", label, NOTHING, *map(decimal(3), PAPER[label]), NOTHING, NOTHING))
-    about = {name: results[name] for name in ("who", "chains", "agreed", "kappa")}
+    counts = {name: results[name] for name in ("who", "chains", "agreed", "kappa")}
     folder = Path(__file__).parent / "templates"
-    return fill(folder, "results.md.jinja", **about, scores=table, decimal=decimal(3))
+    return fill(folder, "results.md.jinja", **counts, scores=table, decimal=decimal(3))
 
 
-def _first_bad(agreed: Mapping[str, Label], readings: Readings, mine: Mapping[str, Judged]) -> dict[str, int]:
-    """Of the chains in which both readers name one first bad step, where a judge does so too."""
-    one, other = readings
-    named = [id_ for id_ in agreed if one[id_].first_bad == other[id_].first_bad is not None]
-    return {"chains": len(named), "found": sum(mine[id_].first == one[id_].first_bad for id_ in named)}
+def _first_bad(agreed: Mapping[str, Label], readings: Readings, by_chain: Mapping[str, JudgedChain]) -> dict[str, int]:
+    """Count the chains in which both readers name the same first bad step, and where a judge agrees."""
+    reader_1, reader_2 = readings
+    agreed_ids = [id_ for id_ in agreed if reader_1[id_].first_bad == reader_2[id_].first_bad is not None]
+    return {
+        "chains": len(agreed_ids),
+        "found": sum(by_chain[id_].first == reader_1[id_].first_bad for id_ in agreed_ids),
+    }
 
 
-def _row(chain: Written, readings: Readings, verdicts: Iterable[Judged]) -> dict[str, Any]:
+def _row(chain: WrittenChain, readings: Readings, verdicts: Iterable[JudgedChain]) -> dict[str, Any]:
     return {
         "id": chain.id,
         "benchmark": chain.benchmark,
         "question_id": chain.question_id,
         "readers": [{"label": reader[chain.id].label, "first_bad": reader[chain.id].first_bad} for reader in readings],
         "rules": {
-            one.judge: {"path": one.path, "fault": one.fault, "first": one.first}
-            for one in verdicts
-            if one.id == chain.id
+            verdict.judge: {"path": verdict.path, "fault": verdict.fault, "first": verdict.first}
+            for verdict in verdicts
+            if verdict.id == chain.id
         },
     }

@@ -1,4 +1,4 @@
-"""The calibration as files: ``calibration.json``, ``calibration.md`` and ``curve.svg``."""
+"""Write the calibration as files: ``calibration.json``, ``calibration.md`` and ``curve.svg``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from studies.calibration.tables import SIGMAS, WRONG, Distance, Measured, Settin
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
 FILES = (JSON, PAGE, CURVE)
 CEILING = 0.21
-"""How far two people's derivations are from each other (R4C, measured once; see FAITHFULNESS)."""
+"""The mean distance of two people's derivations (R4C, measured once; see FAITHFULNESS)."""
 
 
 def write(measured: Sequence[Measured], distances: Sequence[Distance], seed: int, folder: Path) -> str:
@@ -37,21 +37,21 @@ def write(measured: Sequence[Measured], distances: Sequence[Distance], seed: int
 
 
 def page(measured: Sequence[Measured], distances: Sequence[Distance], seed: int) -> str:
-    """All as Markdown."""
+    """Render the calibration as Markdown."""
     return fill(
         Path(__file__).parent / "templates",
         "calibration.md.jinja",
         seed=seed,
-        benchmarks=[_shown(benchmark) for benchmark in measured],
+        benchmarks=[_section(benchmark) for benchmark in measured],
         has_curve=any(benchmark.thresholds for benchmark in measured),
         distances=Sheet(_DISTANCES, distances),
         ceiling=CEILING,
     )
 
 
-def _shown(measured: Measured) -> dict[str, Any]:
-    left = "; ".join(f"{count:,} left out: {why}" for why, count in sorted(measured.left_out.items()))
-    none = ", ".join(f"{kind} {n:,}" for (s, kind), n in sorted(measured.not_made.items()) if s == "alone")
+def _section(measured: Measured) -> dict[str, Any]:
+    excluded = "; ".join(f"{count:,} left out: {reason}" for reason, count in sorted(measured.left_out.items()))
+    impossible = ", ".join(f"{kind} {n:,}" for (s, kind), n in sorted(measured.not_made.items()) if s == "alone")
     repairs: Table = [("rule", *WRONG)]
     for judged in measured.tables:
         if judged.setting == "alone" and judged.sigma is not None:
@@ -60,17 +60,17 @@ def _shown(measured: Measured) -> dict[str, Any]:
             )
     return {
         "name": measured.benchmark,
-        "counts": f"{measured.questions:,} questions{f' ({left})' if left else ''}."
-        + (f" Facts that such an error cannot befall: {none}." if none else ""),
-        "alone": _passed(measured, "alone"),
-        "in_paths": _passed(measured, "in its path"),
-        "others": "; ".join(f"{judge} {share:.3f}" for judge, share in measured.others.items()),
+        "counts": f"{measured.questions:,} questions{f' ({excluded})' if excluded else ''}."
+        + (f" Facts that such an error cannot befall: {impossible}." if impossible else ""),
+        "alone": _pass_table(measured, "alone"),
+        "in_paths": _pass_table(measured, "in its path"),
+        "others": "; ".join(f"{judge} {share:.3f}" for judge, share in measured.annotator_shares.items()),
         "repairs": repairs,
         "thresholds": Sheet(_THRESHOLDS, measured.thresholds),
     }
 
 
-def _passed(measured: Measured, setting: Setting) -> Table:
+def _pass_table(measured: Measured, setting: Setting) -> Table:
     judges = [judged for judged in measured.tables if judged.setting == setting]
     kinds = [f"{row.kind} ({row.cases:,})" for row in judges[0].rows]
     table: Table = [("rule", *kinds, "balanced", "unjudgeable")]
@@ -108,10 +108,10 @@ _COLORS = ("#4477aa", "#ee7733", "#228833", "#aa3377")
 
 
 def curve_figure(measured: Sequence[Measured]) -> bytes:
-    """Balanced accuracy by σ as SVG, a panel a benchmark that has curves; same numbers, same bytes.
+    """Draw balanced accuracy by σ as SVG, a panel for each benchmark with curves; same numbers, same bytes.
 
-    The dashed line is the paper's σ, the point on each curve the chosen one; the house rule, which
-    has no threshold, is the dotted level.
+    The dashed line is the paper's σ, the point on each curve the chosen one; the dotted level is the house
+    rule, which has no threshold.
     """
     return panels(_panel, [[benchmark] for benchmark in measured if benchmark.thresholds], (9.0, 3.0), svg)
 
@@ -132,5 +132,5 @@ def _panel(axes: Any, measured: Measured) -> None:
     axes.set_xlabel("threshold σ")
     axes.set_ylabel("balanced accuracy, %")
     axes.set_title(f"{measured.benchmark}: true and false statements told apart", fontsize=9)
-    # Beside the curves, of which it would else cover some.
+    # The legend stands beside the curves, as it would cover some of them.
     axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))

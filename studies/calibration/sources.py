@@ -1,4 +1,4 @@
-"""What the rules are calibrated on: questions with gold paths, and how their facts are worded.
+"""Sources that the rules are calibrated on: questions with gold paths, and how their facts are worded.
 
 2Wiki's evidence, MuSiQue's decomposition, R4C's derivations of HotpotQA (each annotator's is a gold
 path) and MetaQA's paths all become a `Source`.
@@ -16,8 +16,8 @@ from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.records import Question, Triple
 
 Wording = Callable[[Sequence[Triple], int], str]
-"""A fact in words, as a clause; the number chooses among its wordings."""
-_FILMS = {
+"""Words a fact as a clause; the number chooses among its wordings."""
+_FILM_WORDINGS = {
     "directed_by": ("{h} was directed by {t}", "{t} directed {h}", "the director of {h} is {t}"),
     "written_by": ("{h} was written by {t}", "{t} wrote {h}", "the writer of {h} is {t}"),
     "starred_actors": ("{t} starred in {h}", "{h} starred {t}", "{t} acted in {h}"),
@@ -28,12 +28,12 @@ _FILMS = {
     "has_imdb_rating": ("the IMDb rating of {h} is {t}", "{h} is rated {t} on IMDb"),
     "has_imdb_votes": ("the number of IMDb votes of {h} is {t}", "{h} has {t} votes on IMDb"),
 }
-"""MetaQA's relations in plain words; they read as ours do, and stand in no passage."""
+"""Wordings of MetaQA's relations; the language module reads them, and they stand in no passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A question to calibrate by; ``wording`` says its facts in plain sentences."""
+    """A question to calibrate by; ``wording`` states its facts in plain sentences."""
 
     benchmark: str
     id: str
@@ -42,47 +42,44 @@ class Source:
 
     @property
     def is_reported(self) -> bool:
-        """Whether it is of the half that thresholds are reported on, not chosen on.
-
-        The first byte of the id's SHA-256 is odd.
-        """
+        """Whether thresholds are reported, not chosen, on it: the first byte of its id's SHA-256 is odd."""
         return hashlib.sha256(self.id.encode()).digest()[0] % 2 == 1
 
-    def say(self, facts: Sequence[Triple], *seeds: str) -> str:
-        """One fact, or the several that one hop is, as a sentence."""
+    def phrase(self, facts: Sequence[Triple], *seeds: str) -> str:
+        """State one fact, or the several facts of one hop, as a sentence."""
         clause = self.wording(facts, choice_for(self.id, *seeds)).strip()
         return f"{clause[:1].upper()}{clause[1:].removesuffix('.')}."
 
 
-def of_question(
+def question_source(
     question: Question, graph: Iterable[Triple] = (), derivations: Sequence[Derivation] = ()
 ) -> Source | None:
-    """A benchmark's question, by its annotations or people's derivations; None without either.
+    """Make a source of a question, by its annotations or people's derivations; None without a gold path.
 
-    ``graph``: what else is known of its passages.
+    ``graph``: further facts that its passages state.
     """
     if not derivations:
         grounds = grounds_of(question, graph)
-        found = Source(question.benchmark, question.id, grounds, statements.state)
-        return found if grounds.paths else None
+        source = Source(question.benchmark, question.id, grounds, statements.state)
+        return source if grounds.paths else None
     grounds = grounds_of_paths(
         question.question,
         question.accepted,
-        paths_of(derivations),
+        derivation_paths(derivations),
         graph,
         question.passages,
         compares=question.kind == "comparison",
     )
-    return Source(question.benchmark, question.id, grounds, plainly) if grounds.paths else None
+    return Source(question.benchmark, question.id, grounds, word_plainly) if grounds.paths else None
 
 
-def paths_of(derivations: Iterable[Derivation]) -> tuple[Path, ...]:
-    """Derivations as gold paths, without such as are empty."""
+def derivation_paths(derivations: Iterable[Derivation]) -> tuple[Path, ...]:
+    """Turn derivations into gold paths; leave out empty ones."""
     return tuple(tuple(Triple(*t) for _, _, t in one) for one in derivations if one)
 
 
-def plainly(facts: Sequence[Triple], _: int) -> str:
-    """A fact whose relation is the words between its ends, as R4C's are.
+def word_plainly(facts: Sequence[Triple], _: int) -> str:
+    """State a fact whose relation is the words between its ends, as R4C's are.
 
     >>> plainly([Triple("Oru", "lies on", "the Vel")], 0)
     'Oru lies on the Vel'
@@ -90,20 +87,20 @@ def plainly(facts: Sequence[Triple], _: int) -> str:
     return f"{facts[0].head} {facts[0].relation} {facts[0].tail}"
 
 
-def of_films(facts: Sequence[Triple], choice: int) -> str:
-    """A fact of MetaQA's knowledge base; of a relation that it does not have, as any other.
+def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
+    """State a fact of MetaQA's knowledge base; word a relation that it does not have as any other.
 
     >>> of_films([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
     'Ors Velt directed Dune Rain'
     """
     fact = facts[0]
-    if fact.relation not in _FILMS:
+    if fact.relation not in _FILM_WORDINGS:
         return statements.state(facts, choice)
-    wording = statements.pick(_FILMS[fact.relation], choice)
+    wording = statements.pick(_FILM_WORDINGS[fact.relation], choice)
     return statements.fill(wording, h=fact.head, t=fact.tail)
 
 
-def hops_of(path: Path) -> list[list[Triple]]:
+def split_hops(path: Path) -> list[list[Triple]]:
     """The facts of a path as they are told: those of one hop that joins several answers together.
 
     >>> one, two = Triple("Ana", "where do … and … meet", "Oru"), Triple("Ors", "is", "old")
@@ -111,9 +108,9 @@ def hops_of(path: Path) -> list[list[Triple]]:
     [2, 1]
     """
 
-    def hop(place: int) -> object:
-        fact = path[place]
+    def hop_key(index: int) -> object:
+        fact = path[index]
         joins = statements.is_free(fact) and fact.relation.count("…") > 1
-        return (fact.relation, fact.tail) if joins else place
+        return (fact.relation, fact.tail) if joins else index
 
-    return [[path[n] for n in places] for _, places in groupby(range(len(path)), hop)]
+    return [[path[n] for n in places] for _, places in groupby(range(len(path)), hop_key)]

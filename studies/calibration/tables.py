@@ -1,4 +1,4 @@
-"""What a calibration comes to: tables of what passes, thresholds, and whom they are of."""
+"""The results of a calibration: judges, their tables of what passes, thresholds and distances."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ WRONG = KINDS[1:]
 Setting = Literal["alone", "in its path"]
 SETTINGS: tuple[Setting, ...] = get_args(Setting)
 SIGMAS = tuple(n / 100 for n in range(101))
-"""The thresholds that are tried."""
+"""The thresholds that are tried on the paper's rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Of ``cases`` of a kind, the share that is called faithful (None without any), and not judged.
+    """The shares of ``cases`` of one kind that a judge calls faithful (None without cases) or can't judge.
 
-    ``repaired``: the share for which retrieval takes the true triple; the paper's rule alone.
+    ``repaired``: the share for which retrieval takes the true triple; the paper's rule alone has it.
     """
 
     kind: Kind
@@ -54,25 +54,25 @@ class Table:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each kind that passes, where there are cases of it."""
+        """The share that passes, by kind that has cases."""
         return {row.kind: row.passed.value for row in self.rows if row.passed}
 
     @property
     def balanced(self) -> float | None:
-        """Balanced accuracy: the mean of what passes of true, and fails of false (kinds alike)."""
+        """Balanced accuracy: the mean share of true cases that pass and of false cases that fail."""
         return balanced(self.shares)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "balanced_accuracy": self.balanced}
 
 
-def judges_of(retrievals: Iterable[str]) -> list[Judge]:
-    """The house rule, and the paper's with each retrieval."""
+def list_judges(retrievals: Iterable[str]) -> list[Judge]:
+    """List the judges: the house rule, and the paper's with each retrieval."""
     return [Judge("house"), *(Judge("paper", name) for name in dict.fromkeys(retrievals))]
 
 
 def balanced(shares: dict[str, float]) -> float | None:
-    """Balanced accuracy of the shares that pass, by kind; None without true or without false ones.
+    """Compute balanced accuracy from the shares that pass, by kind; None without true or false cases.
 
     >>> balanced({"true": 1.0, "wrong tail": 0.5, "reversed": 0.9})
     0.65
@@ -85,11 +85,11 @@ def balanced(shares: dict[str, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """How the paper's rule does by its threshold, on statements that stand alone.
+    """The paper's rule by its threshold, on statements that stand alone.
 
-    ``curve``: balanced accuracy at each of `SIGMAS`, of the half that σ is chosen on; ``chosen``:
-    the σ of its highest point, of equals the nearest to the paper's. Then what both come to on the
-    other half, ``youden`` being the true that pass less the false (means of kinds).
+    ``curve``: balanced accuracy at each of `SIGMAS` on the half that σ is chosen on; ``chosen``: the σ of its
+    highest point, of equals the nearest to the paper's. The other fields are measured on the other half;
+    ``youden`` is the share of true cases that pass less that of false ones (kinds weigh alike).
     """
 
     judge: str
@@ -116,8 +116,8 @@ class Measured:
     tables: tuple[Table, ...]
     reported: tuple[Table, ...]
     thresholds: tuple[Threshold, ...]
-    others: Mapping[str, float] = field(default_factory=dict)
-    """By judge, the share of people's derivations that is faithful to the other annotators'."""
+    annotator_shares: Mapping[str, float] = field(default_factory=dict)
+    """By judge, the share of people's derivations that are faithful to the other annotators'."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -126,17 +126,17 @@ class Measured:
             "not_made": {f"{s}: {kind}": n for (s, kind), n in sorted(self.not_made.items())},
             "tables": [table.as_json() for table in self.tables],
             "reported_half": [table.as_json() for table in self.reported],
-            "faithful_to_other_annotators": dict(sorted(self.others.items())),
+            "faithful_to_other_annotators": dict(sorted(self.annotator_shares.items())),
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """Means over questions, each from 0 to 1; ``pairs`` of derivations were compared.
+    """Mean distances over questions (0-1) of ``pairs`` of derivations.
 
-    ``nearest``: to the nearer of two; ``once``: where a sentence counts but the first time;
-    ``unordered``: where the order in which facts are told is left out of account.
+    ``nearest``: to the nearer of two; ``once``: if a sentence counts only the first time; ``unordered``: whatever
+    the order of the facts.
     """
 
     who: str

@@ -10,7 +10,7 @@ from evaluators.comparison.systems import System
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import VERIFIER
 from safe_stepwise.store.names import GENERATOR, marked
-from studies.experiment.verdicts import LabelledStep, Said
+from studies.experiment.verdicts import LabelledStep, Verdicts
 
 Record = Mapping[str, Any]
 NAMES = {"no_verification": "no verification", "self_verification": "self-verification"}
@@ -22,15 +22,15 @@ _CHECKER = re.compile(r"symbolic:error_rate=0\.0,seed=\d+ \(simulated\)")
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One of the systems of ``results.json``."""
+    """A system of ``results.json``."""
 
     name: str
     run: Record
-    """Of ``runs``: ``players``, ``options``, ``simulated``, and in ``all`` what it came to."""
+    """Its entry in ``runs``: ``players``, ``options``, ``simulated``, and its totals in ``all``."""
     system: Record
-    """Of ``comparison``: its scores in ``average`` with their intervals."""
+    """Its entry in ``comparison``: scores in ``average`` with their intervals."""
     earned: Record | None
-    """Of ``faithfulness``: its answers by EM and our checker's rule; None if nobody judged them."""
+    """Its entry in ``faithfulness``: answers by EM and our checker's rule; None if they were not judged."""
 
     @property
     def key(self) -> System:
@@ -50,65 +50,67 @@ class Arm:
 
     @property
     def rejected(self) -> float | None:
-        """The share (0-1) of tries at a step that were rejected; None where nobody judged."""
-        found = self.run["all"]
-        return self._of_judged(sum(found["error_types"].values()) + found["unread"])
+        """The share (0-1) of attempts at a step that were rejected; None without a verifier."""
+        counts = self.run["all"]
+        return self._share_of_judged(sum(counts["error_types"].values()) + counts["unread"])
 
     @property
     def unread(self) -> float | None:
-        """The share (0-1) of tries whose verdict could not be read, which rejects them, too."""
-        return self._of_judged(self.run["all"]["unread"])
+        """The share (0-1) of attempts whose verdict could not be read; they count as rejected, too."""
+        return self._share_of_judged(self.run["all"]["unread"])
 
     @property
-    def both(self) -> float | None:
-        """The share (0-1) of questions that were answered rightly and by a faithful chain."""
+    def earned_share(self) -> float | None:
+        """The share (0-1) of questions answered rightly by a faithful chain; None if chains were not judged."""
         if self.earned is None:
             return None
         return float(self.earned["right"]["faithful"]) / float(self.run["all"]["questions"])
 
-    def _of_judged(self, tries: int) -> float | None:
+    def _share_of_judged(self, attempts: int) -> float | None:
         judged = self.run["all"]["calls"].get(VERIFIER, 0)
-        return tries / judged if judged else None
+        return attempts / judged if judged else None
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Of exact match (0-1): how much, McNemar's p, and p by Holm among all that are tested."""
+    """A gain in exact match (0-1), with McNemar's p and p by Holm among all that are tested."""
 
     estimate: Estimate
     p: float
     p_holm: float
 
-    def turned(self) -> "Gain":
-        """The other's.
+    def inverse(self) -> "Gain":
+        """Return the gain of the other system over this one.
 
         >>> Gain(Estimate(0.1, -0.1, 0.3), 0.2, 0.4).turned().estimate
         Estimate(value=-0.1, low=-0.3, high=0.1)
         """
-        one = self.estimate
-        return Gain(Estimate(-one.value, -one.high, -one.low), self.p, self.p_holm)
+        estimate = self.estimate
+        return Gain(Estimate(-estimate.value, -estimate.high, -estimate.low), self.p, self.p_holm)
 
 
 Gains = Mapping[tuple[System, System], Gain]
-"""The first's over the second's; each pair stands there both ways."""
+"""The gain of a pair's first system over its second; each pair has both orders."""
 
 
-def arms(results: Record) -> list[Arm]:
-    """The arms in the order of the run; the first verifier that was named is the learned one."""
+def list_arms(results: Record) -> list[Arm]:
+    """List the arms in the order of the run; the first verifier of the run is the learned one."""
     first = next((r["players"][VERIFIER] for r in results["runs"] if VERIFIER in r["players"]), "")
-    earned = {_key(one): one for one in results.get("faithfulness", {}).get("systems", ())}
-    systems = {_key(one): one for one in results["comparison"]["systems"]}
+    earned = {_key(system): system for system in results.get("faithfulness", {}).get("systems", ())}
+    systems = {_key(system): system for system in results["comparison"]["systems"]}
     return [
         Arm(_name(run, first), run, systems[_key(run)], _faithful(earned.get(_key(run)))) for run in results["runs"]
     ]
 
 
-def one_of(found: Sequence[Arm], name: str, **options: Any) -> Arm | None:
+def find_arm(candidates: Sequence[Arm], name: str, **options: Any) -> Arm | None:
     """The arm of that name, of several the one with these options; None if there is none."""
-    fitting = [
-        arm for arm in found if arm.name == name and all(arm.run["options"].get(k) == v for k, v in options.items())
+    matches = [
+        arm
+        for arm in candidates
+        if arm.name == name and all(arm.run["options"].get(k) == v for k, v in options.items())
     ]
-    return fitting[0] if fitting else None
+    return matches[0] if matches else None
 
 
 def _name(run: Record, first: str) -> str:
@@ -123,36 +125,36 @@ def _name(run: Record, first: str) -> str:
 
 
 def _key(system: Record) -> System:
-    told = (system[name] for name in ("method", "players", "options", "conditions"))
-    return System.of(*told)
+    values = (system[name] for name in ("method", "players", "options", "conditions"))
+    return System.of(*values)
 
 
 def _faithful(system: Record | None) -> Record | None:
     if system is None:
         return None
-    found: Record = system["all"]["rules"]["house"]["answers"]["exact_match"]
-    return found
+    answers: Record = system["all"]["rules"]["house"]["answers"]["exact_match"]
+    return answers
 
 
 def check(results: Record, place: str) -> None:
-    """Raise ``UserError`` for results that are no experiment's."""
-    names = {arm.name for arm in arms(results)}
-    if lacking := {PLAIN, LEARNED} - names:
+    """Raise ``UserError`` for results without a learned verifier, or without a run that has none."""
+    names = {arm.name for arm in list_arms(results)}
+    if missing := {PLAIN, LEARNED} - names:
         raise UserError(
-            f"{place}: has no {' and no '.join(sorted(lacking))}; evaluate no_verification and safe with one generator"
+            f"{place}: has no {' and no '.join(sorted(missing))}; evaluate no_verification and safe with one generator"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """What was trained, measured and evaluated in one place of a release."""
+class Section:
+    """The records of one folder of a release: a training, a verifier's quality, an evaluation."""
 
     place: str
-    """The folder, from the release's; empty of the release's own."""
+    """The folder's path inside the release; empty for the release itself."""
     training: Record | None
-    """Of the verifier."""
+    """The record of the verifier's training."""
     quality: Record | None
-    said: Said | None
+    verdicts: Verdicts | None
     results: Record | None
 
     @property
@@ -160,78 +162,78 @@ class Home:
         return self.place.partition("/")[2] or "the release's own"
 
     def label(self, arm: Arm) -> str:
-        """What an arm is called here: a verifier that was trained for a block has its name."""
+        """Name an arm; a verifier that was trained for a block bears the section's name."""
         trained = self.place and self.training is not None and arm.name == LEARNED
         return f"SAFE, {self.name}" if trained else arm.label
 
     @property
     def arms(self) -> Sequence[Arm]:
-        return arms(self.results) if self.results is not None else []
+        return list_arms(self.results) if self.results is not None else []
 
     @property
     def measures(self) -> Mapping[str, float | None]:
-        """Of the verifier on the steps of test; empty if it was not measured."""
-        found: Mapping[str, float | None] = {} if self.quality is None else self.quality["verifiers"][0]["measures"]
-        return found
+        """The verifier's measures on the test steps; empty if it was not measured."""
+        measures: Mapping[str, float | None] = {} if self.quality is None else self.quality["verifiers"][0]["measures"]
+        return measures
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """All that a report is made of."""
+    """Everything that a report is made of."""
 
     lock: Record
-    own: Home
+    main: Section
     generator: Record | None
     """The record of its training."""
-    blocks: Mapping[str, Sequence[Home]]
-    """By name: the block itself, or each of the adapters that it trains."""
+    blocks: Mapping[str, Sequence[Section]]
+    """By the block's name: the block's own section, or one for each adapter that it trains."""
     steps: Sequence[LabelledStep]
     """Test rows of the verifier set."""
-    probe: Said | None
-    """What a probe says of them that sees no passage; None where no verifier was measured."""
+    probe: Verdicts | None
+    """The verdicts on the steps by a probe that sees no passage; None where no verifier was measured."""
     gains: Mapping[str, Gains]
-    """By place: of all that was evaluated there over its `references`."""
+    """By section: the gains of all its arms over its `reference_arms`."""
     example: str
-    """One question with and without verification; empty where there is none to show."""
+    """One question answered with and without verification; empty where none is fit to show."""
 
     @property
     def results(self) -> Record:
-        assert self.own.results is not None
-        return self.own.results
+        assert self.main.results is not None
+        return self.main.results
 
     @property
     def trainings(self) -> Mapping[str, Record]:
-        named = {"generator": self.generator, "verifier": self.own.training}
-        for homes in self.blocks.values():
-            named |= {home.name: home.training for home in homes}
-        return {name: record for name, record in named.items() if record is not None}
+        records = {"generator": self.generator, "verifier": self.main.training}
+        for sections in self.blocks.values():
+            records |= {section.name: section.training for section in sections}
+        return {name: record for name, record in records.items() if record is not None}
 
     @property
     def simulated(self) -> bool:
-        first = one_of(self.own.arms, LEARNED)
-        baseline = one_of(self.own.arms, PLAIN)
-        return any(arm is not None and arm.run["simulated"] for arm in (first, baseline))
+        learned = find_arm(self.main.arms, LEARNED)
+        baseline = find_arm(self.main.arms, PLAIN)
+        return any(arm is not None and arm.run["simulated"] for arm in (learned, baseline))
 
 
-def references(home: Home, own: Home) -> tuple[Arm, Arm]:
-    """No verification and the release's ``own`` learned verifier, as ``home`` has them.
+def reference_arms(section: Section, main: Section) -> tuple[Arm, Arm]:
+    """Return a section's arms without verification and with the release's learned verifier.
 
-    Where it has several the one with the main evaluation's options, where none the main one's.
+    Of several it is the one with the ``main`` section's options; without any it is the ``main`` section's arm.
     """
-    found = []
+    references = []
     for name in (PLAIN, LEARNED):
-        main = one_of(own.arms, name)
-        assert main is not None  # `check`
-        alike = [arm for arm in home.arms if arm.run["players"] == main.run["players"]]
-        closest = [arm for arm in alike if arm.run["options"] == main.run["options"]]
-        found.append(next(iter([*closest, *alike]), main))
-    return found[0], found[1]
+        main_arm = find_arm(main.arms, name)
+        assert main_arm is not None  # `check`
+        same_players = [arm for arm in section.arms if arm.run["players"] == main_arm.run["players"]]
+        same_options = [arm for arm in same_players if arm.run["options"] == main_arm.run["options"]]
+        references.append(next(iter([*same_options, *same_players]), main_arm))
+    return references[0], references[1]
 
 
-def refuse_others(one: Experiment, other: Experiment, place: str) -> None:
-    """Raise ``UserError`` if one was made with other models than the other, by their revisions."""
+def require_same_models(fresh: Experiment, experiment: Experiment, place: str) -> None:
+    """Raise ``UserError`` if ``fresh`` was made with models of other revisions than ``experiment``."""
     for role in (GENERATOR, VERIFIER):
-        names = [references(e.own, e.own)[1].run["players"][role] for e in (one, other)]
+        names = [reference_arms(e.main, e.main)[1].run["players"][role] for e in (fresh, experiment)]
         revisions = {name.rpartition("@")[2] for name in names}
         if len(revisions) > 1:
             raise UserError(

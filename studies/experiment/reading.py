@@ -1,4 +1,4 @@
-"""An experiment read from a release folder: all of it that is there, once."""
+"""Read an experiment from a release folder."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,61 +14,60 @@ from safe_stepwise.records import Trajectory
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.terminal import printable
-from studies.experiment.experiment import Experiment, Gain, Gains, Home, Record, check, references
-from studies.experiment.verdicts import Probe, probed, read_steps, read_verdicts
+from studies.experiment.experiment import Experiment, Gain, Gains, Record, Section, check, reference_arms
+from studies.experiment.verdicts import Probe, probe_verdicts, read_steps, read_verdicts
 
 ANEW = "make it anew with safe-stepwise regenerate"
 QUALITY, VERDICTS = "verifier/verifier_quality.json", "verifier/verdicts.jsonl"
 
 
 def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
-    """The experiment of a release folder and its ``lock``.
+    """Read the experiment of a release folder and its ``lock``.
 
-    ``probe`` learns from steps whose passages it lacks. Raises ``UserError`` for a folder that
-    holds no such evaluation.
+    ``probe`` learns from steps without their passages. Raises ``UserError`` for a folder without an evaluation.
     """
-    own = _home(folder, "")
-    if own.results is None:
+    main = _section(folder, "")
+    if main.results is None:
         raise UserError(f"{folder}: has no {names.REPORT}/{names.RESULTS}: nothing was evaluated; {ANEW}")
-    check(own.results, f"{folder / names.REPORT}")
-    there = sorted(path for path in folder.glob(f"{names.BLOCKS}/*") if path.is_dir())
-    blocks = {path.name: _homes(folder, path) for path in there}
-    homes = [own, *(home for found in blocks.values() for home in found)]
-    steps, main = folder / names.DATASETS / names.VERIFIER_STEPS, [*read_outcomes(folder / names.REPORT)]
-    plain, learned = (arm.key for arm in references(own, own))
+    check(main.results, f"{folder / names.REPORT}")
+    folders = sorted(path for path in folder.glob(f"{names.BLOCKS}/*") if path.is_dir())
+    blocks = {path.name: _sections(folder, path) for path in folders}
+    sections = [main, *(section for sections in blocks.values() for section in sections)]
+    steps, main_outcomes = folder / names.DATASETS / names.VERIFIER_STEPS, [*read_outcomes(folder / names.REPORT)]
+    plain, learned = (arm.key for arm in reference_arms(main, main))
     return Experiment(
         lock=lock,
-        own=own,
+        main=main,
         generator=_record(folder / names.GENERATOR / names.TRAINING),
         blocks=blocks,
-        steps=read_steps(steps, names.TEST) if own.said is not None else (),
-        probe=probed(steps, probe) if own.said is not None else None,
-        gains={h.place: _gains(folder, h, own, main) for h in homes if h.results is not None},
-        example=example([*read_questions(folder / names.REPORT)], main, plain, learned),
+        steps=read_steps(steps, names.TEST) if main.verdicts is not None else (),
+        probe=probe_verdicts(steps, probe) if main.verdicts is not None else None,
+        gains={h.place: _gains(folder, h, main, main_outcomes) for h in sections if h.results is not None},
+        example=example([*read_questions(folder / names.REPORT)], main_outcomes, plain, learned),
     )
 
 
-def _gains(folder: Path, home: Home, own: Home, main: Sequence[Outcome]) -> Gains:
-    assert own.results is not None
-    keys = [arm.key for arm in references(home, own)]
-    lacking = {*keys} - {arm.key for arm in home.arms}
-    there = main if home is own else [*read_outcomes(folder / home.place / names.REPORT)]
-    added = [one for one in main if system_of(one) in lacking]
-    systems, seed = [arm.key for arm in home.arms], own.results["settings"]["seed"]
-    return gains([*there, *added], systems, keys, seed)
+def _gains(folder: Path, section: Section, main: Section, main_outcomes: Sequence[Outcome]) -> Gains:
+    assert main.results is not None
+    keys = [arm.key for arm in reference_arms(section, main)]
+    missing = {*keys} - {arm.key for arm in section.arms}
+    outcomes = main_outcomes if section is main else [*read_outcomes(folder / section.place / names.REPORT)]
+    added = [outcome for outcome in main_outcomes if system_of(outcome) in missing]
+    systems, seed = [arm.key for arm in section.arms], main.results["settings"]["seed"]
+    return gains([*outcomes, *added], systems, keys, seed)
 
 
-def _homes(folder: Path, block: Path) -> list[Home]:
-    """The block's own evaluation, or its adapters."""
-    found = [block, *sorted(path for path in block.iterdir() if (path / names.ADAPTER).is_dir())]
-    homes = [_home(folder, path.relative_to(folder).as_posix()) for path in found]
-    return [home for home in homes if home.results is not None or home.quality is not None]
+def _sections(folder: Path, block: Path) -> list[Section]:
+    """Read the block's own evaluation, or those of its adapters."""
+    folders = [block, *sorted(path for path in block.iterdir() if (path / names.ADAPTER).is_dir())]
+    sections = [_section(folder, path.relative_to(folder).as_posix()) for path in folders]
+    return [section for section in sections if section.results is not None or section.quality is not None]
 
 
-def _home(folder: Path, place: str) -> Home:
+def _section(folder: Path, place: str) -> Section:
     report = folder / place / names.REPORT
     verdicts = report / VERDICTS
-    return Home(
+    return Section(
         place,
         _record(folder / place / names.ADAPTER / names.TRAINING),
         _record(report / QUALITY),
@@ -82,60 +81,59 @@ def _record(file: Path) -> Any:
 
 
 def gains(outcomes: Iterable[Outcome], systems: Sequence[System], references: Sequence[System], seed: int) -> Gains:
-    """Those of ``systems`` over each of ``references``, on the questions that both have.
+    """Compute the gains of ``systems`` over each of ``references``, on the questions that both have.
 
-    With one benchmark they are its own, with several those of the mean of benchmarks
-    (`evaluators.comparison.comparing`).
+    With several benchmarks it is the gain of their mean (`evaluators.comparison.comparing`).
     """
-    wanted = [frozenset((one, other)) for other in references for one in systems if one != other]
+    pairs = [frozenset((system, reference)) for reference in references for system in systems if system != reference]
 
-    def paired(known: Sequence[System]) -> list[tuple[System, System]]:
-        found = [pair for pair in dict.fromkeys(wanted) if pair <= {*known}]
-        return [(one, other) for one, other in map(in_order, found)]
+    def select_pairs(systems_run: Sequence[System]) -> list[tuple[System, System]]:
+        present = [pair for pair in dict.fromkeys(pairs) if pair <= {*systems_run}]
+        return [(first, last) for first, last in map(in_order, present)]
 
-    found = compare(outcomes, seed, paired=paired)
-    of = found.benchmarks[0] if len(found.benchmarks) == 1 else None
-    both: dict[tuple[System, System], Gain] = {}
-    for one in found.differences:
-        if (one.metric, one.benchmark) == ("exact_match", of):
-            gain = Gain(one.estimate, one.p, one.p_holm)
-            both |= {(one.first, one.second): gain, (one.second, one.first): gain.turned()}
-    return both
+    comparison = compare(outcomes, seed, paired=select_pairs)
+    benchmark = comparison.benchmarks[0] if len(comparison.benchmarks) == 1 else None
+    by_pair: dict[tuple[System, System], Gain] = {}
+    for row in comparison.differences:
+        if (row.metric, row.benchmark) == ("exact_match", benchmark):
+            gain = Gain(row.estimate, row.p, row.p_holm)
+            by_pair |= {(row.first, row.second): gain, (row.second, row.first): gain.inverse()}
+    return by_pair
 
 
 def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], plain: System, learned: System) -> str:
-    """The first question that is wrong alone and right with remarks, in few tries; "" if none is.
+    """Render a question that is wrong alone and right with the verifier's remarks; "" if there is none.
 
-    Of those in which a step was rejected the one with the fewest tries, by their order in the run.
+    Of those in which a step was rejected it is the one with the fewest attempts, then the first of the run.
     """
     by_system: dict[System, dict[str, Outcome]] = {plain: {}, learned: {}}
-    for o in outcomes:
-        by_system.get(system_of(o), {})[o.question_id] = o
+    for outcome in outcomes:
+        by_system.get(system_of(outcome), {})[outcome.question_id] = outcome
     alone, helped = by_system[plain], by_system[learned]
-    fitting = [
-        asked
-        for asked in questions
-        if asked.id in alone and not alone[asked.id].exact_match
-        if asked.id in helped and helped[asked.id].exact_match
-        if _mended(helped[asked.id].trajectory)
+    candidates = [
+        question
+        for question in questions
+        if question.id in alone and not alone[question.id].exact_match
+        if question.id in helped and helped[question.id].exact_match
+        if _mended(helped[question.id].trajectory)
     ]
-    if not fitting:
+    if not candidates:
         return ""
-    asked = min(fitting, key=lambda one: len(helped[one.id].trajectory.attempts))
-    return "\n".join(_lines(asked, alone[asked.id].trajectory, helped[asked.id].trajectory))
+    chosen = min(candidates, key=lambda question: len(helped[question.id].trajectory.attempts))
+    return "\n".join(_lines(chosen, alone[chosen.id].trajectory, helped[chosen.id].trajectory))
 
 
 def _mended(trajectory: Trajectory) -> bool:
-    """Whether something was rejected, and a verdict passed all that was accepted."""
+    """Whether a step was rejected, and a verdict passed every accepted step."""
     rejected = any(not attempt.accepted for attempt in trajectory.attempts)
     return rejected and not doubts(trajectory)
 
 
-def _lines(asked: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:
-    for number, passage in enumerate(asked.passages, 1):
+def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:
+    for number, passage in enumerate(question.passages, 1):
         yield printable(f"Passage {number} ({passage.title}): {passage.text}")
-    yield printable(f"Question: {asked.question}")
-    yield printable(f"Right: {asked.references[0]}")
+    yield printable(f"Question: {question.question}")
+    yield printable(f"Right: {question.references[0]}")
     yield from ("", "No verification:")
     yield from (printable(step_of(attempt)) for attempt in plain.attempts)
     yield from ("", "SAFE, learned verifier:")

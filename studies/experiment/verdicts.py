@@ -1,7 +1,7 @@
-"""Verdicts of several verifiers on the same test rows, compared question by question.
+"""Compare the verdicts of several verifiers on the same test rows, question by question.
 
-Intervals are bootstrapped over questions, as rows of one question are alike; both of a pair are
-drawn together.
+Intervals are bootstrapped over questions, as rows of one question are alike; both verifiers of a pair
+get the same samples.
 """
 
 import math
@@ -25,7 +25,7 @@ _COLUMNS = ["id", "benchmark", "question_id", "previous_steps", "current_step", 
 
 @dataclass(frozen=True, slots=True)
 class LabelledStep:
-    """A labelled step as far as one sees it without its passages."""
+    """A labelled step without its passages."""
 
     id: str
     question: tuple[str, str]
@@ -39,19 +39,19 @@ class LabelledStep:
         return self.is_attribution and self.gold in EVIDENCE
 
 
-Said = Mapping[str, str]
-"""What was said of each step, by its id: a label, or what stands for none."""
+Verdicts = Mapping[str, str]
+"""A verifier's label of each step, by the step's id; a reply that was not parsed is no label."""
 Probe = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[str]]
 """From texts and their labels to the labels of other texts."""
 
 
 def read_steps(folder: Path, split: str) -> list[LabelledStep]:
-    """The rows of a split of a safe-verifier-steps; raises ``UserError`` for a damaged file."""
+    """Read the rows of a split of a safe-verifier-steps; raise ``UserError`` for a damaged file."""
     files = parquet_files(folder, STEPS, split)
-    found = [row for file in files for row in read_rows(file, _step, _COLUMNS)]
-    if not found:
+    steps = [row for file in files for row in read_rows(file, _step, _COLUMNS)]
+    if not steps:
         raise UserError(f"{folder}: has no rows of {split}; {ANEW}")
-    return found
+    return steps
 
 
 def _step(row: Mapping[str, object]) -> LabelledStep:
@@ -65,47 +65,47 @@ def _step(row: Mapping[str, object]) -> LabelledStep:
     )
 
 
-def read_verdicts(file: Path) -> Said:
-    """What a verifier said of each row, as `evaluate_verifier` wrote it down."""
-    found = (parse_json(line) for line in file.read_bytes().splitlines())
-    return {str(row["id"]): str(row["said"]) for row in found}
+def read_verdicts(file: Path) -> Verdicts:
+    """Read a verifier's label of each row, as `evaluate_verifier` wrote it."""
+    rows = (parse_json(line) for line in file.read_bytes().splitlines())
+    return {str(row["id"]): str(row["said"]) for row in rows}
 
 
-def probed(folder: Path, probe: Probe) -> Said:
-    """What one says of the rows of test who learns from train and sees no passage.
+def probe_verdicts(folder: Path, probe: Probe) -> Verdicts:
+    """Label the test rows by a probe that learns from the train rows and sees no passage.
 
-    It is asked for nothing but whether there is an error.
+    The probe only tells whether there is an error.
     """
     train, test = (read_steps(folder, split) for split in (TRAIN, TEST))
     gold = [CORRECT if step.gold == CORRECT else "error" for step in train]
-    said = probe([step.text for step in train], gold, [step.text for step in test])
-    return {step.id: label for step, label in zip(test, said, strict=True)}
+    predicted = probe([step.text for step in train], gold, [step.text for step in test])
+    return {step.id: label for step, label in zip(test, predicted, strict=True)}
 
 
-def always(steps: Sequence[LabelledStep], label: str) -> Said:
-    """The same of every row."""
+def constant_verdicts(steps: Sequence[LabelledStep], label: str) -> Verdicts:
+    """Give every step the same label."""
     return {step.id: label for step in steps}
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of verdicts: what is counted of a row, and what sums of counts come to."""
+    """A measure of verdicts: the counts of a row, and the value of their sums."""
 
     counts: Callable[[LabelledStep, str], Sequence[float]]
     value: Callable[[Matrix], Matrix]
     """From columns of sums (samples, counts) to a value each."""
 
 
-def _errors(step: LabelledStep, said: str) -> Sequence[float]:
-    known = said in labels() or said == "error"
-    wrong, flagged = step.gold != CORRECT, known and said != CORRECT
+def _errors(step: LabelledStep, verdict: str) -> Sequence[float]:
+    is_label = verdict in labels() or verdict == "error"
+    wrong, flagged = step.gold != CORRECT, is_label and verdict != CORRECT
     return (float(wrong and flagged), float(flagged), float(wrong))
 
 
-def _by_label(step: LabelledStep, said: str) -> Sequence[float]:
-    mine = [step.is_evidence and step.gold == label for label in EVIDENCE]
-    right = [one and said == step.gold for one in mine]
-    return [float(one) for one in (*right, *mine)]
+def _by_label(step: LabelledStep, verdict: str) -> Sequence[float]:
+    is_label = [step.is_evidence and step.gold == label for label in EVIDENCE]
+    is_hit = [relevant and verdict == step.gold for relevant in is_label]
+    return [float(flag) for flag in (*is_hit, *is_label)]
 
 
 def _f1(sums: Matrix) -> Matrix:
@@ -113,50 +113,50 @@ def _f1(sums: Matrix) -> Matrix:
 
 
 def _balanced(sums: Matrix) -> Matrix:
-    right, rows = sums[:, : len(EVIDENCE)], sums[:, len(EVIDENCE) :]
-    known = rows > 0  # a draw may lack a label, or all of them: then it says nothing
-    recalls = np.where(known, right / np.maximum(rows, 1), 0)
+    hits, rows = sums[:, : len(EVIDENCE)], sums[:, len(EVIDENCE) :]
+    has_rows = rows > 0  # a draw may lack a label, or all of them: then it says nothing
+    recalls = np.where(has_rows, hits / np.maximum(rows, 1), 0)
     with np.errstate(invalid="ignore"):
-        return np.asarray(recalls.sum(axis=1) / known.sum(axis=1), dtype=np.float64)
+        return np.asarray(recalls.sum(axis=1) / has_rows.sum(axis=1), dtype=np.float64)
 
 
 ERROR_F1 = Measure(_errors, _f1)
-"""Of finding steps that are wrong in any way (`verifier.quality`)."""
+"""F1 of finding steps that are wrong in any way (`verifier.quality`)."""
 EVIDENCE_BALANCED = Measure(_by_label, _balanced)
 """Balanced accuracy over attribution steps of `EVIDENCE`: the mean of the labels' recall."""
 
 
-def measured(steps: Sequence[LabelledStep], said: Said, measure: Measure) -> float:
-    """A measure of one verifier's verdicts."""
-    counts = _counts(steps, said, measure).sum(axis=0, keepdims=True)
+def compute(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: Measure) -> float:
+    """Compute a measure of one verifier's verdicts."""
+    counts = _counts(steps, verdicts, measure).sum(axis=0, keepdims=True)
     return float(measure.value(counts)[0])
 
 
-def recall(steps: Sequence[LabelledStep], said: Said, label: str) -> float:
-    """Of the attribution steps with one of the labels of `EVIDENCE` the share that is so called."""
-    found = [said.get(step.id) == label for step in steps if step.is_evidence and step.gold == label]
-    return sum(found) / len(found) if found else math.nan
+def recall(steps: Sequence[LabelledStep], verdicts: Verdicts, label: str) -> float:
+    """Compute the recall of a label of `EVIDENCE` over the attribution steps that have it; NaN without any."""
+    hits = [verdicts.get(step.id) == label for step in steps if step.is_evidence and step.gold == label]
+    return sum(hits) / len(hits) if hits else math.nan
 
 
-def difference(steps: Sequence[LabelledStep], one: Said, other: Said, measure: Measure) -> Estimate:
-    """How much more ``one`` reaches than ``other``, with its 95% interval over questions."""
-    pair = [_counts(steps, said, measure) for said in (one, other)]
-    places = {question: n for n, question in enumerate(sorted({s.question for s in steps}))}
-    at = np.array([places[step.question] for step in steps])
+def difference(steps: Sequence[LabelledStep], verdicts: Verdicts, baseline: Verdicts, measure: Measure) -> Estimate:
+    """Estimate how much higher the measure is for ``verdicts`` than for ``baseline``, with its 95% interval."""
+    pair = [_counts(steps, labels_by_id, measure) for labels_by_id in (verdicts, baseline)]
+    numbers = {question: n for n, question in enumerate(sorted({s.question for s in steps}))}
+    question_numbers = np.array([numbers[step.question] for step in steps])
     by_question = []
     for counts in pair:
-        sums = np.zeros((len(places), counts.shape[1]))
-        np.add.at(sums, at, counts)
+        sums = np.zeros((len(numbers), counts.shape[1]))
+        np.add.at(sums, question_numbers, counts)
         by_question.append(sums)
 
     def gain(times: Matrix) -> Matrix:
-        first, second = (measure.value(times @ sums) for sums in by_question)
-        return np.asarray(first - second, dtype=np.float64)
+        value, baseline_value = (measure.value(times @ sums) for sums in by_question)
+        return np.asarray(value - baseline_value, dtype=np.float64)
 
-    value = measured(steps, one, measure) - measured(steps, other, measure)
-    gains = resampled(gain, len(places), np.random.default_rng(_SEED), RESAMPLES)
-    return Estimate(value, *interval(value, gains))
+    observed = compute(steps, verdicts, measure) - compute(steps, baseline, measure)
+    gains = resampled(gain, len(numbers), np.random.default_rng(_SEED), RESAMPLES)
+    return Estimate(observed, *interval(observed, gains))
 
 
-def _counts(steps: Sequence[LabelledStep], said: Said, measure: Measure) -> Matrix:
-    return np.array([measure.counts(step, said.get(step.id, "")) for step in steps])
+def _counts(steps: Sequence[LabelledStep], verdicts: Verdicts, measure: Measure) -> Matrix:
+    return np.array([measure.counts(step, verdicts.get(step.id, "")) for step in steps])

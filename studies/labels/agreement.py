@@ -1,4 +1,4 @@
-"""Two labellings, compared: precision, recall, F1; of noise labels, and of a checker's verdicts."""
+"""Score one labelling against another (precision, recall, F1): noise labels, and a checker's verdicts."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,30 +14,32 @@ from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 Key = TypeVar("Key", bound=Hashable)
 
 Pairs = Counter[tuple[str, str | None]]
-"""How often an error was meant and one found, None where the checker abstained."""
+"""Counts of (injected error, the checker's verdict); the verdict is None where it abstained."""
 
 
-def agreement(true: Mapping[Key, bool], found: Mapping[Key, bool], name: str) -> Score:
-    """The score of ``found`` against ``true`` on the rows that both label.
+def agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str) -> Score:
+    """Score ``predicted`` against ``gold`` on the rows that both label.
 
     >>> agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
     Score(name='unverifiable', both=1, true=1, found=2)
     """
-    shared = [key for key in true if key in found]
-    both = sum(true[key] and found[key] for key in shared)
-    return Score(name, both, sum(true[k] for k in shared), sum(found[k] for k in shared))
+    shared = [key for key in gold if key in predicted]
+    both = sum(gold[key] and predicted[key] for key in shared)
+    return Score(name, both, sum(gold[k] for k in shared), sum(predicted[k] for k in shared))
 
 
-def by_noise_type(true: Mapping[Key, str], found: Mapping[Key, str]) -> list[Score]:
-    """Scores of being unverifiable and of each noise type that occurs.
+def by_noise_type(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list[Score]:
+    """Score being unverifiable and each noise type that occurs.
 
     >>> [s.name for s in by_noise_type({1: "none", 2: "wrong_answer"}, {1: "none", 2: "none"})]
     ['unverifiable', 'none', 'wrong_answer']
     """
 
-    def score(name: str, is_one: Callable[[str], bool]) -> Score:
-        one, other = ({key: is_one(t) for key, t in types.items()} for types in (true, found))
-        return agreement(one, other, name)
+    def score(name: str, is_positive: Callable[[str], bool]) -> Score:
+        gold_flags, predicted_flags = (
+            {key: is_positive(t) for key, t in types.items()} for types in (gold, predicted)
+        )
+        return agreement(gold_flags, predicted_flags, name)
 
     unverifiable = score("unverifiable", lambda type_: type_ not in SOUND)
     scores = [score(name, name.__eq__) for name in NOISE_TYPES]
@@ -54,13 +56,13 @@ def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
-    """Scores as rows of a table: name, true, found, precision, recall, F1 ("-" where undefined)."""
+    """Build table rows of scores: name, true, found, precision, recall, F1 ("-" where undefined)."""
     shares = ([shown(share, decimal(3), "-") for share in score.shares.values()] for score in scores)
     return [(score.name, score.true, score.found, *row) for score, row in zip(scores, shares, strict=True)]
 
 
 def lacks_entities(question: Question) -> bool:
-    """The baseline that looks at names alone: an annotated entity stands in no gold passage.
+    """Whether an annotated entity stands in no gold passage: a baseline that looks at names alone.
 
     The answer of a yes/no question is no entity.
     """
@@ -78,23 +80,25 @@ def lacks_entities(question: Question) -> bool:
 
 
 def checker_rows(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
-    """Rows of a table with their header: each error type, then all of them."""
+    """Build the table of a checker with its header: a row for each error type, then one for all of them."""
     rows: list[tuple[object, ...]] = [(benchmark, "errors", "precision", "recall", "abstains")]
     for entry in ERROR_TYPES:
-        meant = sum(n for (one, _), n in pairs.items() if one == entry.name)
-        found = sum(n for (_, one), n in pairs.items() if one == entry.name)
-        rows.append(_row(Score(entry.name, pairs[entry.name, entry.name], meant, found), pairs))
-    both = sum(n for (meant_, found_), n in pairs.items() if meant_ == found_)
-    some = sum(n for (_, one), n in pairs.items() if one not in (None, CORRECT))
-    return [*rows, _row(Score("all", both, sum(pairs.values()), some), pairs)]
+        true = sum(n for (true_type, _), n in pairs.items() if true_type == entry.name)
+        flagged = sum(n for (_, verdict), n in pairs.items() if verdict == entry.name)
+        rows.append(_row(Score(entry.name, pairs[entry.name, entry.name], true, flagged), pairs))
+    both = sum(n for (true_type, verdict), n in pairs.items() if true_type == verdict)
+    all_flagged = sum(n for (_, verdict), n in pairs.items() if verdict not in (None, CORRECT))
+    return [*rows, _row(Score("all", both, sum(pairs.values()), all_flagged), pairs)]
 
 
 def _row(score: Score, pairs: Pairs) -> tuple[object, ...]:
-    silent = sum(n for (m, f), n in pairs.items() if f is None and score.name in (m, "all"))
+    silent = sum(
+        n for (true_type, verdict), n in pairs.items() if verdict is None and score.name in (true_type, "all")
+    )
     return (score.name, score.true, f"{score.precision:.3f}", f"{score.recall:.3f}", silent)
 
 
-def told_of_ideal(ideal: Counter[str | None]) -> str:
-    """How many ideal steps were called wrong."""
-    false = sum(count for found, count in ideal.items() if found not in (CORRECT, None))
+def summarize_ideal(ideal: Counter[str | None]) -> str:
+    """Render how many ideal steps were called wrong."""
+    false = sum(count for verdict, count in ideal.items() if verdict not in (CORRECT, None))
     return f"ideal steps: {sum(ideal.values()):,}, called wrong: {false}"

@@ -1,7 +1,7 @@
-"""The noise labels of two builds, row by row: how far they agree, and how their types go together.
+"""Compare the noise labels of two builds, row by row.
 
-The first is scored, the second is what it is scored against. Rows are the same by benchmark, split,
-id and the text of the question. What one of them did not judge has no label to agree on.
+The first build is scored against the second, the reference. Rows match by benchmark, split, id and the
+text of the question. A row that either build did not judge is left out of the scores.
 """
 
 from collections import Counter
@@ -29,8 +29,8 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A row's label: its question by its SHA-256, what was found, by whom."""
+class RowLabel:
+    """A row's noise type, the teacher that gave it, and the SHA-256 of its question."""
 
     question: str
     noise_type: str
@@ -38,11 +38,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class Build:
     """The labels of a build, by place and id."""
 
     folder: Path
-    rows: Mapping[Place, Mapping[str, Found]]
+    rows: Mapping[Place, Mapping[str, RowLabel]]
 
     @property
     def title(self) -> str:
@@ -53,8 +53,8 @@ class Built:
         return sorted({row.teacher for rows in self.rows.values() for row in rows.values()})
 
 
-Part = Mapping[str, Any]
-"""Two builds on a ``benchmark``'s ``split``, or on all (where both names are empty).
+Comparison = Mapping[str, Any]
+"""Counts and scores of two builds on a ``benchmark``'s ``split``, or on all (where both names are empty).
 
 Rows are in ``both``, in ``only_one``, in ``only_other``, or of one id with an ``other_question``, which are in none of
 the other counts. Of the rows that both ``judged``, ``noise_one``, ``noise_other`` and ``noise_both`` count those that
@@ -64,62 +64,59 @@ defined. ``types`` are rows of ``both`` by the first's noise type, then the seco
 """
 
 
-def read_labels(folder: Path) -> Built:
-    """The noise labels in a folder that `build_verified` or `regenerate` wrote.
-
-    Raises ``UserError`` where there are none.
-    """
+def read_labels(folder: Path) -> Build:
+    """Read the noise labels in a folder that `build_verified` or `regenerate` wrote; ``UserError`` without any."""
     dataset = dataset_folder(folder, NOISE_LABELS)
     files = parquet_files(dataset, "*") if dataset else []
     if not files:
         raise UserError(f"{folder}: no {NOISE_LABELS} in it; give the --output of build_verified or regenerate")
-    rows: dict[Place, dict[str, Found]] = {}
+    rows: dict[Place, dict[str, RowLabel]] = {}
     for file in files:
-        of = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})
-        for id_, found in read_rows(file, _label, _COLUMNS):
-            of.setdefault(id_, found)
-    return Built(folder, rows)
+        labels = rows.setdefault((file.parent.name, file.name.partition("-")[0]), {})
+        for id_, label in read_rows(file, _label, _COLUMNS):
+            labels.setdefault(id_, label)
+    return Build(folder, rows)
 
 
-def _label(row: Mapping[str, Any]) -> tuple[str, Found]:
+def _label(row: Mapping[str, Any]) -> tuple[str, RowLabel]:
     number = boundary.read(int, row["noise_type"], "noise_type")
     if not 0 <= number < len(NOISE_TYPES):
         raise ValueError(f"noise_type {number} is none of {len(NOISE_TYPES)}")
     id_, question, teacher = (boundary.read(str, row[name], name) for name in ("id", "question_sha256", "teacher"))
-    return id_, Found(question, NOISE_TYPES[number], teacher)
+    return id_, RowLabel(question, NOISE_TYPES[number], teacher)
 
 
-def compared(one: Built, other: Built) -> list[Part]:
-    """The two on each benchmark's split that either has, then on all of them.
+def compare(build: Build, reference: Build) -> list[Comparison]:
+    """Compare two builds on each benchmark's split that either has, then on all of them.
 
     Raises ``UserError`` for builds without a row in common.
     """
-    places = sorted({*one.rows, *other.rows})
-    pairs = {place: _pairs(one.rows.get(place, {}), other.rows.get(place, {})) for place in places}
+    places = sorted({*build.rows, *reference.rows})
+    pairs = {place: _pairs(build.rows.get(place, {}), reference.rows.get(place, {})) for place in places}
     if not any(a and b for rows in pairs.values() for a, b in rows):
         raise UserError(
-            f"{one.folder} and {other.folder}: no benchmark, split and id is in both: builds of other rows?"
+            f"{build.folder} and {reference.folder}: no benchmark, split and id is in both: builds of other rows?"
         )
-    parts = [_part(*place, rows) for place, rows in pairs.items()]
-    return [*parts, _part("", "", [pair for rows in pairs.values() for pair in rows])]
+    comparisons = [_compare_rows(*place, rows) for place, rows in pairs.items()]
+    return [*comparisons, _compare_rows("", "", [pair for rows in pairs.values() for pair in rows])]
 
 
-_Pair = tuple[Found | None, Found | None]
+_Pair = tuple[RowLabel | None, RowLabel | None]
 
 
-def _pairs(one: Mapping[str, Found], other: Mapping[str, Found]) -> list[_Pair]:
-    return [(one.get(id_), other.get(id_)) for id_ in dict.fromkeys((*one, *other))]
+def _pairs(build: Mapping[str, RowLabel], reference: Mapping[str, RowLabel]) -> list[_Pair]:
+    return [(build.get(id_), reference.get(id_)) for id_ in dict.fromkeys((*build, *reference))]
 
 
-def _part(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Part:
+def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Comparison:
     types, counts = Counter[tuple[str, str]](), Counter[str]()
-    for one, other in pairs:
-        if one is None or other is None:
-            counts["only_other" if one is None else "only_one"] += 1
-        elif one.question != other.question:
+    for label, reference in pairs:
+        if label is None or reference is None:
+            counts["only_other" if label is None else "only_one"] += 1
+        elif label.question != reference.question:
             counts["other_question"] += 1
         else:
-            types[one.noise_type, other.noise_type] += 1
+            types[label.noise_type, reference.noise_type] += 1
     return {
         "benchmark": benchmark,
         "split": split,
@@ -136,9 +133,9 @@ def _part(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Part:
 
 def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     verdicts = Counter[tuple[bool, bool]]()
-    for (one, other), rows in types.items():
-        if _UNJUDGED not in (one, other):
-            verdicts[one not in SOUND, other not in SOUND] += rows
+    for (label, reference), rows in types.items():
+        if _UNJUDGED not in (label, reference):
+            verdicts[label not in SOUND, reference not in SOUND] += rows
     judged, both = verdicts.total(), verdicts[True, True]
     score = Score("", both, both + verdicts[False, True], both + verdicts[True, False])
     agreed = (both + verdicts[False, False]) / judged if judged else None
@@ -153,18 +150,18 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     }
 
 
-_PLACE: tuple[Column[Part], ...] = (
-    Column("benchmark", lambda part: part["benchmark"] or "all"),
+_PLACE: tuple[Column[Comparison], ...] = (
+    Column("benchmark", lambda comparison: comparison["benchmark"] or "all"),
     Column("split", itemgetter("split")),
 )
-_ROWS: tuple[Column[Part], ...] = (
+_ROWS: tuple[Column[Comparison], ...] = (
     *_PLACE,
     Column("in both", itemgetter("both")),
     Column("only in the first", itemgetter("only_one")),
     Column("only in the second", itemgetter("only_other")),
     Column("other text", itemgetter("other_question")),
 )
-_SCORES: tuple[Column[Part], ...] = (
+_SCORES: tuple[Column[Comparison], ...] = (
     *_PLACE,
     Column("judged by both", itemgetter("judged")),
     Column("noise: first", itemgetter("noise_one")),
@@ -178,35 +175,35 @@ _SCORES: tuple[Column[Part], ...] = (
 )
 
 
-def told(first: Built, second: Built, parts: Sequence[Part]) -> str:
-    """The comparison as Markdown."""
-    folder, sheets = (
-        Path(__file__).parent / "templates",
-        {"rows": Sheet(_ROWS, parts), "scores": Sheet(_SCORES, parts)},
+def render(build: Build, reference: Build, comparisons: Sequence[Comparison]) -> str:
+    """Render the comparison as Markdown."""
+    folder = Path(__file__).parent / "templates"
+    sheets = {"rows": Sheet(_ROWS, comparisons), "scores": Sheet(_SCORES, comparisons)}
+    page = fill(
+        folder, "builds.md.jinja", first=build, second=reference, crossed=list(_type_tables(comparisons)), **sheets
     )
-    page = fill(folder, "builds.md.jinja", first=first, second=second, crossed=list(_crossed(parts)), **sheets)
     return page.rstrip("\n")
 
 
-def _crossed(parts: Sequence[Part]) -> Iterator[tuple[str, Table]]:
-    """Noise types against each other: rows the first's, columns the second's."""
-    for part in parts:
-        if part["both"]:
-            types = part["types"]
+def _type_tables(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
+    """Tabulate noise types against each other: a row for each of the build's, a column for the reference's."""
+    for comparison in comparisons:
+        if comparison["both"]:
+            types = comparison["types"]
             columns = [name for name in NOISE_TYPES if any(name in row for row in types.values())]
             rows = [(name, *(row.get(column, 0) for column in columns)) for name, row in types.items()]
-            title = f"{part['benchmark'] or 'all'} {part['split']}".strip()
+            title = f"{comparison['benchmark'] or 'all'} {comparison['split']}".strip()
             yield title, [("first, by the second's", *columns), *rows]
 
 
-def write(first: Built, second: Built, parts: Sequence[Part], path: Path) -> None:
-    """Write the comparison as JSON; ``UserError`` for a file that can't be written."""
-    *those, every = parts
+def write(build: Build, reference: Build, comparisons: Sequence[Comparison], path: Path) -> None:
+    """Write the comparison as JSON; raise ``UserError`` for a file that can't be written."""
+    *splits, total = comparisons
     builds = {
-        name: {"folder": str(build.folder), "teachers": build.teachers}
-        for name, build in (("first", first), ("second", second))
+        name: {"folder": str(labels.folder), "teachers": labels.teachers}
+        for name, labels in (("first", build), ("second", reference))
     }
-    content = json_bytes({**builds, "parts": those, "all": every}, sort_keys=False)
+    content = json_bytes({**builds, "parts": splits, "all": total}, sort_keys=False)
     with named_by_user(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)

@@ -1,4 +1,4 @@
-"""Noise labels beside published ones: how well they agree, and the rows on which they differ."""
+"""Compare our noise labels with published ones: scores, calibration, and the rows on which they differ."""
 
 import json
 from collections import Counter
@@ -19,65 +19,65 @@ CALIBRATION = ("benchmark", "confidence", "noise", "confirmed", "sound", "confir
 
 
 def comparison(
-    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool], said: Callable[[str], object] = print
+    labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool], report: Callable[[str], object] = print
 ) -> list[tuple[object, ...]]:
-    """Table rows: for each benchmark our labels, and the names-only baseline.
+    """Build table rows that score our labels, and the names-only baseline, on each benchmark.
 
-    ``said`` hears of each benchmark without a published label; raises ``UserError`` if none has.
+    ``report`` gets a line for each benchmark without a published label. Raises ``UserError`` if none has one.
     """
     rows: list[tuple[object, ...]] = []
-    if not any(question.id in published for found in labelled.values() for question, _ in found):
+    if not any(question.id in published for pairs in labelled.values() for question, _ in pairs):
         raise UserError("no id of the labelled rows is in the published labels: other rows?")
-    for name, found in labelled.items():
-        ours = {question.id: label.unverifiable for question, label in found}
-        names = {question.id: lacks_entities(question) for question, _ in found}
-        shared = sum(id_ in published for id_ in ours)
+    for name, pairs in labelled.items():
+        ours_by_id = {question.id: label.unverifiable for question, label in pairs}
+        names = {question.id: lacks_entities(question) for question, _ in pairs}
+        shared = sum(id_ in published for id_ in ours_by_id)
         if not shared:
-            said(f"left out: {name}: none of its ids is in the published labels")
+            report(f"left out: {name}: none of its ids is in the published labels")
             continue
-        for what, labels in (("verification", ours), ("names alone", names)):
-            _, *scores = score_rows([agreement(published, labels, what)])[0]
-            rows.append((name, what, shared, *scores))
+        for method, labels in (("verification", ours_by_id), ("names alone", names)):
+            _, *scores = score_rows([agreement(published, labels, method)])[0]
+            rows.append((name, method, shared, *scores))
     return rows
 
 
 def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]) -> list[tuple[object, ...]]:
-    """Table rows: of our labels of about one confidence, the share that the published confirm."""
+    """Build table rows: by our labels' confidence, the share that the published labels confirm."""
     rows: list[tuple[object, ...]] = []
-    for name, found in labelled.items():
-        seen: Counter[Seen] = Counter(
+    for name, pairs in labelled.items():
+        verdicts: Counter[Seen] = Counter(
             (published[question.id], label.noise_type, label.confidence)
-            for question, label in found
+            for question, label in pairs
             if question.id in published
         )
-        for b in agreement_of(seen).calibration:
-            noise, sound = _share(b.noise_confirmed, b.noise), _share(b.sound_confirmed, b.sound)
-            rows.append((name, b.confidence, b.noise, noise, b.sound, sound))
+        for bin_ in agreement_of(verdicts).calibration:
+            noise, sound = _share(bin_.noise_confirmed, bin_.noise), _share(bin_.sound_confirmed, bin_.sound)
+            rows.append((name, bin_.confidence, bin_.noise, noise, bin_.sound, sound))
     return rows
 
 
-def _share(part: int, rows: int) -> str:
-    return f"{part / rows:.3f}" if rows else "-"
+def _share(count: int, rows: int) -> str:
+    return f"{count / rows:.3f}" if rows else "-"
 
 
-def kept_back(id_: str) -> bool:
-    """Whether a question is of the half that nobody reads while checks are made (by its id)."""
+def is_held_out(id_: str) -> bool:
+    """Whether a question belongs, by its id, to the half that nobody reads while checks are developed."""
     return sha256(id_.encode()).digest()[0] % 2 == 1
 
 
 def halves(labelled: Mapping[str, Sequence[Labelled]]) -> dict[str, list[Labelled]]:
-    """Rows of each benchmark that may be read, and those that are kept back."""
+    """Split the rows of each benchmark into those that may be read and those that are held out."""
     return {
-        f"{name}, {half}": [row for row in rows if kept_back(row[0].id) is back]
+        f"{name}, {half}": [row for row in rows if is_held_out(row[0].id) is held_out]
         for name, rows in labelled.items()
-        for half, back in (("read", False), ("kept back", True))
+        for half, held_out in (("read", False), ("kept back", True))
     }
 
 
 def disagreements(
     labelled: Mapping[str, Sequence[Labelled]], published: Mapping[str, bool]
 ) -> list[tuple[Question, Label]]:
-    """The rows that we call unverifiable and others do not, or the other way round."""
+    """List the rows that only we or only the published labels call unverifiable."""
     return [
         (question, label)
         for rows in labelled.values()
@@ -86,11 +86,11 @@ def disagreements(
     ]
 
 
-def listed(differ: Sequence[Labelled], show: int) -> str:
-    """Disagreements to read, the first ``show`` of each side."""
+def list_disagreements(differ: Sequence[Labelled], show: int) -> str:
+    """Render disagreements to read, the first ``show`` of each side."""
     lines = []
-    for ours, title in ((False, "published as noise only"), (True, "found as noise only")):
-        rows = [(question, label) for question, label in differ if label.unverifiable is ours]
+    for unverifiable, title in ((False, "published as noise only"), (True, "found as noise only")):
+        rows = [row for row in differ if row[1].unverifiable is unverifiable]
         first = f" (the first {show})" if 0 < show < len(rows) else ""
         lines.append(f"\n{title}: {len(rows)}{first}")
         for q, label in rows[:show]:
@@ -100,7 +100,7 @@ def listed(differ: Sequence[Labelled], show: int) -> str:
 
 
 def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
-    """One JSON object a row on which the labels differ; ``UserError`` if it can't be written."""
+    """Write a JSON object for each row on which the labels differ; raise ``UserError`` if it can't be written."""
     rows = (
         {
             "benchmark": question.benchmark,

@@ -170,10 +170,10 @@ def _trainer(recipe: PathRecipe) -> Any:
     start = models.find_start(recipe, weights)
     assert start is not None
     dtype = models.compute_dtype(recipe.dtype, gpu=False)
-    model = models.opened(load_base(weights, recipe, dtype, None), start)
+    model = models.load_adapter(load_base(weights, recipe, dtype, None), start)
     arguments = objectives.kto_arguments(recipe, recipe.output / "unused", 1, False, torch.float32)
     trainer = objectives.kto_trainer(recipe, model, weights, read_data(recipe, weights), arguments)
-    models.put_back(trainer.model, start)
+    models.restore_adapter(trainer.model, start)
     return trainer
 
 

@@ -22,7 +22,7 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Question
 from safe_stepwise.store.agreement import read_published
 from scripts import compare_labels
-from studies.labels.published import comparison, kept_back
+from studies.labels.published import comparison, is_held_out
 
 ROOT = Path(__file__).parents[2]
 SPEC = "rows=80,seed=31337,noise=0.5,writer=plain"
@@ -313,8 +313,8 @@ def test_halves_are_scored_apart_and_one_is_kept_back(
     assert "synthetic, kept back" in printed
     listed = {json.loads(line)["id"] for line in out.read_text(encoding="utf-8").splitlines()}
     assert listed
-    assert not any(kept_back(id_) for id_ in listed)
-    assert any(map(kept_back, truths))
+    assert not any(is_held_out(id_) for id_ in listed)
+    assert any(map(is_held_out, truths))
 
 
 # Two builds

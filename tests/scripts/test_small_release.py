@@ -17,7 +17,7 @@ from releases.stages import evaluation
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate, report_experiment
-from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, arms, one_of, references
+from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, find_arm, list_arms, reference_arms
 from studies.experiment.reading import read_experiment
 from tests.makers.manifests import left_out, manifest_of, needs
 
@@ -90,10 +90,10 @@ def share_rejected(release: Path, verifier: str) -> float:
 
 
 def test_every_arm_is_there_and_chance_rejects_as_the_first_does(release: Path) -> None:
-    found = arms(results(release))
+    found = list_arms(results(release))
     assert [arm.name for arm in found] == [*("no verification", LEARNED, CHECKER, CHANCE)]
     asked = results(release, "blocks/self-verification/report")
-    assert [arm.name for arm in arms(asked)] == ["no verification", "self-verification", LEARNED]
+    assert [arm.name for arm in list_arms(asked)] == ["no verification", "self-verification", LEARNED]
     by_name = {arm.name: arm for arm in found}
     learned, chance = by_name[LEARNED], by_name[CHANCE]
     said = chance.run["players"]["verifier"]
@@ -115,7 +115,7 @@ def difference(of: dict[str, Any], one: Arm, other: Arm) -> dict[str, Any]:
 
 def test_gains_are_those_of_the_evaluation_itself(release: Path) -> None:
     found = read_experiment(release, lock(release), told_apart)
-    by_name = {arm.name: arm for arm in found.own.arms}
+    by_name = {arm.name: arm for arm in found.main.arms}
     for one, other in ((LEARNED, PLAIN), (PLAIN, LEARNED), (CHECKER, PLAIN), (LEARNED, CHANCE)):
         pair = by_name[one], by_name[other]
         gain = found.gains[""][pair[0].key, pair[1].key]
@@ -132,13 +132,13 @@ def test_gains_are_those_of_the_evaluation_itself(release: Path) -> None:
 def test_a_block_without_them_is_set_against_the_main_evaluation(release: Path) -> None:
     """`retries` ran no generator alone; `self-verification` asked half of the questions."""
     found = read_experiment(release, lock(release), told_apart)
-    main = {arm.name: arm for arm in found.own.arms}
+    main = {arm.name: arm for arm in found.main.arms}
     (swept,), (own,) = found.blocks["retries"], found.blocks["self-verification"]
-    none = one_of(swept.arms, LEARNED, max_retries=0)
+    none = find_arm(swept.arms, LEARNED, max_retries=0)
     assert none is not None
     gain = found.gains["blocks/retries"][none.key, main[PLAIN].key]
     assert gain.estimate.value == pytest.approx(none.em.value - main[PLAIN].em.value, abs=2e-6)
-    assert [arm.run["options"]["max_retries"] for arm in references(own, found.own)] == [1, 1]
+    assert [arm.run["options"]["max_retries"] for arm in reference_arms(own, found.main)] == [1, 1]
     assert len(found.gains["blocks/self-verification"]) == 2 * 3
 
 
@@ -184,11 +184,11 @@ def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
     for name in ("results.md", *(f"results/{name}" for name in names)):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert "> **Simulated**" in page
-    for arm in arms(results(release)):
+    for arm in list_arms(results(release)):
         assert f"| {arm.name} (simulated) | {100 * arm.em.value:.1f} " in page
     claimed = [line for line in page.splitlines() if line.startswith("| SAFE with the learned")]
-    chance = one_of(arms(results(release)), CHANCE)
-    learned = one_of(arms(results(release)), LEARNED)
+    chance = find_arm(list_arms(results(release)), CHANCE)
+    learned = find_arm(list_arms(results(release)), LEARNED)
     assert chance is not None
     assert learned is not None
     tested = read_experiment(release, lock(release), told_apart).gains[""]

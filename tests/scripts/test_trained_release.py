@@ -157,29 +157,29 @@ def _cards(release: Path, folders: list[Path]) -> None:
 
 def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe], tmp_path: Path) -> None:
     from builders.steps.probes import told_apart
-    from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, always, difference, measured
+    from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, compute, constant_verdicts, difference
 
     file, output = tmp_path / "small.yaml", tmp_path / "out"
     file.write_text(MANIFEST, encoding="utf-8")
     cache = tmp_path / "replies.sqlite"
     regenerate.regenerate(file, output, cache=cache, workers=1, only=["evaluation"])
     found = read_experiment(output, unchanged(output), told_apart)
-    assert found.own.said is not None
+    assert found.main.verdicts is not None
     assert found.probe is not None
-    assert {step.id for step in found.steps} == {*found.own.said} == {*found.probe}
+    assert {step.id for step in found.steps} == {*found.main.verdicts} == {*found.probe}
     # As the evaluation has it.
-    ours = measured(found.steps, found.own.said, ERROR_F1)
-    assert ours == pytest.approx(found.own.measures["error_f1"])
+    ours = compute(found.steps, found.main.verdicts, ERROR_F1)
+    assert ours == pytest.approx(found.main.measures["error_f1"])
     gold = {step.id: step.gold for step in found.steps}
-    assert measured(found.steps, gold, ERROR_F1) == 1
-    one = difference(found.steps, gold, found.own.said, ERROR_F1)
+    assert compute(found.steps, gold, ERROR_F1) == 1
+    one = difference(found.steps, gold, found.main.verdicts, ERROR_F1)
     assert one.value == pytest.approx(1 - ours)
     assert one.low <= one.value <= one.high
     bare = [step for step in found.steps if not step.is_evidence]
-    assert math.isnan(measured(bare, gold, EVIDENCE_BALANCED))
-    assert measured(found.steps, gold, EVIDENCE_BALANCED) == 1
+    assert math.isnan(compute(bare, gold, EVIDENCE_BALANCED))
+    assert compute(found.steps, gold, EVIDENCE_BALANCED) == 1
     same = difference(found.steps, found.probe, found.probe, ERROR_F1)
     assert (same.value, same.low, same.high) == (0, 0, 0)
     wrong = sum(step.gold != "Correct" for step in found.steps)
     every = 2 * wrong / (wrong + len(found.steps))
-    assert measured(found.steps, always(found.steps, "error"), ERROR_F1) == pytest.approx(every)
+    assert compute(found.steps, constant_verdicts(found.steps, "error"), ERROR_F1) == pytest.approx(every)

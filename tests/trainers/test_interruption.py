@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from trainers.interruption import AGAIN_S, STOPPED, STOPPING, Interruption
+from trainers.interruption import REPEAT_S, STOPPED, STOPPING, Interruption
 
 ROOT = Path(__file__).resolve().parents[2]
 BUSY = """
@@ -23,7 +23,7 @@ BUSY = """
         print("busy", flush=True)
         while True:
             hashlib.pbkdf2_hmac("sha256", b"", b"", {rounds})  # like a backward pass
-            if interruption.asked:
+            if interruption.stop_requested:
                 break
     print("kept", flush=True)
 """
@@ -56,7 +56,7 @@ def test_it_is_answered_at_once_and_the_second_ends_all(number: signal.Signals) 
     assert process.stderr is not None
     process.send_signal(number)
     assert process.stderr.readline() == f"{STOPPING}\n"
-    time.sleep(2 * AGAIN_S)
+    time.sleep(2 * REPEAT_S)
     process.send_signal(number)
     output, errors = process.communicate(timeout=120)
     assert (output, errors) == ("", f"{STOPPED}\n")
@@ -72,7 +72,7 @@ def test_afterwards_signals_are_whose_they_were() -> None:
         open_files = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
         with Interruption() as interruption:
             pass
-        assert not interruption.asked
+        assert not interruption.stop_requested
         if open_files:
             assert len(os.listdir("/proc/self/fd")) == open_files
         with pytest.raises(LookupError):
@@ -86,7 +86,7 @@ def test_what_is_ignored_stays_so() -> None:
     try:
         with Interruption() as interruption:
             signal.raise_signal(signal.SIGINT)
-        assert not interruption.asked
+        assert not interruption.stop_requested
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -96,7 +96,7 @@ def test_another_thread_trains_as_before() -> None:
 
     def training() -> None:
         with Interruption() as interruption:
-            found.append(interruption.asked)
+            found.append(interruption.stop_requested)
 
     thread = threading.Thread(target=training)
     thread.start()

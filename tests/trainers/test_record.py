@@ -35,8 +35,8 @@ def test_a_shorter_prompt_makes_other_rows() -> None:
     other: Any = SimpleNamespace(sha256="e" * 64)
     assert identity_of(cut, WEIGHTS, other) != identity_of(whole, WEIGHTS, DATA)
     assert cut.plain()["filters"]["drop_from_prompt"] is True
-    assert cut.filters.unasked == "Logical"
-    assert whole.filters.unasked is None
+    assert cut.filters.dropped_category == "Logical"
+    assert whole.filters.dropped_category is None
 
 
 def test_an_adapter_that_is_gone_on_from_is_known_by_its_content() -> None:

@@ -1,4 +1,4 @@
-"""What a kind of row tells of itself, and where its sets are found: in a folder or on the Hub."""
+"""The interface of a kind of training row, and how its sets are found: in a folder or on the Hub."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -14,13 +14,13 @@ from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.parquet import parquet_files
 from trainers.config import Recipe
 
-NAMED = 10
+MOST_LISTED = 10
 ANEW = "make or pull it anew"
 Row = Mapping[str, Any]
 
 
 class BadRow(Exception):
-    """Why a row can't be trained on."""
+    """The reason why a row can't be trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,59 +36,59 @@ class Source:
 
 
 class Kind(ABC):
-    """A kind of row: all that training has to know of it."""
+    """A kind of row: everything that training has to know about it."""
 
     rendered_by = "prompt_sha256"
-    """What a set's statistics call the digest of the prompts that its rows were rendered by."""
+    """The key in a set's statistics of the digest of the prompts that its rows were rendered by."""
     recorded_prompts: Mapping[str, str] = {}
-    """What a run's record says of the prompts, as far as they are not the paper's."""
+    """The prompts as a run's record states them; empty for the paper's."""
     labelled = False
     """Whether rows have a label: then KTO learns from them, else SFT does."""
 
     def open(self, dataset: str, split: str, filters: Any) -> tuple[Source, list[Row]]:
-        """The `rows` that are left by the filters; ``UserError`` where none is."""
+        """Load the `rows` that pass the filters; raise ``UserError`` if there are none."""
         source, rows = self.rows(dataset, split, filters)
-        kept = rows[: filters.rows]
-        if not kept:
+        selected = rows[: filters.rows]
+        if not selected:
             raise UserError(f"{dataset}: no row of {split} is left by the filters; loosen them")
-        return source, kept
+        return source, selected
 
     @abstractmethod
     def rows(self, dataset: str, split: str, filters: Any) -> tuple[Source, list[Row]]:
-        """The rows ``{id, prompt, completion}`` of a dataset's split that filters leave, in order.
+        """Load the rows ``{id, prompt, completion}`` of a dataset's split that pass the filters, in order.
 
-        Those that are good or bad examples have a ``label``, too. Raises ``UserError`` for a dataset that is not
-        there, not pinned or of another kind.
+        Rows that are good or bad examples also have a ``label``. Raises ``UserError`` for a dataset that is missing,
+        not pinned or of another kind.
         """
 
     @abstractmethod
     def questions(self, dataset: str, split: str) -> Mapping[str, Any]:
-        """The question that each row of a dataset's split is of, by the row's id."""
+        """Map the id of each row of a dataset's split to the key of its question."""
 
     @abstractmethod
     def check(self, completion: str) -> None:
-        """Raise ``BadRow`` for a completion that is none, or is cut short."""
+        """Raise ``BadRow`` for a completion that can't be parsed, or is cut short."""
 
     @abstractmethod
     def prompt_digest(self) -> str:
-        """SHA-256 of the prompts that are sent to the adapter once it serves."""
+        """Return the SHA-256 of the prompts that are sent to the adapter once it serves."""
 
     def set_digest(self) -> str:
-        """SHA-256 of the prompts that this version renders a set's rows by."""
+        """Return the SHA-256 of the prompts that this version renders a set's rows by."""
         return self.prompt_digest()
 
 
 @singledispatch
 def kind_of(recipe: Recipe) -> Kind:
-    """The kind of row that a recipe trains on: the file of each kind registers it for its recipe."""
+    """Return the kind of row that a recipe trains on; the file of each kind registers it for its recipe."""
     raise TypeError(f"{type(recipe).__name__}: say what kind its rows are of")
 
 
 def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
-    """The source that a recipe's ``dataset`` means, and what `datasets` takes as a path.
+    """Find the source that a recipe's ``dataset`` names, and the path that `datasets` loads it by.
 
-    ``name`` is its folder in the output of what builds it, ``statistics`` a file in that. Raises ``UserError`` for
-    what is not there or not pinned.
+    ``name`` is its folder in the builder's output, ``statistics`` a file in that folder. Raises ``UserError`` for a
+    dataset that is missing or not pinned.
     """
     folder = Path(dataset).expanduser()
     if (folder / name / "data").is_dir():
@@ -97,16 +97,16 @@ def find(dataset: str, name: str, statistics: str) -> tuple[Source, str]:
         file = folder / statistics
         about = read_file(dict[str, Any], file, "the record", ANEW) if file.is_file() else {}
         return Source(folder.resolve().name, None, about), str(folder)
-    repo, at, revision = dataset.partition("@")
+    repo, separator, revision = dataset.partition("@")
     if repo.count("/") != 1 or repo.startswith((".", "/", "~")):
         raise UserError(f"{dataset}: no such folder, and no NAMESPACE/NAME@REVISION of the Hub")
-    if not at or not revision:
+    if not separator or not revision:
         raise UserError(f"{dataset}: no such folder, and not pinned; write {repo}@COMMIT_OR_TAG")
     return _on_hub(repo, revision, statistics), repo
 
 
 def load(dataset: str, place: str, revision: str | None, config: str, split: str) -> Any:
-    """A config's rows of a split as a `datasets.Dataset`; ``UserError`` if it has none."""
+    """Load a config's split as a `datasets.Dataset`; raise ``UserError`` if it has no rows."""
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar
 
@@ -118,17 +118,17 @@ def load(dataset: str, place: str, revision: str | None, config: str, split: str
 
 
 def fingerprint(rows: Iterable[Row]) -> str:
-    """SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
-    parts = ("id", "prompt", "completion", "label")
-    return identity([[row[part] for part in parts if part in row] for row in rows])
+    """Return the SHA-256 (64 hex digits) of rows in their order, wherever they came from."""
+    keys = ("id", "prompt", "completion", "label")
+    return identity([[row[key] for key in keys if key in row] for row in rows])
 
 
 def refuse(bad: Mapping[str, str], dataset: str, mend: str) -> None:
     """Raise ``UserError`` with up to ten ids if there are bad rows."""
     if bad:
-        named = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:NAMED])
-        more = f"; and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
-        raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({named}{more}); {mend}")
+        reasons = "; ".join(f"{id_}: {reason}" for id_, reason in sorted(bad.items())[:MOST_LISTED])
+        suffix = f"; and {len(bad) - MOST_LISTED} more" if len(bad) > MOST_LISTED else ""
+        raise UserError(f"{dataset}: {len(bad)} rows can't be trained on ({reasons}{suffix}); {mend}")
 
 
 def _on_hub(name: str, revision: str, statistics: str) -> Source:
@@ -138,14 +138,14 @@ def _on_hub(name: str, revision: str, statistics: str) -> Source:
     with loading(f"{name}@{revision}", "cannot be had from the Hub"):
         commit = HfApi().dataset_info(name, revision=revision).sha
         try:
-            about = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
+            file = hf_hub_download(name, statistics, repo_type="dataset", revision=commit)
         except EntryNotFoundError:
             return Source(name, commit, {})
-    return Source(name, commit, read_file(dict[str, Any], Path(about), "the record", ANEW))
+    return Source(name, commit, read_file(dict[str, Any], Path(file), "the record", ANEW))
 
 
 def _from_folder(folder: Path, config: str, split: str) -> Any:
-    """A split's Parquet files as they are now: `load_dataset` would answer from a stale cache."""
+    """Read a split's Parquet files as they are now: `load_dataset` would answer from a stale cache."""
     import pyarrow
     import pyarrow.parquet
     from datasets import Dataset

@@ -1,8 +1,8 @@
 """The rows a generator is trained on: made of the steps of a safe-verifier-steps set.
 
-Two tasks, each rendered by the function that the loop asks a generator by: the ``next`` step of an ideal trajectory,
-half of the time with the guidance on the step before; and the ``rewrite`` of a rejected step by what was said of it.
-Both have the right step as completion: what the set's ideal trajectories say at that place.
+Two tasks, each rendered by the function that builds the loop's requests to a generator: the ``next`` step of an ideal
+trajectory, half of the time with the guidance on the step before; and the ``rewrite`` of a rejected step, by its
+verdict. Both have the right step as completion: the ideal trajectory's step at that place.
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
@@ -20,30 +20,30 @@ from typing import Any
 from safe_stepwise.methods.generator import generator_request, prompt_digest
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet
 from safe_stepwise.methods.quoting import with_evidence
-from safe_stepwise.records import EVIDENCE_FIRST, Feedback, Passage, Step, identity
+from safe_stepwise.records import EVIDENCE_FIRST, Feedback, Passage, identity
 from safe_stepwise.steps import StepError, parse_step, successions
 from safe_stepwise.store.names import STEPS, STEPS_RECORD, VERIFIER_STEPS
 from safe_stepwise.taxonomy import CORRECT
 from trainers.config import GeneratorFilters, GeneratorRecipe
 from trainers.rows.base import BadRow, Kind, Row, Source, find, kind_of, load
-from trainers.rows.verifier import prompts_of
+from trainers.rows.verifier import read_prompts
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A question with its passages, and all that the set knows of its ideal steps."""
+class _QuestionSteps:
+    """A question with its passages and the ideal steps that the set has of it."""
 
     question: str
     passages: tuple[Passage, ...]
-    right: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """The step that comes after some accepted ones."""
-    advice: dict[tuple[str, ...], Feedback] = field(default_factory=dict)
-    """The verdict on the last of some accepted steps."""
+    next_steps: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The right step after each sequence of accepted ones."""
+    feedback: dict[tuple[str, ...], Feedback] = field(default_factory=dict)
+    """The verdict on the last step of each sequence of accepted ones."""
 
 
 @dataclass(frozen=True)
 class GeneratorRows(Kind):
-    """The rows of a set of prompts, as a draw; they are rendered now, by what the loop sends."""
+    """The generator's rows in a shuffled order, rendered by the functions that the loop calls."""
 
     prompt_set: PromptSet = PAPER
     rendered_by = ""
@@ -53,13 +53,13 @@ class GeneratorRows(Kind):
         return {"role": "generator", **self.prompt_set.plain}
 
     def rows(self, dataset: str, split: str, filters: GeneratorFilters) -> tuple[Source, list[Row]]:
-        source, found = _steps(dataset, split)
-        rows = {row["id"]: row for row, _ in self._made(found, filters)}
+        source, steps = _steps(dataset, split)
+        rows = {row["id"]: row for row, _ in self._render(steps, filters)}
         return source, sorted(rows.values(), key=lambda row: sha256(row["id"].encode()).digest())
 
     def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
-        _, found = _steps(dataset, split)
-        return {row["id"]: question for row, question in self._made(found, GeneratorFilters())}
+        _, steps = _steps(dataset, split)
+        return {row["id"]: question for row, question in self._render(steps, GeneratorFilters())}
 
     def check(self, completion: str) -> None:
         try:
@@ -70,49 +70,49 @@ class GeneratorRows(Kind):
     def prompt_digest(self) -> str:
         return prompt_digest(self.prompt_set)
 
-    def _made(self, found: list[Row], filters: GeneratorFilters) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
-        """Rows, each with its question's benchmark and id."""
-        asked, prompt_set = _by_question(found, self.prompt_set), self.prompt_set
-        wanted = filters.tasks or ("next", "rewrite")
-        if "next" in wanted:
-            for (*key, _), one in asked.items():
-                for previous, right in one.right.items():
-                    yield _row(one, previous, right, prompt_set), (str(key[0]), str(key[1]))
-        if "rewrite" in wanted:
-            for row in found:
-                one, previous = asked[_key(row)], tuple(row["previous_steps"])
-                if row["error_type"] != CORRECT and previous in one.right:
-                    said = _feedback(row, one, prompt_set)
-                    made = _row(one, previous, one.right[previous], prompt_set, row, said)
-                    yield made, (row["benchmark"], row["question_id"])
+    def _render(self, steps: list[Row], filters: GeneratorFilters) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
+        """Render the rows of the tasks, each with its question's benchmark and id."""
+        by_question, prompt_set = _by_question(steps, self.prompt_set), self.prompt_set
+        tasks = filters.tasks or ("next", "rewrite")
+        if "next" in tasks:
+            for (*key, _), question in by_question.items():
+                for previous, step in question.next_steps.items():
+                    yield _row(question, previous, step, prompt_set), (str(key[0]), str(key[1]))
+        if "rewrite" in tasks:
+            for row in steps:
+                question, previous = by_question[_key(row)], tuple(row["previous_steps"])
+                if row["error_type"] != CORRECT and previous in question.next_steps:
+                    verdict = _feedback(row, question, prompt_set)
+                    rendered = _row(question, previous, question.next_steps[previous], prompt_set, row, verdict)
+                    yield rendered, (row["benchmark"], row["question_id"])
 
 
 @kind_of.register
 def _(recipe: GeneratorRecipe) -> Kind:
-    own = prompts_of(recipe.dataset)
-    return GeneratorRows(PromptSet(recipe.prompts or own.name, recipe.verdict_order or own.verdict_order))
+    prompts = read_prompts(recipe.dataset)
+    return GeneratorRows(PromptSet(recipe.prompts or prompts.name, recipe.verdict_order or prompts.verdict_order))
 
 
 def _steps(dataset: str, split: str) -> tuple[Source, list[Row]]:
-    """The rows of the set's steps, labels in words."""
+    """Load the set's steps, with their labels as text."""
     source, place = find(dataset, VERIFIER_STEPS, STEPS_RECORD)
-    found = load(dataset, place, source.revision, STEPS, split)
-    label = found.features["error_type"]
-    return source, [{**row, "error_type": label.int2str(row["error_type"])} for row in found]
+    rows = load(dataset, place, source.revision, STEPS, split)
+    label = rows.features["error_type"]
+    return source, [{**row, "error_type": label.int2str(row["error_type"])} for row in rows]
 
 
-def _by_question(found: list[Row], prompt_set: PromptSet) -> dict[tuple[str, ...], _Asked]:
-    """What the set knows of each question's ideal steps; twins have passages of their own."""
-    asked: dict[tuple[str, ...], _Asked] = {}
-    for row in found:
+def _by_question(rows: list[Row], prompt_set: PromptSet) -> dict[tuple[str, ...], _QuestionSteps]:
+    """Collect the ideal steps of each question; twins have passages of their own."""
+    by_question: dict[tuple[str, ...], _QuestionSteps] = {}
+    for row in rows:
         pages = tuple(Passage(page["title"], (page["text"],)) for page in row["passages"])
-        one = asked.setdefault(_key(row), _Asked(row["question"], pages))
+        question = by_question.setdefault(_key(row), _QuestionSteps(row["question"], pages))
         previous, is_right = tuple(row["previous_steps"]), row["error_type"] == CORRECT
-        one.right.update(successions(previous, row["current_step"] if is_right else None))
+        question.next_steps.update(successions(previous, row["current_step"] if is_right else None))
         if is_right:
-            said = _feedback(row, one, prompt_set)
-            one.advice[(*previous, row["current_step"])] = said
-    return asked
+            verdict = _feedback(row, question, prompt_set)
+            question.feedback[(*previous, row["current_step"])] = verdict
+    return by_question
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -120,32 +120,32 @@ def _key(row: Row) -> tuple[str, ...]:
     return (row["benchmark"], row["question_id"], identity(texts))
 
 
-def _feedback(row: Row, one: _Asked, prompt_set: PromptSet) -> Feedback:
-    """What the set says of a step, as a verifier by these prompts would."""
-    said = Feedback(row["error_type"], row["diagnosis"], row["guidance"])
+def _feedback(row: Row, question: _QuestionSteps, prompt_set: PromptSet) -> Feedback:
+    """Read the set's verdict on a step, in the form of these prompts."""
+    verdict = Feedback(row["error_type"], row["diagnosis"], row["guidance"])
     if prompt_set.verdict_order != EVIDENCE_FIRST:
-        return said
+        return verdict
     previous = [parse_step(step) for step in row["previous_steps"]]
-    return with_evidence(said, one.question, one.passages, previous, parse_step(row["current_step"]))
+    return with_evidence(verdict, question.question, question.passages, previous, parse_step(row["current_step"]))
 
 
 def _row(
-    one: _Asked,
+    question: _QuestionSteps,
     previous: tuple[str, ...],
-    right: str,
+    step: str,
     prompt_set: PromptSet,
     row: Row | None = None,
-    said: Feedback | None = None,
+    verdict: Feedback | None = None,
 ) -> dict[str, Any]:
-    """A row as the loop would ask it; ``row`` is the rejected step, ``said`` what was said."""
-    rejected = [(row["current_step"], said)] if row is not None and said is not None else []
-    steps: list[Step] = [parse_step(step) for step in previous]
-    id_ = identity([one.question, [page.text for page in one.passages], *previous, right, *rejected])[:32]
-    # Without a verifier nobody gives guidance: both ways have to be known.
-    advice = one.advice.get(previous) if int(id_[0], 16) % 2 else None
-    request = generator_request(one.question, one.passages, steps, advice, rejected, prompt_set=prompt_set)
+    """Render a row as the loop would send it; ``row`` is the rejected step, ``verdict`` the verdict on it."""
+    rejected = [(row["current_step"], verdict)] if row is not None and verdict is not None else []
+    id_ = identity([question.question, [page.text for page in question.passages], *previous, step, *rejected])[:32]
+    # Half of the rows have guidance, as a loop without a verifier gives none.
+    guidance = question.feedback.get(previous) if int(id_[0], 16) % 2 else None
+    steps = [parse_step(text) for text in previous]
+    request = generator_request(question.question, question.passages, steps, guidance, rejected, prompt_set=prompt_set)
     return {
         "id": id_,
         "prompt": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-        "completion": [{"role": "assistant", "content": right}],
+        "completion": [{"role": "assistant", "content": step}],
     }

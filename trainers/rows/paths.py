@@ -30,10 +30,10 @@ from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, l
 
 @dataclass(frozen=True)
 class PathRows(Kind):
-    """The rows that a method learns: ``sft`` or ``kto``; ``splits`` by ``question`` or ``template``.
+    """The rows that a method (``sft`` or ``kto``) learns, split by ``question`` or by ``template``.
 
-    They come in the order of their ids' hashes, so that the first N are a draw, of as many questions as can be: a set
-    is in the order of its source, which may have a file a number of hops.
+    They come in the order of their ids' hashes, so that the first N are a sample of many questions: a set has the
+    order of its source, which may have one file for each number of hops.
     """
 
     method: str
@@ -49,23 +49,23 @@ class PathRows(Kind):
         return config + (BY_TEMPLATE if self.splits == "template" else "")
 
     def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[Source, list[Row]]:
-        source, loaded = self._loaded(dataset, split)
+        source, loaded = self._load(dataset, split)
         kind = loaded.features.get("kind")
-        named = getattr(kind, "int2str", None)  # as text they are words already
-        rows: list[Row] = [{**row, "kind": named(row["kind"])} if named else row for row in loaded]
+        to_name = getattr(kind, "int2str", None)  # as text they are words already
+        rows: list[Row] = [{**row, "kind": to_name(row["kind"])} if to_name else row for row in loaded]
         needed = {"id", "question_id", "prompt", "completion"} | ({"label", "kind"} if self.labelled else {"rank"})
         for row in rows[:1]:
-            if lacking := sorted(needed - set(row)):
-                raise UserError(f"{dataset}: its {self.config} lacks {', '.join(lacking)}; {ANEW}")
+            if missing := sorted(needed - set(row)):
+                raise UserError(f"{dataset}: its {self.config} lacks {', '.join(missing)}; {ANEW}")
         kinds = {row["kind"] for row in rows if not row.get("label", True)}
         if unknown := sorted(set(filters.negatives) - kinds):
-            known = ", ".join(sorted(kinds))
-            raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {known}")
-        drawn = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
-        return source, [row for row in drawn if _stays(row, filters)]
+            available = ", ".join(sorted(kinds))
+            raise UserError(f"{dataset}: filters.negatives: no {unknown[0]} in it, only {available}")
+        shuffled = sorted(rows, key=lambda row: sha256(row["id"].encode()).digest())
+        return source, [row for row in shuffled if _is_selected(row, filters)]
 
     def questions(self, dataset: str, split: str) -> dict[str, str]:
-        rows = self._loaded(dataset, split)[1].select_columns(["id", "question_id"])
+        rows = self._load(dataset, split)[1].select_columns(["id", "question_id"])
         return {row["id"]: row["question_id"] for row in rows}
 
     def check(self, completion: str) -> None:
@@ -77,8 +77,8 @@ class PathRows(Kind):
     def prompt_digest(self) -> str:
         return prompt_digest()
 
-    def _loaded(self, dataset: str, split: str) -> tuple[Source, Any]:
-        """A split's rows of whatever benchmark the set is of."""
+    def _load(self, dataset: str, split: str) -> tuple[Source, Any]:
+        """Load a split's rows, whatever the set's benchmark."""
         folder = Path(dataset).expanduser()
         inner = sorted(folder.glob(f"{PATHS_SETS}/data")) if not (folder / "data").is_dir() else []
         if len(inner) > 1:
@@ -93,7 +93,7 @@ def _(recipe: PathRecipe) -> Kind:
     return PathRows(recipe.method, recipe.splits)
 
 
-def _stays(row: Row, filters: PathFilters) -> bool:
+def _is_selected(row: Row, filters: PathFilters) -> bool:
     if "label" in row:
         return bool(row["label"]) or not filters.negatives or row["kind"] in filters.negatives
     return filters.paths is None or row["rank"] < filters.paths

@@ -1,15 +1,15 @@
 """The rows a verifier is trained on: ``prompt_completion`` of a safe-verifier-steps set.
 
-For incomplete evidence, ``missing_evidence_prompt_completion``: the same rows, and those where a
-passage is missing, under the prompt that allows for the twelfth label (SAFE v2, finding 5).
+For incomplete evidence it is ``missing_evidence_prompt_completion``: the same rows, and rows in which a
+passage is missing, under the prompt that allows the twelfth label (SAFE v2, finding 5).
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
     {"id": "5c0e...", "prompt": [{"role": "system", "content": "..."}, ...],
      "completion": [{"role": "assistant", "content": "{\"error_type\": \"Redundancy\", ...}"}]}
 
-What an ablation filters by (error type, origin) stands in the configs of steps, under the same ids.
-A category that is dropped from the prompt, too (SAFE v2, Table 4), is in none of its instructions.
+An ablation filters by columns of the steps' configs (error type, origin), which have the same ids.
+A category that is also dropped from the prompt (SAFE v2, Table 4) is in none of its instructions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,23 +26,23 @@ from trainers.config import Filters, VerifierRecipe
 from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, load
 
 PLAIN_GUIDANCE = "Write this step again, without the error."
-"""Guidance of a diagnosis-only verifier, as every error needs one that is not empty."""
+"""The guidance of a diagnosis-only verifier, as an error's guidance can't be empty."""
 
-_PLACE = (names.VERIFIER_STEPS, names.STEPS_RECORD)
+_DATASET = (names.VERIFIER_STEPS, names.STEPS_RECORD)
 _COLUMNS = ("id", "benchmark", "question_id", "error_type", "origin")
-_LATER = ("context",)
-"""Columns that sets of before do not have."""
-_CLASSES = ("error_type", "origin", *_LATER)
+_OPTIONAL_COLUMNS = ("context",)
+"""Columns that older sets do not have."""
+_LABEL_COLUMNS = ("error_type", "origin", *_OPTIONAL_COLUMNS)
 
 
 @dataclass(frozen=True)
 class VerifierRows(Kind):
-    """The rows of a setting: of eleven labels, or of twelve; ``dropped`` is what filters leave out of the prompt."""
+    """The rows with eleven labels, or with twelve; ``dropped`` is the category that the prompt leaves out."""
 
     incomplete_evidence: bool = False
     dropped: Category | None = None
     prompt_set: PromptSet = PAPER
-    """By which the set's rows were rendered."""
+    """The prompts that the set's rows were rendered by."""
 
     @property
     def rendered_by(self) -> str:  # type: ignore[override]
@@ -55,15 +55,15 @@ class VerifierRows(Kind):
     def open(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
         source, rows = super().open(dataset, split, filters)
         order = self.prompt_set.verdict_order
-        if filters.unasked is not None:
-            before = instructions(self.incomplete_evidence, prompt_set=self.prompt_set)
-            if others := [row["id"] for row in rows if _instructed(row) != before]:
+        if filters.dropped_category is not None:
+            expected = instructions(self.incomplete_evidence, prompt_set=self.prompt_set)
+            if foreign := [row["id"] for row in rows if _instructions_of(row) != expected]:
                 raise UserError(
-                    f"{dataset}: its prompts have other instructions than ours (row {others[0]}), so "
+                    f"{dataset}: its prompts have other instructions than ours (row {foreign[0]}), so "
                     f"that no category can be taken out of them; {ANEW}"
                 )
-            without = instructions(self.incomplete_evidence, filters.unasked, self.prompt_set)
-            rows = [instructed(row, without) for row in rows]
+            reduced = instructions(self.incomplete_evidence, filters.dropped_category, self.prompt_set)
+            rows = [with_instructions(row, reduced) for row in rows]
         if order == EVIDENCE_FIRST and filters.feedback == "guidance":
             raise UserError(
                 f"{dataset}: filters.feedback: its verdicts begin with their evidence, which guidance "
@@ -72,7 +72,7 @@ class VerifierRows(Kind):
         return source, [with_feedback(row, filters.feedback, order) for row in rows]
 
     def rows(self, dataset: str, split: str, filters: Filters) -> tuple[Source, list[Row]]:
-        source, place = find(dataset, *_PLACE)
+        source, place = find(dataset, *_DATASET)
         config = names.MISSING_PROMPT_COMPLETION if self.incomplete_evidence else names.PROMPT_COMPLETION
         if config not in source.about.get("files", (config,)):
             raise UserError(f"{dataset}: holds no {config}; {ANEW}, for incomplete_evidence")
@@ -81,12 +81,12 @@ class VerifierRows(Kind):
             if not {"id", "prompt", "completion"} <= set(row):
                 raise UserError(f"{dataset}: its {config} lacks id, prompt or completion")
         if filters.drop_category or filters.origins or not filters.twins:
-            kept = {row["id"] for row in self._labels(dataset, source, place, split) if _stays(row, filters)}
-            rows = [row for row in rows if row["id"] in kept]
+            ids = {row["id"] for row in self._labels(dataset, source, place, split) if _is_selected(row, filters)}
+            rows = [row for row in rows if row["id"] in ids]
         return source, rows
 
     def questions(self, dataset: str, split: str) -> dict[str, tuple[str, str]]:
-        labels = self._labels(dataset, *find(dataset, *_PLACE), split)
+        labels = self._labels(dataset, *find(dataset, *_DATASET), split)
         return {row["id"]: (row["benchmark"], row["question_id"]) for row in labels}
 
     def check(self, completion: str) -> None:
@@ -102,74 +102,76 @@ class VerifierRows(Kind):
         return prompt_digest(self.incomplete_evidence, prompt_set=self.prompt_set)
 
     def _labels(self, dataset: str, source: Source, place: str, split: str) -> Iterator[Row]:
-        """`_COLUMNS` of every row of a split, in words."""
-        files = source.about.get("files")  # of the configs but the first, a set may have no rows
-        first, *more = names.ASKED_OF[self.incomplete_evidence]
-        for config in (first, *(c for c in more if files is None or files[c][split]["rows"])):
-            whole = load(dataset, place, source.revision, config, split)
-            found = whole.select_columns([name for name in (*_COLUMNS, *_LATER) if name in whole.features])
-            named = {name: label for name, label in found.features.items() if name in _CLASSES}
-            for row in found:
-                yield {**row, **{name: label.int2str(row[name]) for name, label in named.items()}}
+        """Yield `_COLUMNS` of every row of a split, with labels as text."""
+        files = source.about.get("files")  # only the first config is sure to have rows
+        first, *optional = names.ASKED_OF[self.incomplete_evidence]
+        for config in (first, *(c for c in optional if files is None or files[c][split]["rows"])):
+            dataset_rows = load(dataset, place, source.revision, config, split)
+            rows = dataset_rows.select_columns(
+                [name for name in (*_COLUMNS, *_OPTIONAL_COLUMNS) if name in dataset_rows.features]
+            )
+            labels = {name: label for name, label in rows.features.items() if name in _LABEL_COLUMNS}
+            for row in rows:
+                yield {**row, **{name: label.int2str(row[name]) for name, label in labels.items()}}
 
 
 VERIFIER = VerifierRows()
 
 
-def prompts_of(dataset: str, said: PromptSet | None = None) -> PromptSet:
-    """The prompts that a set's rows were rendered by.
+def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
+    """Read which prompts a set's rows were rendered by.
 
-    Raises ``UserError`` as `find` does, and where they are not those that are ``said``.
+    Raises ``UserError`` as `find` does, and where they differ from the ``expected`` ones.
     """
-    source, _ = find(dataset, *_PLACE)
-    known = source.about.get("prompts") or {}
+    source, _ = find(dataset, *_DATASET)
+    recorded = source.about.get("prompts") or {}
     try:
-        own = PromptSet.of(known.get("prompts"), known.get("verdict_order"))
+        prompts = PromptSet.of(recorded.get("prompts"), recorded.get("verdict_order"))
     except ValueError as error:
         raise UserError(f"{dataset}: {names.STEPS_RECORD}: {error}; {ANEW}") from None
-    if said not in (None, own):
-        options = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in asdict(said).items())
+    if expected not in (None, prompts):
+        options = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in asdict(expected).items())
         raise UserError(
             f"{dataset}: was rendered with other prompts than the recipe names; build it with "
             f"{options.replace('--name', '--prompts')}"
         )
-    return own
+    return prompts
 
 
 @kind_of.register
 def _(recipe: VerifierRecipe) -> Kind:
-    said = (recipe.prompts, recipe.verdict_order)
-    own = prompts_of(recipe.dataset, PromptSet.of(*said) if any(said) else None)
-    return VerifierRows(recipe.incomplete_evidence, recipe.filters.unasked, own)
+    requested = (recipe.prompts, recipe.verdict_order)
+    prompts = read_prompts(recipe.dataset, PromptSet.of(*requested) if any(requested) else None)
+    return VerifierRows(recipe.incomplete_evidence, recipe.filters.dropped_category, prompts)
 
 
-def instructed(row: Row, told: str) -> Row:
-    """The row with these instructions in its prompt's first turn."""
-    first, *others = row["prompt"]
-    return {**row, "prompt": [{**first, "content": told}, *others]}
+def with_instructions(row: Row, text: str) -> Row:
+    """Return the row with ``text`` as the first turn of its prompt."""
+    first, *turns = row["prompt"]
+    return {**row, "prompt": [{**first, "content": text}, *turns]}
 
 
-def _instructed(row: Row) -> str:
+def _instructions_of(row: Row) -> str:
     first = row["prompt"][0] if row["prompt"] else {}
     return str(first.get("content", "")) if first.get("role") == "system" else ""
 
 
-def with_feedback(row: Row, keep: str, order: VerdictOrder = LABEL_FIRST) -> Row:
-    """The row with one field of its verdict blanked, in the wire format that the loop reads.
+def with_feedback(row: Row, fields: str, order: VerdictOrder = LABEL_FIRST) -> Row:
+    """Return the row with one field of its verdict blanked, in the wire format that the loop reads.
 
-    ``keep`` is full, diagnosis or guidance.
+    ``fields`` names what stays: full, diagnosis or guidance.
     """
-    if keep == "full":
+    if fields == "full":
         return row
     turn = row["completion"][0]
-    found = parse_feedback(turn["content"], incomplete_evidence=True)
-    plain = "" if found.error_type == CORRECT else PLAIN_GUIDANCE
-    diagnosis, guidance = (found.diagnosis, plain) if keep == "diagnosis" else ("", found.guidance)
-    verdict = Feedback(found.error_type, diagnosis, guidance, found.query)
-    return {**row, "completion": [{**turn, "content": format_feedback(verdict, order)}]}
+    reduced = parse_feedback(turn["content"], incomplete_evidence=True)
+    plain = "" if reduced.error_type == CORRECT else PLAIN_GUIDANCE
+    diagnosis, guidance = (reduced.diagnosis, plain) if fields == "diagnosis" else ("", reduced.guidance)
+    reduced = Feedback(reduced.error_type, diagnosis, guidance, reduced.query)
+    return {**row, "completion": [{**turn, "content": format_feedback(reduced, order)}]}
 
 
-def _stays(row: Row, filters: Filters) -> bool:
+def _is_selected(row: Row, filters: Filters) -> bool:
     label = row["error_type"]
     dropped = label != CORRECT and category(label) == filters.drop_category
     if not filters.twins:

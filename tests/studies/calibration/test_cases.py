@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.statements import state
 from safe_stepwise.records import Question, Triple
-from studies.calibration.cases import Case, Pool, against_others, alike, cases_of, form_of, means
-from studies.calibration.sources import Source, of_films, of_question, plainly
+from studies.calibration.cases import Case, Pool, are_alike, form_of, leave_one_out_cases, make_cases, may_equal
+from studies.calibration.sources import Source, question_source, word_film_fact, word_plainly
 from studies.calibration.tables import KINDS, WRONG
 
 
@@ -30,7 +30,7 @@ POOL = Pool([t for source in FILMS for t in source.grounds.triples])
 
 
 def cases() -> list[Case]:
-    return list(cases_of(FILMS, POOL, 0)[0])
+    return list(make_cases(FILMS, POOL, 0)[0])
 
 
 def test_every_kind_is_made_alone_and_in_its_path() -> None:
@@ -41,10 +41,10 @@ def test_every_kind_is_made_alone_and_in_its_path() -> None:
 
 def test_an_error_changes_one_thing_and_says_so() -> None:
     for case in cases():
-        fact, said = case.fact, case.said
+        fact, said = case.fact, case.claim
         if case.kind == "wrong tail":
             assert (said.head, said.relation) == (fact.head, fact.relation)
-            assert not means(said.tail, fact.tail)
+            assert not may_equal(said.tail, fact.tail)
         elif case.kind == "wrong head":
             assert (said.relation, said.tail) == (fact.relation, fact.tail)
         elif case.kind == "reversed":
@@ -55,21 +55,21 @@ def test_an_error_changes_one_thing_and_says_so() -> None:
 
 
 def test_a_date_is_exchanged_for_one_as_exact() -> None:
-    wrong = POOL.exchanged(Triple("Ana Vorr", "date of birth", "3 May 1901"), "wrong tail", "s")
+    wrong = POOL.exchange(Triple("Ana Vorr", "date of birth", "3 May 1901"), "wrong tail", "s")
     assert wrong is not None
     assert wrong.tail == "9 June 1911"
 
 
 def test_no_false_fact_is_one_of_the_graph() -> None:
-    assert not any(POOL.is_known(case.said) for case in cases() if case.kind in WRONG)
+    assert not any(POOL.is_true(case.claim) for case in cases() if case.kind in WRONG)
 
 
 def test_what_the_rest_of_the_graph_knows_is_no_error() -> None:
     fact = Triple("Dune 1", "director", "Ana Vorr")
     more = [Triple("Dune 1", "director", name) for name in ("Ors Velt", "Edo Lind", "Una Marn")]
     pool = Pool([t for source in FILMS for t in source.grounds.triples], more)
-    assert POOL.exchanged(fact, "wrong tail", "s") is not None
-    assert pool.exchanged(fact, "wrong tail", "s") is None
+    assert POOL.exchange(fact, "wrong tail", "s") is not None
+    assert pool.exchange(fact, "wrong tail", "s") is None
 
 
 @pytest.mark.parametrize(
@@ -82,33 +82,33 @@ def test_what_the_rest_of_the_graph_knows_is_no_error() -> None:
     ],
 )
 def test_what_may_be_true_when_reversed_is_not(fact: Triple, why: str) -> None:
-    assert Pool([fact]).exchanged(fact, "reversed", "") is None, why
+    assert Pool([fact]).exchange(fact, "reversed", "") is None, why
 
 
 def test_a_near_synonym_is_no_wrong_relation() -> None:
     facts = [Triple("Oru", "country", "Kelvia"), Triple("Ana", "country of citizenship", "Veld")]
-    assert Pool(facts).exchanged(facts[0], "wrong relation", "s") is None
+    assert Pool(facts).exchange(facts[0], "wrong relation", "s") is None
     life = [Triple("Ana", "date of birth", "1901"), Triple("Ors", "date of death", "1950")]
-    found = Pool(life).exchanged(life[0], "wrong relation", "s")
+    found = Pool(life).exchange(life[0], "wrong relation", "s")
     assert found == Triple("Ana", "date of death", "1901")
 
 
 def test_the_same_seed_makes_the_same_cases_and_another_others() -> None:
-    one, other = ([(c.kind, c.said) for c in cases_of(FILMS, POOL, seed)[0]] for seed in (0, 0))
+    one, other = ([(c.kind, c.claim) for c in make_cases(FILMS, POOL, seed)[0]] for seed in (0, 0))
     assert one == other
-    drawn = {tuple(c.said for c in cases_of(FILMS, POOL, seed)[0]) for seed in range(8)}
+    drawn = {tuple(c.claim for c in make_cases(FILMS, POOL, seed)[0]) for seed in range(8)}
     assert len(drawn) > 1
 
 
 def test_words_for_people_and_films() -> None:
-    assert plainly([Triple("Oru", "lies on", "the Vel")], 7) == "Oru lies on the Vel"
-    assert of_films([Triple("Dune", "release_year", "1954")], 0) == "Dune was released in 1954"
+    assert word_plainly([Triple("Oru", "lies on", "the Vel")], 7) == "Oru lies on the Vel"
+    assert word_film_fact([Triple("Dune", "release_year", "1954")], 0) == "Dune was released in 1954"
 
 
 def test_hotpotqa_without_derivations_has_no_path() -> None:
     asked = Question("q", "hotpotqa", "train", "Where?", "Oru")
-    assert of_question(asked) is None
-    found = of_question(asked, derivations=[[("Oru", 0, ("Oru", "lies on", "the Vel"))], []])
+    assert question_source(asked) is None
+    found = question_source(asked, derivations=[[("Oru", 0, ("Oru", "lies on", "the Vel"))], []])
     assert found is not None
     assert len(found.grounds.paths) == 1
 
@@ -116,17 +116,17 @@ def test_hotpotqa_without_derivations_has_no_path() -> None:
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_names_have_a_form_and_may_mean_each_other(one: str, other: str) -> None:
     assert form_of(one) in {"day", "month", "year", "number", "country", "people", "name", "words"}
-    assert means(one, other) == means(other, one)
-    assert alike(one, other) == alike(other, one)
+    assert may_equal(one, other) == may_equal(other, one)
+    assert are_alike(one, other) == are_alike(other, one)
 
 
 def test_a_derivation_is_held_against_those_of_others() -> None:
     asked = Question("q", "hotpotqa", "train", "Where?", "Oru")
     people = [[("Oru", 0, ("Oru", "lies on", river))] for river in ("the Vel", "a river", "the Marn")]
-    source = of_question(asked, derivations=people)
+    source = question_source(asked, derivations=people)
     assert source is not None
-    for case in against_others([source, *FILMS]):
+    for case in leave_one_out_cases([source, *FILMS]):
         assert case.chain.steps == (f"Oru lies on {case.fact.tail}.",)
         assert [case.fact] not in [list(path) for path in case.grounds.paths]
         assert len(case.grounds.paths) == 2
-    assert len(against_others([source, *FILMS])) == 3
+    assert len(leave_one_out_cases([source, *FILMS])) == 3

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from studies.calibration.human import (
-    Judged,
+    JudgedChain,
     Label,
     Reading,
-    Written,
+    WrittenChain,
+    compare_with_readers,
     page,
     read_chains,
     read_labels,
-    results,
     score,
     told,
 )
@@ -65,7 +65,7 @@ def test_an_id_twice_and_no_row_at_all(tmp_path: Path) -> None:
 )
 def test_labels_must_be_of_these_chains(tmp_path: Path, rows: list[object], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        read_labels(written(tmp_path, *rows), [Written(**CHAIN)])  # type: ignore[arg-type]
+        read_labels(written(tmp_path, *rows), [WrittenChain(**CHAIN)])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_labels_must_be_of_these_chains(tmp_path: Path, rows: list[object], said
     ],
 )
 def test_the_step_that_only_answers_is_none(steps: list[str], kept: int, numbers: tuple[int, ...]) -> None:
-    chain = told(Written("c", "b", "q", steps, "Ors"))
+    chain = told(WrittenChain("c", "b", "q", steps, "Ors"))
     assert (len(chain.steps), chain.numbers) == (kept, numbers)
     assert not any(step[:1].isdigit() or step.startswith("Step") for step in chain.steps)
 
 
 @given(st.lists(st.text(max_size=60), max_size=6))
 def test_any_text_can_be_told(steps: list[str]) -> None:
-    chain = told(Written("c", "b", "q", steps, ""))
+    chain = told(WrittenChain("c", "b", "q", steps, ""))
     assert len(chain.steps) == len(chain.numbers) <= len(steps)
     assert all(step.strip() for step in chain.steps)
 
@@ -107,11 +107,11 @@ def test_scores_are_those_of_sklearn(rows: list[tuple[Label, str]]) -> None:
 
 
 def test_results_hold_no_text(tmp_path: Path) -> None:
-    chains = [Written(f"c{n}", "b", "q", ["A secret step."], "A secret") for n in range(4)]
+    chains = [WrittenChain(f"c{n}", "b", "q", ["A secret step."], "A secret") for n in range(4)]
     one = {c.id: Reading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)}
     other = {**one, "c3": Reading("c3", "faithful")}
-    verdicts = [Judged("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)]
-    found = results(chains, (one, other), verdicts, "We wrote them.")
+    verdicts = [JudgedChain("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)]
+    found = compare_with_readers(chains, (one, other), verdicts, "We wrote them.")
     assert (found["chains"], found["agreed"], found["kappa"]) == (4, 3, 0.5)
     rule = found["rules"]["house"]
     assert [one["f1"] for one in rule["scores"]["both readers"]] == [1.0, 1.0]

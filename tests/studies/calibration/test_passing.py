@@ -5,36 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, StepVerdict
-from studies.calibration.cases import cases_of
-from studies.calibration.passing import Found, judged, measure, table_of, threshold_of
+from studies.calibration.cases import make_cases
+from studies.calibration.passing import JudgedCase, build_table, choose_threshold, judge_cases, measure
 from studies.calibration.report import curve_figure, page
 from studies.calibration.tables import WRONG, Judge
 from tests.studies.calibration.test_cases import FILMS, POOL
 
-CASES = cases_of(FILMS, POOL, 0)[0]
+CASES = make_cases(FILMS, POOL, 0)[0]
 PAPER = Judge("paper", "words")
 
 
-def found_by(score: Any) -> list[Found]:
+def found_by(score: Any) -> list[JudgedCase]:
     """What a judge finds that scores each case as given."""
     rows = iter(CASES)
 
     def scored(*_: object) -> ChainVerdict:
         return ChainVerdict("paper", "faithful", True, (StepVerdict(score=score(next(rows))),))
 
-    return list(judged(PAPER, CASES, scored))
+    return list(judge_cases(PAPER, CASES, scored))
 
 
 def test_who_passes_all_is_half_right_and_who_knows_is_right() -> None:
-    assert table_of(PAPER, found_by(lambda case: 1.0), "alone").balanced == 0.5
-    knows = table_of(PAPER, found_by(lambda case: float(case.kind == "true")), "alone")
+    assert build_table(PAPER, found_by(lambda case: 1.0), "alone").balanced == 0.5
+    knows = build_table(PAPER, found_by(lambda case: float(case.kind == "true")), "alone")
     assert knows.balanced == 1.0
     assert knows.shares == {"true": 1.0, **dict.fromkeys(knows.shares.keys() & set(WRONG), 0.0)}
 
 
 def test_what_cannot_be_judged_does_not_pass() -> None:
     unsure = ChainVerdict("house", "unjudgeable", True)
-    table = table_of(Judge("house"), list(judged(Judge("house"), CASES, lambda *_: unsure)), "alone")
+    table = build_table(Judge("house"), list(judge_cases(Judge("house"), CASES, lambda *_: unsure)), "alone")
     assert set(table.shares.values()) == {0.0}
     assert {row.unjudgeable for row in table.rows if row.cases} == {1.0}
     assert table.sigma is None
@@ -42,21 +42,21 @@ def test_what_cannot_be_judged_does_not_pass() -> None:
 
 def test_the_threshold_lies_between_true_and_false() -> None:
     found = found_by(lambda case: 0.9 if case.kind == "true" else 0.8)
-    threshold = threshold_of(PAPER, found)
+    threshold = choose_threshold(PAPER, found)
     assert threshold is not None
     assert 0.8 < threshold.chosen <= 0.9
     assert (threshold.of_chosen, threshold.of_paper, threshold.youden) == (1.0, 0.5, 1.0)
 
 
 def test_of_equal_thresholds_the_nearest_to_the_papers_is_chosen() -> None:
-    threshold = threshold_of(PAPER, found_by(lambda case: float(case.kind == "true")))
+    threshold = choose_threshold(PAPER, found_by(lambda case: float(case.kind == "true")))
     assert threshold is not None
     assert threshold.chosen == 0.7
 
 
 def test_a_half_without_cases_gives_no_threshold() -> None:
     of_one = [one for one in found_by(lambda case: 1.0) if not one.case.source.is_reported]
-    assert threshold_of(PAPER, of_one) is None
+    assert choose_threshold(PAPER, of_one) is None
 
 
 def test_the_papers_rule_repairs_what_it_grades() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from evaluators.comparison.significance import Estimate
 from safe_stepwise.methods.limits import Limits
-from studies.experiment.experiment import Arm, Experiment, Gain, Gains, Home
-from studies.experiment.verdicts import LabelledStep, Said
+from studies.experiment.experiment import Arm, Experiment, Gain, Gains, Section
+from studies.experiment.verdicts import LabelledStep, Verdicts
 
 GENERATOR, ADAPTER = "vllm:generator@1", "vllm:adapter@2"
 CHECKING = "symbolic:error_rate=0.0,seed=0 (simulated)"
@@ -61,14 +61,14 @@ def results(*runs: Mapping[str, Any], questions: int = 200) -> dict[str, Any]:
 def home(
     found: Mapping[str, Any] | None,
     place: str = "",
-    said: Said | None = None,
+    said: Verdicts | None = None,
     training: Mapping[str, Any] | None = None,
-) -> Home:
+) -> Section:
     """A place with an evaluation, with verdicts, or with both."""
     types = [{"name": "Correct", "gold": 1, "said": 1, "precision": 0.5, "recall": 0.5, "f1": 0.5}]
     measured = [{"rows": 4, "unparsed": 0, "types": types, "measures": {"error_f1": 0.5}}]
     quality = None if said is None else {"verifiers": measured}
-    return Home(place, training, quality, said, found)
+    return Section(place, training, quality, said, found)
 
 
 def gains_of(*pairs: tuple[Arm, Arm, float, float]) -> Gains:
@@ -76,17 +76,21 @@ def gains_of(*pairs: tuple[Arm, Arm, float, float]) -> Gains:
     both: dict[Any, Gain] = {}
     for one, other, value, p in pairs:
         gain = Gain(Estimate(value, value - 0.05, value + 0.05), p, min(1.0, 2 * p))
-        both |= {(one.key, other.key): gain, (other.key, one.key): gain.turned()}
+        both |= {(one.key, other.key): gain, (other.key, one.key): gain.inverse()}
     return both
 
 
 def experiment(
-    own: Home, gains: Mapping[str, Gains], steps: Sequence[LabelledStep] = (), probe: Said | None = None, **more: Any
+    main: Section,
+    gains: Mapping[str, Gains],
+    steps: Sequence[LabelledStep] = (),
+    probe: Verdicts | None = None,
+    **more: Any,
 ) -> Experiment:
     """All of it."""
     lock = {"version": "v0.1.0", "manifest": {"name": "m.yaml"}, "skipped": ["space"]}
     known = {"lock": lock, "generator": None, "blocks": {}, "example": "", **more}
-    return Experiment(own=own, gains=gains, steps=steps, probe=probe, **known)
+    return Experiment(main=main, gains=gains, steps=steps, probe=probe, **known)
 
 
 def step(number: int, gold: str, question: str = "", attribution: bool = True) -> LabelledStep:

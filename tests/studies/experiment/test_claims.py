@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from studies.experiment.experiment import arms
+from studies.experiment.experiment import list_arms
 from studies.experiment.page import claims
 from tests.studies.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
@@ -25,7 +25,7 @@ TRUTH = {one.id: one.gold for one in STEPS}
 def test_by_points_and_by_p(
     over_none: tuple[float, float], over_chance: tuple[float, float], holds: list[bool]
 ) -> None:
-    plain, learned, chance = arms(FOUND)
+    plain, learned, chance = list_arms(FOUND)
     gains = gains_of((learned, plain, *over_none), (learned, chance, *over_chance))
     found = [*claims(experiment(home(FOUND), {"": gains}))]
     assert [one.holds for one in found] == [*holds, None]
@@ -45,7 +45,7 @@ def test_by_the_margin_over_the_probe(missed: int, holds: bool) -> None:
     wrong = [one.id for one in STEPS if one.gold != "Correct"]
     probe = {**TRUTH, **dict.fromkeys(wrong[:2], "Correct")}
     said = {**TRUTH, **dict.fromkeys(wrong[:missed], "Correct")}
-    plain, learned, chance = arms(FOUND)
+    plain, learned, chance = list_arms(FOUND)
     gains = gains_of((learned, plain, 0.1, 0.0), (learned, chance, 0.1, 0.0))
     of = experiment(home(FOUND, said=said), {"": gains}, STEPS, probe)
     *_, found = claims(of)
@@ -54,7 +54,7 @@ def test_by_the_margin_over_the_probe(missed: int, holds: bool) -> None:
 
 def test_without_chance_nothing_is_said_of_it() -> None:
     pair = results(run(0.4), run(0.6, ADAPTER))
-    plain, learned = arms(pair)
+    plain, learned = list_arms(pair)
     gains = gains_of((learned, plain, 0.2, 0.0))
     found = [*claims(experiment(home(pair), {"": gains}))]
     assert [one.holds for one in found] == [True, None, None]

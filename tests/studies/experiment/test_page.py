@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from studies.experiment import figures
-from studies.experiment.experiment import CHANCE, LEARNED, PLAIN, Experiment, arms
+from studies.experiment.experiment import CHANCE, LEARNED, PLAIN, Experiment, list_arms
 from studies.experiment.page import files, page, write
 from tests.studies.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
 
@@ -19,9 +19,9 @@ TRUTH = {one.id: one.gold for one in STEPS}
 
 
 def told(**more: Any) -> Experiment:
-    plain, learned, chance = arms(MAIN)
+    plain, learned, chance = list_arms(MAIN)
     gains = gains_of((learned, plain, 0.2, 0.001), (learned, chance, 0.3, 0.02))
-    return experiment(**{"own": home(MAIN), "gains": {"": gains, **more.pop("gains", {})}, **more})
+    return experiment(**{"main": home(MAIN), "gains": {"": gains, **more.pop("gains", {})}, **more})
 
 
 def line(text: str, begins: str) -> str:
@@ -105,7 +105,7 @@ def test_verifiers_are_compared_on_the_same_steps_alone() -> None:
     own = home(MAIN, said=TRUTH)
     blind = home(None, "blocks/data/blind", dict.fromkeys(TRUTH, "Correct"))
     fewer = home(None, "blocks/data/fewer", {"s0": "Correct"})
-    of = told(own=own, steps=STEPS, probe=TRUTH, blocks={"data": [blind, fewer]})
+    of = told(main=own, steps=STEPS, probe=TRUTH, blocks={"data": [blind, fewer]})
     text = page(of, {})
     assert "| the release's own | data/blind | +1.000 [+1.000, +1.000] | +0.750 [" in text.replace("\\", "")
     assert "| data/blind | 1.000 | 0.000 | 0.000 | 0.000 |" in text  # recall, label by label

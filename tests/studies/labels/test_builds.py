@@ -13,19 +13,19 @@ from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
-from studies.labels.builds import Built, Found, compared, told, write
+from studies.labels.builds import Build, RowLabel, compare, render, write
 
 PLACES = [("hotpotqa", "train"), ("musique", "train"), ("musique", "validation")]
 TYPES = st.sampled_from(NOISE_TYPES)
 ROWS = st.dictionaries(st.tuples(st.sampled_from(PLACES), st.integers(0, 9)), TYPES)
 
 
-def built(rows: Mapping[tuple[tuple[str, str], int], str], teacher: str = "t") -> Built:
+def built(rows: Mapping[tuple[tuple[str, str], int], str], teacher: str = "t") -> Build:
     """Labels of rows that are called by place and number; the question has the number too."""
-    found: dict[tuple[str, str], dict[str, Found]] = {}
+    found: dict[tuple[str, str], dict[str, RowLabel]] = {}
     for (place, number), type_ in rows.items():
-        found.setdefault(place, {})[str(number)] = Found(f"q{number}", type_, teacher)
-    return Built(Path(teacher), found)
+        found.setdefault(place, {})[str(number)] = RowLabel(f"q{number}", type_, teacher)
+    return Build(Path(teacher), found)
 
 
 def noisy(type_: str) -> bool:
@@ -39,9 +39,9 @@ def test_figures_are_those_of_scikit_learn(
     shared = [key for key in one if key in other]
     if not shared:
         with pytest.raises(UserError, match="no benchmark, split and id is in both"):
-            compared(built(one), built(other))
+            compare(built(one), built(other))
         return
-    *parts, every = compared(built(one), built(other))
+    *parts, every = compare(built(one), built(other))
     assert [(p["benchmark"], p["split"]) for p in parts] == sorted({place for place, _ in (*one, *other)})
     assert every["both"] == sum(part["both"] for part in parts) == len(shared)
     assert every["only_one"] == sum(part["only_one"] for part in parts) == len(one) - len(shared)
@@ -75,7 +75,7 @@ def _count(one: Mapping[object, str], other: Mapping[object, str], keys: list[ob
 
 @given(ROWS.filter(bool))
 def test_a_build_agrees_with_itself(rows: dict[tuple[tuple[str, str], int], str]) -> None:
-    for part in compared(built(rows), built(rows)):
+    for part in compare(built(rows), built(rows)):
         assert (part["only_one"], part["only_other"], part["other_question"]) == (0, 0, 0)
         assert part["agreement"] in (None, 1.0)
         assert part["kappa"] in (None, 1.0)
@@ -84,9 +84,9 @@ def test_a_build_agrees_with_itself(rows: dict[tuple[tuple[str, str], int], str]
 
 def test_another_question_under_one_id_is_no_row_of_both() -> None:
     place = ("musique", "train")
-    one = Built(Path("a"), {place: {"1": Found("q1", "none", "t"), "2": Found("q2", "none", "t")}})
-    other = Built(Path("b"), {place: {"1": Found("q1", "none", "t"), "2": Found("x", "none", "t")}})
-    part, _ = compared(one, other)
+    one = Build(Path("a"), {place: {"1": RowLabel("q1", "none", "t"), "2": RowLabel("q2", "none", "t")}})
+    other = Build(Path("b"), {place: {"1": RowLabel("q1", "none", "t"), "2": RowLabel("x", "none", "t")}})
+    part, _ = compare(one, other)
     assert (part["both"], part["other_question"], part["only_one"], part["only_other"]) == (1, 1, 0, 0)
 
 
@@ -97,7 +97,7 @@ OTHER = built({(PLACES[0], 1): "none", (PLACES[0], 2): "unspecified", (PLACES[0]
 
 
 def test_the_report_is_markdown() -> None:
-    text = told(ONE, OTHER, compared(ONE, OTHER))
+    text = render(ONE, OTHER, compare(ONE, OTHER))
     lines = text.splitlines()
     assert "- first: a\\|b (a\\|b)" in lines
     assert "- second: published:x.txt (published:x.txt)" in lines
@@ -120,7 +120,7 @@ def test_the_report_is_markdown() -> None:
 
 
 def test_the_file_has_every_figure(tmp_path: Path) -> None:
-    parts = compared(ONE, OTHER)
+    parts = compare(ONE, OTHER)
     write(ONE, OTHER, parts, tmp_path / "deep" / "compared.json")
     content = json.loads((tmp_path / "deep" / "compared.json").read_bytes())
     assert content["first"] == {"folder": "a|b", "teachers": ["a|b"]}
