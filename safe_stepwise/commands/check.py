@@ -12,11 +12,12 @@ from safe_stepwise.commands.reading import question_in, rows_of
 from safe_stepwise.commands.telling import ascii_json
 from safe_stepwise.commands.values import Known
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.players.steps import own_checker_of
 from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, read_step
+from safe_stepwise.store.sizes import check_steps
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.store.thoughts import split_thought
 
@@ -40,6 +41,8 @@ def check_file(options: Options) -> None:
         steps = row.get("steps")
         if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
             raise UserError(f"{where}: lacks its steps, a list of texts")
+        with at_place(where, RowError):
+            check_steps(steps)
         question = question_in(where, row, options.benchmark)
         judged = list(zip(steps, verdicts(question, steps), strict=True))
         counted.update(label for _, (label, _) in judged)

@@ -117,15 +117,18 @@ def question_from(file: Path, question: str | None) -> Question:
     if all(isinstance(value, Mapping) and "passages" in value for _, value in found):
         rows = [row for row in found if question in (None, row[1].get("question"))]
         if not rows or (question is None and len(rows) > 1):
-            told = _questions(found)
-            raise UserError(f"{file}: has {len(found)} rows; give --question as one has it: {told}")
+            raise UserError(f"{file}: {_questions([row.get('question') for _, row in found])}")
         return question_in(*rows[0])
     return _asked(question, [passage_of(value, where) for where, value in found])
 
 
-def _questions(rows: Sequence[tuple[str, Any]]) -> str:
-    told = [printable(str(row.get("question"))) for _, row in rows[:MOST_TOLD]]
-    return "; ".join([*told, *(["..."] if len(rows) > MOST_TOLD else [])])
+def _questions(questions: Sequence[Any]) -> str:
+    """What to say of a file of rows of which none has the question that is meant."""
+    texts = [text for text in questions if isinstance(text, str)]
+    if not texts:
+        return "no row has a question (a text)"
+    choice = [*map(printable, texts[:MOST_TOLD]), *(["..."] if len(texts) > MOST_TOLD else [])]
+    return f"has {len(questions)} rows; give --question as one has it: {'; '.join(choice)}"
 
 
 def _asked(question: str | None, pages: list[Passage]) -> Question:

@@ -12,15 +12,20 @@ differ in what may be visited again:
 - ``walk``: anything goes, as a plain join of the triples (62% and 53% at two and three hops).
 """
 
+import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
+from tqdm import tqdm
+
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.files import unpacked
+from safe_stepwise.store.terminal import shown
 
 NamedTriple = tuple[str, str, str]
 """Head, relation, tail: their names."""
@@ -202,15 +207,28 @@ def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Conve
 def instances(
     graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC, most: int | None = None
 ) -> list[tuple[str, ...]]:
-    """The chains of entities along a path, sorted by their names; the first ``most`` of them."""
+    """The chains of entities along a path, sorted by their names; the first ``most`` of them.
+
+    Those that are met in `MOST_VISITED` steps, that is: of a path with more the rest is left out, which is said.
+    """
     start = graph.node(topic)
     if start is None:
         return []
-    return list(islice(_chains(graph, (start,), (topic,), path, convention), most))
+    budget = iter(range(MOST_VISITED))
+    chains = list(islice(_chains(graph, (start,), (topic,), path, convention, budget), most))
+    if next(budget, None) is None:
+        told = f"note: from {topic!r} only the first {len(chains):,} chains of {' > '.join(path)} are told"
+        tqdm.write(shown(f"{told}, and entities by them: {MOST_VISITED:,} were visited"), file=sys.stderr)
+    return chains
 
 
 def _chains(
-    graph: GraphStore, nodes: tuple[int, ...], names: tuple[str, ...], path: RelationPath, convention: Convention
+    graph: GraphStore,
+    nodes: tuple[int, ...],
+    names: tuple[str, ...],
+    path: RelationPath,
+    convention: Convention,
+    budget: Iterator[int],
 ) -> Iterator[tuple[str, ...]]:
     """The chains that go on from one, by name, so that nobody has to wait for all of them."""
     if not path:
@@ -219,25 +237,53 @@ def _chains(
     barred: Collection[int] = {NO_TOPIC: nodes[:1], "no_revisit": nodes}.get(convention, ())
     ends = [node for node in graph.follow(nodes[-1:], path[0]) if node not in barred]
     for name, node in sorted(zip(graph.names(ends), ends, strict=True)):
-        yield from _chains(graph, (*nodes, node), (*names, name), path[1:], convention)
+        if next(budget, None) is None:
+            return
+        yield from _chains(graph, (*nodes, node), (*names, name), path[1:], convention, budget)
+
+
+MOST_PATHS = 200_000
+"""Paths from a topic entity: MetaQA's films have at most some thousands of three relations."""
+MOST_REACHED = 5_000_000
+"""Entities that a search looks at, each as often as a relation leads to it from another set of them."""
+MOST_VISITED = 5_000_000
+"""Entities that are visited for the chains of a path, dead ends included."""
 
 
 def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:
     """All paths of 1 to ``hops`` relations that lead somewhere by ``no_topic``, and where to.
 
-    Breadth first, a frontier of all entities that a path reaches at a time.
+    Breadth first, a frontier of all entities that a path reaches at a time. A hop with which there would be more than
+    `MOST_PATHS`, or more than `MOST_REACHED` entities to look at, is left out as a whole, which is said.
     """
     found: dict[RelationPath, frozenset[int]] = {}
-    last: dict[RelationPath, Collection[int]] = {(): (topic,)}
-    for _ in range(hops):
-        frontier: dict[RelationPath, Collection[int]] = {}
+    last: Reached = {(): frozenset((topic,))}
+    onwards: dict[frozenset[int], Reached] = {}
+    reached = 0
+    for hop in range(hops):
+        frontier: dict[RelationPath, frozenset[int]] = {}
         for path, nodes in last.items():
-            for relation, ends in graph.steps(nodes).items():
-                ends.discard(topic)
-                if ends:
-                    frontier[*path, relation] = found[*path, relation] = frozenset(ends)
+            if nodes not in onwards:
+                steps = {(relation,): frozenset(ends - {topic}) for relation, ends in graph.steps(nodes).items()}
+                onwards[nodes] = {step: ends for step, ends in steps.items() if ends}
+                reached += sum(map(len, steps.values()))
+            frontier |= {path + step: ends for step, ends in onwards[nodes].items()}
+            if len(found) + len(frontier) > MOST_PATHS or reached > MOST_REACHED:
+                _tell_cut(hop, graph.names([topic])[0])
+                return found
+        found |= frontier
+        if not frontier:
+            break
         last = frontier
     return found
+
+
+@cache
+def _tell_cut(hop: int, topic: str) -> None:
+    """Say that a search ended early, once a topic and hop."""
+    more = f"more than {MOST_PATHS:,} paths, or {MOST_REACHED:,} entities on the way"
+    told = f"note: from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {more}"
+    tqdm.write(shown(told), file=sys.stderr)
 
 
 def paths_from(graph: GraphStore, topic: str, hops: int = HOPS) -> list[RelationPath]:

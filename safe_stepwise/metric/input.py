@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.records import Passage, Question, canonical_json, identity
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.store.codec import passage_of
+from safe_stepwise.store.sizes import check_steps
 
 
 def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
@@ -54,7 +55,11 @@ def _lists(column: Sequence[Any], name: str, what: str, whole: str = "") -> Iter
 
 def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
     """The steps of each chain as texts; one may have none."""
-    return [checked_texts(chain, where) if chain else [] for where, chain in _lists(steps, "steps", "texts")]
+    chains = [checked_texts(chain, where) if chain else [] for where, chain in _lists(steps, "steps", "texts")]
+    for number, chain in enumerate(chains):
+        with at_place(f"steps[{number}]", RowError):
+            check_steps(chain)
+    return chains
 
 
 def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:

@@ -5,7 +5,7 @@ names of 163, questions of 519, five hops. Reading grows with each of these, and
 where each name is looked for in each passage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import Question
@@ -19,6 +19,24 @@ NAME = 1_000
 PASSAGES = 200
 HOPS = 50
 """Triples of the evidence, and hops of a decomposition."""
+STEPS = 500
+"""Steps of a chain; reading each grows with those before it. Models write up to a hundred."""
+STEP = 10_000
+"""Characters of a step."""
+
+
+def check_steps(steps: Sequence[str]) -> None:
+    """Raise ``RowError`` for a chain of more, or longer, steps than anybody writes.
+
+    >>> check_steps(["Step 1: Oru lies on the Vel. (Attribution)"] * 100_000)
+    Traceback (most recent call last):
+    safe_stepwise.errors.RowError: steps has 100000 entries, at most 500 are read
+    """
+    if len(steps) > STEPS:
+        raise RowError(f"steps has {len(steps)} entries, at most {STEPS} are read")
+    for number, step in enumerate(steps, 1):
+        if len(step) > STEP:
+            raise RowError(f"step {number} has {len(step)} characters, at most {STEP} are read")
 
 
 def check_size(question: Question) -> None:

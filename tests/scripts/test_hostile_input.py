@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from safe_stepwise.commands.values import LARGEST, ByRole, Commas, Number, Place
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.corpus import Corpus
+from safe_stepwise.metric.input import checked_steps
 from safe_stepwise.store import boundary, files
 from safe_stepwise.store.parquet import read_rows
 
@@ -142,3 +145,42 @@ def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.M
     file.write_bytes(b"{}\n" + b"x" * 2_000)
     with pytest.raises(UserError, match="line 2: has more than 1,024 bytes; mend it"):
         list(files.read_lines(file, bytes, "line", "mend it"))
+
+
+ROW = {
+    "id": "a",
+    "question": "In which country is Oru?",
+    "answer": "Marn",
+    "passages": [{"title": "Oru", "text": "Oru is a town in Marn."}],
+    "evidence": [{"head": "Oru", "relation": "country", "tail": "Marn"}],
+}
+STEP = "Step 1: Oru is a town in Marn. (Attribution)"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("line", "changes", "told"),
+    [
+        ("check", {"steps": [STEP] * 100_000}, "line 1: steps has 100000 entries, at most 500 are read"),
+        ("check", {"steps": [STEP, "x" * 20_000]}, "line 1: step 2 has 20000 characters, at most 10000 are read"),
+        ("check", {"steps": [STEP], "evidence": ROW["evidence"] * 5_000}, "evidence has 5000 entries, at most 50"),
+        ("answer --passages", {"evidence": ROW["evidence"] * 5_000}, "evidence has 5000 entries, at most 50"),
+        ("answer --passages", {"question": None}, "line 1: lacks a question"),
+        ("answer --question Who? --passages", {"question": None}, "no row has a question"),
+        ("answer --question Who? --passages", {"question": 3}, "no row has a question"),
+        ("answer --question Who? --passages", {}, "has 1 rows; give --question as one has it: In which country"),
+    ],
+)
+def test_what_no_row_has_is_refused(line: str, changes: dict[str, Any], told: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(ROW | changes))
+    name, *more = line.split()
+    players = ["--generator", "symbolic", "--verifier", "symbolic"] if name == "answer" else []
+    with pytest.raises(UserError, match=re.escape(told)) as caught:
+        command(name)([*more, str(file), *players])
+    assert len(str(caught.value)) < 400
+
+
+def test_chains_of_the_metric_are_bounded_too() -> None:
+    with pytest.raises(UserError, match=r"steps\[1\]: steps has 501 entries, at most 500 are read"):
+        checked_steps([[STEP] * 500, [STEP] * 501])

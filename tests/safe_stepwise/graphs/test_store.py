@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs import sqlite_store
+from safe_stepwise.graphs import sqlite_store, store
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import (
     CONVENTIONS,
@@ -137,6 +137,46 @@ def test_a_search_finds_each_path_that_leads_somewhere_and_no_other(triples: lis
     assert {path: frozenset(graph.names(ends)) for path, ends in found.items()} == {
         path: ends for path, ends in reached.items() if ends
     }
+
+
+DENSE = [(f"e{one}", f"r{(one * other) % 7}", f"e{other}") for one in range(40) for other in range(40) if one != other]
+
+
+def test_a_dense_graph_is_searched_as_far_as_a_bound_allows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(store, "MOST_PATHS", 300)
+    for graph in (MemoryGraph(DENSE), on_disk(DENSE, str(tmp_path))):
+        store._tell_cut.cache_clear()
+        assert paths_from(graph, "e1", 6) == paths_from(graph, "e1", 2) == paths_from(graph, "e1", 10**12)
+        assert {len(path) for path in paths_from(graph, "e1", 6)} == {1, 2}
+        (line,) = capsys.readouterr().err.splitlines()  # once
+        assert line.startswith(
+            "note: from 'e1' paths of up to 2 relations are searched: 3 would be more than 300 paths"
+        )
+    monkeypatch.setattr(store, "MOST_PATHS", 10**9)
+    monkeypatch.setattr(store, "MOST_REACHED", 200)
+    store._tell_cut.cache_clear()
+    assert len(paths_from(MemoryGraph(DENSE), "e1", 6)[-1]) <= 2
+    assert "200 entities on the way" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(60)
+def test_chains_of_a_dense_graph_are_visited_as_far_as_a_bound_allows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = MemoryGraph([*DENSE, ("e1", "only", "end")])
+    nowhere = ("r1", "r2", "r3", "r1", "r2", "r3", "~only")  # leads to the topic alone: dead ends without end
+    whole = instances(graph, "e1", ("r1", "r2"))
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(store, "MOST_VISITED", 2_000)
+    assert instances(graph, "e1", nowhere) == []
+    assert "only the first 0 chains of r1 > r2" in capsys.readouterr().err
+    assert instances(graph, "e1", ("r1", "r2")) == whole
+    first = instances(graph, "e1", ("r1", "r2", "r3"), most=5)
+    assert len(first) == 5
+    assert not capsys.readouterr().err
+    assert len(instances(graph, "e1", ("r1", "r2", "r3", "r4"))) < 2_000
 
 
 def test_a_step_is_the_callers_own() -> None:
