@@ -1,8 +1,8 @@
-"""From questions with gold paths to ``safe-path-probe``.
+"""Builds ``safe-path-probe`` from questions with gold paths.
 
-Questions are split by a hash of their words, so that one that two rows ask is in one split; evaluation questions of
-the verified set are in test. The rows of a question stand together, and questions of all benchmarks among each other
-in the order of a draw, so that the first rows of a split are a draw, too.
+A hash of its words decides on a question's split, so that equal questions are in one split; evaluation questions are
+in test. The rows of a question stand together. Questions of all benchmarks are shuffled, so that the
+first rows of a split are a sample of it.
 """
 
 import hashlib
@@ -30,18 +30,18 @@ from safe_stepwise.store.progress import counts, telling
 DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
 SPLITS = (TRAIN, VALIDATION, TEST)
 COMPLETE = ("metaqa", "synthetic")
-"""Benchmarks whose graph is all there is."""
+"""Benchmarks whose graph is complete."""
 _TENTHS = {8: VALIDATION, 9: TEST}
 _GROUP = 1_000
-"""Rows that are written at a time."""
+"""Rows written at a time."""
 
 
 def build(
     plan: ProbeBuild, card: publishing.SingleCard, derivations: Mapping[str, Sequence[Derivation]]
 ) -> publishing.Record:
-    """Build ``OUTPUT/safe-path-probe`` (again, if it is there) and ``OUTPUT/rejects.jsonl``.
+    """Build ``OUTPUT/safe-path-probe``, or replace it, and ``OUTPUT/rejects.jsonl``; returns the record.
 
-    Raises ``UserError`` for what the user can mend: folders, versions, files that are none.
+    Raises ``UserError`` for mistakes that the user can mend: folders, versions, files of another form.
     """
     if (plan.films is None) != (plan.questions is None):
         raise UserError("--kb and --questions go together: MetaQA's knowledge base and questions")
@@ -68,7 +68,7 @@ def build(
 
 
 class _Probe:
-    """A probe in the making: what was made of the questions, and what was not."""
+    """Makes a probe; counts its rows, and keeps the lines of its rejects."""
 
     def __init__(self, plan: ProbeBuild, derivations: Mapping[str, Sequence[Derivation]]) -> None:
         self._plan, self._derivations = plan, derivations
@@ -87,29 +87,29 @@ class _Probe:
             )
         total = sum(map(len, questions.values()))
 
-        def standing() -> str:
-            made = tally.count("valid")
-            return counts(made, 0, total - made, rows=tally.count())
+        def describe() -> str:
+            finished = tally.count("valid")
+            return counts(finished, 0, total - finished, rows=tally.count())
 
         worlds = {
-            b: World(these, triples if b == metaqa.NAME else (), b in COMPLETE) for b, these in questions.items()
+            b: World(group, triples if b == metaqa.NAME else (), b in COMPLETE) for b, group in questions.items()
         }
         writer = DatasetWriter(folder, [(config, split) for config in CONFIGS for split in SPLITS], config_features)
-        with telling("paths", "question", total, lambda: tally.count("valid"), standing):
+        with telling("paths", "question", total, lambda: tally.count("valid"), describe):
             for split in SPLITS:
-                own = [question for these in questions.values() for question in these if split_of(question) == split]
-                rows = self._rows(sorted(own, key=lambda question: rank(plan.seed, question)), worlds)
-                while group := list(islice(rows, _GROUP)):
-                    for row in group:
+                chosen = [q for group in questions.values() for q in group if split_of(q) == split]
+                rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question)), worlds)
+                while batch := list(islice(rows, _GROUP)):
+                    for row in batch:
                         tally.add(split, row)
                     for config in CONFIGS:
-                        writer.add(config, split, [columns_of(config, row) for row in group])
+                        writer.add(config, split, [columns_of(config, row) for row in batch])
             return writer.close()
 
     def _questions(self) -> tuple[dict[str, list[PathQuestion]], Iterable[Triple]]:
-        """The questions by benchmark, in the order of a draw, and MetaQA's whole knowledge base."""
+        """Read the questions by benchmark, in a random order, and MetaQA's whole knowledge base."""
         plan, triples = self._plan, tuple[Triple, ...]()
-        drawn: dict[str, dict[str, PathQuestion]] = defaultdict(dict)
+        by_benchmark: dict[str, dict[str, PathQuestion]] = defaultdict(dict)
         sources: list[Iterable[PathQuestion]] = [
             verified_questions(plan.verified, self._derivations, self._leave_out, plan.benchmarks)
         ]
@@ -119,14 +119,14 @@ class _Probe:
         for source in sources:
             for question in source:
                 self.tally.read += 1
-                if question.key in drawn[question.benchmark]:
+                if question.key in by_benchmark[question.benchmark]:
                     self._leave_out(question.benchmark, question.id, "another row asks the same")
                 else:
-                    drawn[question.benchmark][question.key] = question
+                    by_benchmark[question.benchmark][question.key] = question
         return {
-            name: sorted(these.values(), key=lambda question: rank(plan.seed, question))[: plan.limit]
-            for name, these in sorted(drawn.items())
-            if these
+            name: sorted(group.values(), key=lambda question: rank(plan.seed, question))[: plan.limit]
+            for name, group in sorted(by_benchmark.items())
+            if group
         }, triples
 
     def _leave_out(self, benchmark: str, id_: str, reason: str) -> None:
@@ -134,14 +134,14 @@ class _Probe:
         self._reject(benchmark, id_, "", reason)
 
     def _reject(self, benchmark: str, id_: str, corruption: str, reason: str) -> None:
-        """Note what is not in the probe; ``corruption`` is empty for a whole question."""
+        """Add a line to the rejects; ``corruption`` is empty for a whole question."""
         line = {"benchmark": benchmark, "question_id": id_, "corruption": corruption, "reason": reason}
         self.rejects.append(canonical_json(line))
 
     def _rows(self, questions: Sequence[PathQuestion], worlds: Mapping[str, World]) -> Iterator[ProbeRow]:
-        """The rows of questions of one split; what was refused is counted and noted.
+        """Yield the rows of one split's questions; refused corruptions are counted and added to the rejects.
 
-        The path of another question is one of its split and benchmark, as long if there are such.
+        Paths of other questions come from the same split and benchmark, and have the same length where there are such.
         """
         alike: dict[object, list[PathQuestion]] = defaultdict(list)
         for question in questions:
@@ -159,7 +159,7 @@ class _Probe:
 
 
 def split_of(question: PathQuestion) -> str:
-    """The split of a question: by its words alone, but that evaluation questions are in test."""
+    """The split of a question, which depends on its words alone; evaluation questions are in test."""
     if question.is_held_out:
         return TEST
     digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()
@@ -167,18 +167,19 @@ def split_of(question: PathQuestion) -> str:
 
 
 def rank(seed: int, question: PathQuestion) -> bytes:
-    """A sort key that depends on nothing but the seed and the question's words."""
+    """A random sort key that depends only on the seed and the question's words."""
     return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
 
 
-def summary(output: Path, made: publishing.Record) -> str:
-    """What the command says: rows by benchmark and kind, what was refused, and where it all is."""
+def summary(output: Path, statistics: publishing.Record) -> str:
+    """Render for the terminal the rows by benchmark and kind, the refused ones, and the folder."""
     rows = [
         (name, numbers["questions"], *(numbers.get(kind, 0) for kind in CORRUPTIONS))
-        for name, numbers in made["benchmarks"].items()
+        for name, numbers in statistics["benchmarks"].items()
     ]
-    left, refused = (sum(sum(of.values()) for of in groups.values()) for groups in (made["left_out"], made["refused"]))
-    values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left": left, "refused": refused}
+    groups = (statistics["left_out"], statistics["refused"])
+    left_out, refused = (sum(sum(reasons.values()) for reasons in group.values()) for group in groups)
+    values = {"rows": [("benchmark", "questions", *CORRUPTIONS), *rows], "left_out": left_out, "refused": refused}
     return publishing.render_summary(
-        Path(__file__).parent / "templates", "probe.txt", output=output, made=made, **values
+        Path(__file__).parent / "templates", "probe.txt", output=output, statistics=statistics, **values
     )

@@ -1,11 +1,11 @@
-"""Corrupted paths, drawn a kind each, and each shown to be wrong before it is kept.
+"""Corrupts paths, one of each kind, and checks that each corruption is wrong.
 
-A draft is a path and the place (from 1) of what is wrong in it: the false triple, the first that does not follow, the
-first of another path that is not the question's, the hop that is gone.
+A draft is a path and the place (from 1) of its error: the false triple, the first triple that does not follow, the
+first triple that differs from the question's path, or the missing hop.
 
-Refused is what may be right: a shuffle that follows all the same, a false triple that the graph has or the question's
+A draft that may be right is refused: a shuffle that still follows, a false triple that the graph has or the question's
 passages may state, another question's path that leads to this one's answer. Where the graph is not complete
-(benchmarks over text), a triple that it lacks may be true; so a swapped relation is kept only if it excludes the true
+(benchmarks over text), a triple that it lacks may be true. So a swapped relation is kept only if it excludes the true
 one, and relations in free words are neither swapped nor reversed.
 """
 
@@ -24,46 +24,46 @@ from safe_stepwise.store.names import Corruption
 
 Draft = tuple[Path, int]
 TRIES = 20
-"""Drafts of a kind that are looked at for one question."""
+"""Drafts of a kind for one question at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What drafts are made from: the question, its benchmark's world, the paths of others."""
+    """The material of drafts: the question, its benchmark's world, and questions that donate paths."""
 
     question: PathQuestion
     world: World
     donors: Sequence[PathQuestion]
-    """Questions of its benchmark and split, itself among them."""
+    """Questions of the same benchmark and split, this one included."""
     chance: Random
 
 
 def corrupted(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
-    """A corruption of a question's path, or why there is none.
+    """Corrupt a question's path; returns the draft, or the reason why there is none.
 
     ``refused`` counts the drafts that may be right, by kind and reason.
     """
     drafts, reason = KINDS[kind]
     for path, position in drafts(scope):
-        doubted = doubt(kind, scope, path, position)
-        if doubted is None:
+        objection = find_objection(kind, scope, path, position)
+        if objection is None:
             return path, position
-        reason = doubted
+        reason = objection
         refused[kind, reason] += 1
     return reason
 
 
 def _factual_head(scope: Scope) -> Iterator[Draft]:
-    """Another head in one triple: what went before leads elsewhere."""
+    """Yield paths with another head in one triple, so that the triples before it lead elsewhere."""
     path = scope.question.path
     for place, name in _exchanges(scope, "head"):
         yield _with(path, place, replace(path[place], head=name)), place + 1
 
 
 def _factual_tail(scope: Scope) -> Iterator[Draft]:
-    """Another tail, wherever the path names it, so that all still joins: only knowledge tells.
+    """Yield paths with another tail in all its places, so that the path still joins: only knowledge reveals the error.
 
-    What the question names and the answer are exchanged only where there is nothing else.
+    Names of the question and the answer are exchanged only if there is no other tail.
     """
     path = scope.question.path
     for place, name in _exchanges(scope, "tail"):
@@ -73,13 +73,13 @@ def _factual_tail(scope: Scope) -> Iterator[Draft]:
 
 
 def _exchanges(scope: Scope, side: Side) -> Iterator[tuple[int, str]]:
-    """Places (from 0), each with names that may stand on a side of its triple."""
+    """Yield places (from 0), each with a name that may replace that side of its triple."""
     question, chance = scope.question, scope.chance
-    pools = {n: scope.world.others(side, t, t.relation in question.free) for n, t in enumerate(question.path)}
+    pools = {n: scope.world.alternatives(side, t, t.relation in question.free) for n, t in enumerate(question.path)}
     places = [place for place, names in pools.items() if len(names) > 1]
     if side == "tail":
-        shown = set(map(end_key, question.accepted)) | question.starts
-        places = [n for n in places if end_key(question.path[n].tail) not in shown] or places
+        reserved = set(map(end_key, question.accepted)) | question.starts
+        places = [n for n in places if end_key(question.path[n].tail) not in reserved] or places
     for _ in range(TRIES if places else 0):
         place = chance.choice(places)
         yield place, chance.choice(pools[place])
@@ -93,14 +93,14 @@ def _incoherent(scope: Scope) -> Iterator[Draft]:
 
 
 def _misguided_question(scope: Scope) -> Iterator[Draft]:
-    """The gold path of another question."""
+    """Yield gold paths of other questions."""
     for _ in range(TRIES):
         path = scope.chance.choice(scope.donors).path
         yield path, _differs(scope.question.path, path)
 
 
 def _misguided_walk(scope: Scope) -> Iterator[Draft]:
-    """A walk of true triples from where the gold path starts, of as many."""
+    """Yield walks of true triples with the start and the length of the gold path."""
     path = scope.question.path
     for _ in range(TRIES):
         walked = _walk(scope, len(path))
@@ -109,25 +109,25 @@ def _misguided_walk(scope: Scope) -> Iterator[Draft]:
 
 
 def _walk(scope: Scope, length: int) -> Path:
-    """Triples from an end to an end, none twice; nothing where the walk comes to no further one."""
-    at, walked = scope.question.start, list[Triple]()
+    """Walk along distinct triples; empty where the walk cannot go on."""
+    end, walked = scope.question.start, list[Triple]()
     while len(walked) < length:
-        ways = [triple for triple in scope.world.joined.get(at, ()) if triple not in walked]
-        if not ways:
+        steps = [triple for triple in scope.world.joined.get(end, ()) if triple not in walked]
+        if not steps:
             return ()
-        step = scope.chance.choice(ways)
+        step = scope.chance.choice(steps)
         walked.append(replace(step, passage=None, sentence=None))
-        at = step.tail if step.head == at else step.head
+        end = step.tail if step.head == end else step.head
     return tuple(walked)
 
 
 def _relation_swapped(scope: Scope) -> Iterator[Draft]:
-    """Another relation in one triple, of those most like the true one first."""
+    """Yield paths with another relation in one triple, relations most like the true one first."""
     path, world, chance = scope.question.path, scope.world, scope.chance
     places = [n for n, triple in enumerate(path) if triple.relation not in scope.question.free]
     for place in chance.sample(places, len(places)):
-        triple, drawn = path[place], chance.sample(world.relations, len(world.relations))
-        for relation in sorted(drawn, key=partial(world.strangeness, triple)):
+        triple, relations = path[place], chance.sample(world.relations, len(world.relations))
+        for relation in sorted(relations, key=partial(world.strangeness, triple)):
             if relation != triple.relation:
                 yield _with(path, place, replace(triple, relation=relation)), place + 1
 
@@ -155,21 +155,21 @@ KINDS: Mapping[Corruption, tuple[Callable[[Scope], Iterator[Draft]], str]] = {
     "reversed": (_reversed, "no triple"),
     "hop_dropped": (_hop_dropped, "no hop that every gold path needs, beside another"),
 }
-"""Each kind with its drafts, in the order of a draw, and why there is none where there is no draft."""
+"""The function that makes each kind's drafts, in random order, and the reason if there is no draft."""
 
 
 def _with(path: Path, place: int, triple: Triple) -> Path:
     return (*path[:place], triple, *path[place + 1 :])
 
 
-def _differs(path: Path, other: Path) -> int:
-    """The first place (from 1) at which a path has another triple."""
-    alike = zip(path, other, strict=False)
-    return next((n for n, (a, b) in enumerate(alike, 1) if a != b), min(len(path), len(other)) + 1)
+def _differs(path: Path, variant: Path) -> int:
+    """The first place (from 1) at which two paths differ."""
+    alike = zip(path, variant, strict=False)
+    return next((n for n, (a, b) in enumerate(alike, 1) if a != b), min(len(path), len(variant)) + 1)
 
 
-def doubt(kind: Corruption, scope: Scope, path: Path, position: int) -> str | None:
-    """Why a draft may be right after all; None if it is wrong."""
+def find_objection(kind: Corruption, scope: Scope, path: Path, position: int) -> str | None:
+    """The reason why a draft may be right; None if it is surely wrong."""
     question = scope.question
     if path == question.path:
         return "it is the original"
@@ -178,30 +178,30 @@ def doubt(kind: Corruption, scope: Scope, path: Path, position: int) -> str | No
     if kind in ("incoherent", "hop_dropped"):
         return None
     if kind.startswith("misguided"):
-        return _doubt_misguided(kind, question, path)
+        return _object_misguided(kind, question, path)
     triple, old = path[position - 1], question.path[position - 1]
-    if scope.world.knows(triple):
+    if scope.world.has_fact(triple):
         return "the graph has its false triple"
     if kind == "relation_swapped":
         return None if scope.world.excludes(old, triple) else "both relations may hold"
     if kind == "reversed":
-        return _doubt_reversed(question, old)
-    return _doubt_exchanged(scope, old, triple, position)
+        return _object_reversed(question, old)
+    return _object_exchanged(scope, old, triple, position)
 
 
-def _doubt_misguided(kind: Corruption, question: PathQuestion, path: Path) -> str | None:
-    """Another path of true triples is wrong only if it does not lead from here to the answer."""
+def _object_misguided(kind: Corruption, question: PathQuestion, path: Path) -> str | None:
+    """The reason why another path of true triples may be right: it leads from the question to the answer."""
     ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
     is_from_here = kind == "misguided_walk" or bool(ends & question.starts)
     if is_from_here and not ends.isdisjoint(map(end_key, question.accepted)):
         return "it leads to the answer"
     if first_lost(path, frozenset((end_key(path[0].head), end_key(path[0].tail)))) is not None:
-        # Branches of a comparison: true of their own question, no walk.
+        # Branches of a comparison belong to their own question and are no walk.
         return "it is no walk" if kind == "misguided_walk" else None
     return None
 
 
-def _doubt_reversed(question: PathQuestion, old: Triple) -> str | None:
+def _object_reversed(question: PathQuestion, old: Triple) -> str | None:
     if old.relation in question.free:
         return "a relation in free words may hold either way"
     if old.relation in SYMMETRIC:
@@ -209,8 +209,8 @@ def _doubt_reversed(question: PathQuestion, old: Triple) -> str | None:
     return "both ends are one" if end_key(old.head) == end_key(old.tail) else None
 
 
-def _doubt_exchanged(scope: Scope, old: Triple, new: Triple, position: int) -> str | None:
-    """Whether an exchanged end may be the old one by another name, or as true."""
+def _object_exchanged(scope: Scope, old: Triple, new: Triple, position: int) -> str | None:
+    """The reason why an exchanged end may be right: it is the old one by another name, or as true."""
     question = scope.question
     is_head = old.head != new.head
     if is_head and old.relation in question.free and sort_of(old.tail) == "words":

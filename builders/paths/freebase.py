@@ -82,10 +82,10 @@ def _triple(triple: Any, number: int) -> NamedTriple:
     return head, relation, tail
 
 
-def _names(value: Any, what: str) -> tuple[str, ...]:
+def _names(value: Any, label: str) -> tuple[str, ...]:
     """Names in their order, each once."""
-    names = [value] if isinstance(value, str) else fields.items(value, what, MOST_TRIPLES)
-    return tuple(dict.fromkeys(fields.filled_text(name, what) for name in names))
+    names = [value] if isinstance(value, str) else fields.items(value, label, MOST_TRIPLES)
+    return tuple(dict.fromkeys(fields.filled_text(name, label) for name in names))
 
 
 WEBQSP = FreebaseQuestions(

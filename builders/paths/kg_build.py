@@ -1,8 +1,8 @@
-"""From questions over a knowledge graph to a set of relation paths, ``dp-BENCHMARK-paths``.
+"""Builds a set of relation paths, ``dp-BENCHMARK-paths``, from questions over a knowledge graph.
 
-Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are gone through twice:
-for what only the whole corpus tells (how often a path is best, gold paths by template), and to write the rows, beside
-the work; all is swapped in whole.
+Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are read twice: once for
+the counts of the whole corpus (how often a path is best, gold paths by template), and once to write the rows. The dataset
+replaces an earlier one as a whole.
 """
 
 import hashlib
@@ -29,37 +29,37 @@ from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.progress import counts, telling
 
 SPLITS = (names.TRAIN, names.TEST)
-WAYS = ("", names.BY_TEMPLATE)
-"""What the name of a config says of how it is split."""
+GROUPINGS = ("", names.BY_TEMPLATE)
+"""Endings of a config's name: split by question, or by template."""
 RULES = ("shortest", "best_f1", "best")
-"""Equation 1; all of the best F1, whatever their length; those with ties settled."""
+"""Rules of weak labels: equation 1; all paths of the best F1, of any length; of these the likeliest."""
 
 
 def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
-    """Build ``OUTPUT/dp-BENCHMARK-paths`` (again, if it is there).
+    """Build ``OUTPUT/dp-BENCHMARK-paths``, or replace it; returns the record.
 
-    Killed at any instant, the same call resumes, and ends in the same bytes, for any number of workers and any engine.
-
-    Raises ``UserError`` for what the user can mend: folders, sources, rows (unless ``keep_rejects``), a full disk.
+    After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers and any
+    engine. Raises ``UserError`` for mistakes that the user can mend: folders, sources, rows (unless ``keep_rejects``),
+    a full disk.
     """
     collected, reader = Collected(), relation_readers.reader_of(plan.benchmark)
 
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
         inputs = [InputSource.describe(source) for source in plan.sources]
-        graph, about = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
+        graph, graph_record = (None, None) if plan.kb is None else relation_inputs.graph_of(plan.kb, plan.work)
         collect(plan, graph, collected)
         corpus, audit = _survey(plan, collected), Audit()
         files = _write(plan, collected, corpus, audit, folder)
-        held = len(corpus.held_out)
+        test_templates = len(corpus.held_out)
         options = ("version", "benchmark", "split", "limit", "seed", "test_share", "max_hops", "negatives")
         record = {
             **{name: getattr(plan, name) for name in options},
             "sources": inputs,
-            "graph": about,
+            "graph": graph_record,
             "rows": collected.standing.finished,
             "rejected": collected.standing.failed,
             # Templates by split of the configs that are split by template, and how many gold paths there are.
-            "templates": {"train": corpus.templates - held, "test": held},
+            "templates": {"train": corpus.templates - test_templates, "test": test_templates},
             "gold_paths": len(set(corpus.gold.values())),
             "hops": audit.by_hop(),
             "positive_share": audit.positive_share(),
@@ -79,24 +79,23 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What only all questions together tell, and where each goes: to train or test, twice.
+    """Counts of the whole corpus, and the split of each question: one by question, one by template.
 
-    Questions of one template differ in their topic alone, so that a set split by question asks of a model little more
-    than to know again what it was taught (a nearest neighbour reaches .97); that split by template is the honest one.
-    ``popular`` is how often a path is best, by way of splitting: of its questions of train alone, so that no label
-    there knows of a question of test.
+    Questions of one template differ only in their topic. So a set split by question tests little more than recall (a
+    nearest neighbour reaches .97); the set split by template is the honest one. ``popular`` says how often a path is
+    best, by grouping; it counts training questions only, so that no label depends on a test question.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
     gold: Mapping[str, RelationPath]
-    """By template."""
+    """Gold path of each template."""
     templates: int
     held_out: frozenset[str]
-    """Templates of test."""
+    """Templates in test."""
 
-    def split_of(self, plan: PathsBuild, way: str, question: str, template: str) -> str:
-        """The split of a question, by one of `WAYS`; the same words are always on one side."""
-        if way == names.BY_TEMPLATE:
+    def split_of(self, plan: PathsBuild, grouping: str, question: str, template: str) -> str:
+        """The split of a question, by one of `GROUPINGS`; equal questions are in one split."""
+        if grouping == names.BY_TEMPLATE:
             return names.TEST if template in self.held_out else names.TRAIN
         return _split_by_question(plan, question)
 
@@ -111,30 +110,30 @@ class Audit:
     def __init__(self) -> None:
         self._counts: dict[int, Counter[str]] = defaultdict(Counter)
         self.neighbours = 0
-        """Rows of KTO that follow one of the same question."""
+        """KTO rows that follow a row of the same question."""
 
     def add(self, topic: Labelled, judged: Mapping[RelationPath, str]) -> None:
-        """Count one topic entity, and its rows of KTO."""
+        """Count one topic entity and its KTO rows."""
         counts, gold = self._counts[topic.searched["hops"]], topic.gold
         best_f1 = [c.path for c in topic.candidates if c.f1 == topic.top]
-        named = zip(RULES, (topic.shortest, best_f1, topic.best), strict=True)
+        paths_by_rule = zip(RULES, (topic.shortest, best_f1, topic.best), strict=True)
         counts.update(["topics", *judged.values()])
         counts["no path"] += not topic.candidates
         counts["gold"] += gold is not None
         counts["exact"] += any(c.path == gold and c.f1 == 1 for c in topic.candidates)
         counts["gold negatives"] += gold is not None and judged.get(gold, POSITIVE) != POSITIVE
-        for rule, paths in named:
+        for rule, paths in paths_by_rule:
             counts[f"{rule} names"] += len(paths)
             if gold is not None:
                 counts[f"{rule} names beside gold"] += len(paths)
                 counts[f"{rule} names gold"] += gold in paths
 
     def by_hop(self) -> dict[str, dict[str, Any]]:
-        """What was found of the questions of each number of hops (0: not known)."""
+        """The counts by number of hops (0: not known)."""
         return {str(hops): _audited(counts) for hops, counts in sorted(self._counts.items())}
 
     def positive_share(self) -> float | None:
-        """How many of the rows of KTO are to be preferred (0-1)."""
+        """Share of positive rows among the KTO rows (0-1)."""
         counts = sum(self._counts.values(), Counter[str]())
         return _ratio(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
 
@@ -149,32 +148,32 @@ def _audited(counts: Counter[str]) -> dict[str, Any]:
         "gold_exact": _ratio(counts["exact"], counts["gold"]),
         "rules": {
             rule: {
-                # Of the topic entities with a gold path: how many have it among those that the rule names (0-1).
+                # Share of the topic entities with a gold path for which the rule names it.
                 "recall": _ratio(counts[f"{rule} names gold"], counts["gold"]),
-                # How many of the named ones are gold.
+                # Share of gold paths among the named ones.
                 "precision": _ratio(counts[f"{rule} names gold"], counts[f"{rule} names beside gold"]),
-                # A topic entity, with or without a gold path.
+                # Named paths of a topic entity, with or without a gold path.
                 "paths": _ratio(counts[f"{rule} names"], counts["topics"]),
             }
             for rule in RULES
         },
-        # Rows by kind, and those that call a gold path wrong.
+        # Rows by kind, and rows that call a gold path wrong.
         "kto": {kind: counts[kind] for kind in KINDS},
         "gold_negatives": counts["gold negatives"],
     }
 
 
-def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _ratio(numerator: float, denominator: float) -> float | None:
+    return numerator / denominator if denominator else None
 
 
 def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
-    """The topic entities of each shard, without those of questions whose id was there before."""
-    gone, total = 0, len(collected.shards)
-    with telling(title, "chunk", total, lambda: gone, lambda: counts(gone, 0, total - gone)):
+    """Yield the topic entities of each shard, without questions whose id an earlier one has."""
+    finished, total = 0, len(collected.shards)
+    with telling(title, "chunk", total, lambda: finished, lambda: counts(finished, 0, total - finished)):
         for table in collected.tables():
             yield table.to_pylist()
-            gone += 1
+            finished += 1
 
 
 def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
@@ -197,32 +196,32 @@ def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
 
 def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path) -> parquet.Files:
     """Write the Parquet files of all configs; ``audit`` counts the topic entities split by question."""
-    places = [(config + way, split) for config in CONFIGS for way in WAYS for split in SPLITS]
+    places = [(config + grouping, split) for config in CONFIGS for grouping in GROUPINGS for split in SPLITS]
     writer = parquet.DatasetWriter(folder, places, config_features)
     for searched in _searched(collected, "rows"):
-        for way in WAYS:
-            made: dict[tuple[str, str], list[Row]] = {}
+        for grouping in GROUPINGS:
+            rows_by_place: dict[tuple[str, str], list[Row]] = {}
             for row in searched:
-                topic = Labelled.of(row, corpus.popular[way], corpus.gold)
+                topic = Labelled.read(row, corpus.popular[grouping], corpus.gold)
                 judged = topic.judged(plan.negatives, f"{plan.seed}\0{row['question_id']}\0{row['topic']}")
-                if way == "":
+                if grouping == "":
                     audit.add(topic, judged)
-                split = corpus.split_of(plan, way, row["question"], row["template"])
+                split = corpus.split_of(plan, grouping, row["question"], row["template"])
                 for config, rows in topic.rows(plan.benchmark, judged).items():
-                    made.setdefault((config, split), []).extend(rows)
-            for (config, split), rows in made.items():
+                    rows_by_place.setdefault((config, split), []).extend(rows)
+            for (config, split), rows in rows_by_place.items():
                 if config == names.KTO:
                     rows = parquet.interleave(rows, plan.seed, itemgetter("question_id"))
                     ids = [row["question_id"] for row in rows]
                     audit.neighbours += sum(id_ == previous for previous, id_ in pairwise(ids))
-                writer.add(config + way, split, rows)
+                writer.add(config + grouping, split, rows)
     return writer.close()
 
 
 def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
-    """Templates drawn until they hold ``share`` of the questions, of each number of hops.
+    """Draw templates for test until they hold ``share`` of the questions of each number of hops.
 
-    One that would take more is left in train, and the next is tried.
+    A template that would exceed the share stays in train, and the next is tried.
 
     >>> sorted(held_out({"a": 8, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1}, 0.2, 0))
     ['b', 'c']
@@ -230,36 +229,36 @@ def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, se
     by_hops: dict[int, list[str]] = defaultdict(list)
     for name in sizes:
         by_hops[hops[name]].append(name)
-    held: set[str] = set()
+    chosen: set[str] = set()
     for ids in by_hops.values():
         room = round(share * sum(sizes[name] for name in ids))
         for name in sorted(ids, key=lambda name: (_draw(seed, name), name)):
             if sizes[name] <= room:
-                held.add(name)
+                chosen.add(name)
                 room -= sizes[name]
-    return frozenset(held)
+    return frozenset(chosen)
 
 
 def _draw(seed: int, text: str) -> float:
-    """A number of [0, 1) that depends on the seed and the text alone."""
+    """A random number in [0, 1) that depends only on the seed and the text."""
     content = f"{seed}\0{text}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest()) / 2**48
 
 
-def summary(plan: PathsBuild, made: publishing.Record) -> str:
-    """What was found, where it is, how to open it."""
+def summary(plan: PathsBuild, statistics: publishing.Record) -> str:
+    """Render the counts, the folder, and how to load the dataset, for the terminal."""
     figure = partial(tables.shown, form=tables.decimal(3), missing="-")
     lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
-    for hops, audit in made["hops"].items():
+    for hops, audit in statistics["hops"].items():
         for name, rule in audit["rules"].items():
             lines.append((hops, audit["topics"], audit["no_path"], name, *map(figure, rule.values())))
     return publishing.render_summary(
         Path(__file__).parent / "templates",
         "relations.txt",
         plan=plan,
-        made=made,
+        statistics=statistics,
         lines=lines,
-        positive=figure(made["positive_share"]),
+        positive=figure(statistics["positive_share"]),
         place=plan.output / names.paths_set(plan.benchmark),
         config=f"{names.PROMPT_COMPLETION}{names.BY_TEMPLATE}",
     )

@@ -1,6 +1,6 @@
-"""The first half of a build of relation paths: from sources and a graph to searched shards.
+"""Searches the paths of a source's questions into shards: the first half of a build of relation paths.
 
-A chunk of a benchmark's questions is parsed, their paths are searched, and both stored with negatives.
+For a chunk of a benchmark's questions it parses each question, searches its paths, and stores them with negatives.
 """
 
 import functools
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from builders.benchmarks.sources import RowsChunk, canonical_split
 from builders.paths import weak
-from builders.paths.negatives import MOST, negatives
+from builders.paths.negatives import NEGATIVES, negatives
 from builders.paths.relation_inputs import GraphFile
 from builders.paths.relation_readers import READERS, check_graph, own_graph, reader_of
 from builders.work import collect as work
@@ -28,7 +28,7 @@ from safe_stepwise.store.code import code_digest
 
 TEST_SHARE = 0.2
 CHUNK_ROWS = 200
-"""Rows of a chunk. Part of a shard's identity, hence no option and no function of the workers."""
+"""Rows of a chunk: part of a shard's identity, so it is no option and does not depend on the workers."""
 _PATH = pa.list_(pa.string())
 SCHEMA = pa.schema(
     {
@@ -45,12 +45,12 @@ SCHEMA = pa.schema(
         "negatives": pa.list_(pa.struct({"path": _PATH, "kind": pa.string(), "of": _PATH})),
     }
 )
-"""A row is a topic entity of a question; ``index`` is its row's in the chunk."""
+"""The columns of a shard: a row is a topic entity of a question, whose row in the chunk is ``index``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathsBuild(plans.Plan):
-    """What to search. Each of ``sources`` is a file or ``hub-id@rev``, ``kb`` the graph's file."""
+    """The options of a build of relation paths; ``sources`` are files or ``hub-id@rev``, ``kb`` a graph's file."""
 
     work_name: ClassVar[str] = "paths-{plan.benchmark}"
     benchmark: Annotated[str, Known(READERS)]
@@ -59,8 +59,8 @@ class PathsBuild(plans.Plan):
     kb: Path | None = None
     test_share: Share = TEST_SHARE
     max_hops: Count = store.HOPS
-    negatives: Count = MOST
-    """Of each hard kind, at most."""
+    negatives: Count = NEGATIVES
+    """Negatives of each hard kind at most."""
 
     def __post_init__(self) -> None:
         check_graph(self.benchmark, self.kb)
@@ -69,20 +69,20 @@ class PathsBuild(plans.Plan):
 
 
 class Searcher(shards.NoModel):
-    """Who makes the rows: a search, no model."""
+    """The annotator of searched rows: no model is asked."""
 
     name = identity = "search"
 
 
 @dataclass(frozen=True, slots=True)
 class PathsChunk(RowsChunk):
-    """Rows of a source and how they are searched."""
+    """Rows of a source, with the settings of their search."""
 
     source: int
     graph: GraphFile | None
-    """None where each row brings its own."""
+    """None where each row has its own graph."""
     max_hops: int
-    most: int
+    max_negatives: int
     seed: int
 
     @property
@@ -90,12 +90,12 @@ class PathsChunk(RowsChunk):
         """The shard file, named by position and content."""
         code = code_digest(__name__, reader_of(self.benchmark).parse.__module__, "builders.work.shards")
         graph = self.graph.digest if self.graph else None
-        how = [graph, self.max_hops, self.most, self.seed]
-        key = self.digest([code, self.benchmark, self.split, self.start, *how])
+        settings = [graph, self.max_hops, self.max_negatives, self.seed]
+        key = self.digest([code, self.benchmark, self.split, self.start, *settings])
         return self.folder / f"{self.source:03d}-{self.start:09d}-{key[:24]}.arrow"
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
-        """Read the rows and search their graph; one that can't be read is among the rejects."""
+        """Read the rows and search their graph; a row that can't be read becomes a reject."""
         rejects: list[Reject] = []
         ids: list[tuple[int, str]] = []
         rows: list[dict[str, Any]] = []
@@ -109,12 +109,12 @@ class PathsChunk(RowsChunk):
         return question, own_graph(self.benchmark, content) if self.graph is None else self.graph.open()
 
     def _searched(self, index: int, question: KGQuestion, graph: store.GraphStore) -> Iterator[dict[str, Any]]:
-        """A row for each topic entity."""
+        """Yield a row for each topic entity of a question."""
         explored = weak.explore_all(graph, question, self.max_hops)
         template = masked(question.question, question.topics)
-        for topic, own in explored.items():
+        for topic, topic_paths in explored.items():
             key = f"{self.seed}\0{question.id}\0{topic}"
-            wrong = negatives(topic, explored, key, self.most)
+            wrong = negatives(topic, explored, key, self.max_negatives)
             yield {
                 "index": index,
                 "question_id": question.id,
@@ -123,7 +123,7 @@ class PathsChunk(RowsChunk):
                 "template": template,
                 "hops": question.hops,
                 "answers": len(question.answers),
-                "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in own.candidates],
+                "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in topic_paths.candidates],
                 "negatives": [_columns(n, "path", "kind", "of") for n in wrong],
             }
 
@@ -133,15 +133,15 @@ def _columns(noun: object, *names: str) -> dict[str, Any]:
 
 
 def jobs(plan: PathsBuild, graph: GraphFile | None) -> Iterator[PathsChunk]:
-    """The rows of all sources, chunk by chunk."""
-    reader, how = reader_of(plan.benchmark), (graph, plan.max_hops, plan.negatives, plan.seed)
+    """Yield the rows of all sources in chunks."""
+    reader, settings = reader_of(plan.benchmark), (graph, plan.max_hops, plan.negatives, plan.seed)
     for number, source in enumerate(plan.sources):
-        for part in reader.chunks(source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
-            head = (plan.benchmark, plan.split, part.start, part.rows, plan.work / "shards")
-            yield PathsChunk(*head, number, *how)
+        for chunk in reader.chunks(source, plan.split, size=CHUNK_ROWS, limit=plan.limit):
+            head = (plan.benchmark, plan.split, chunk.start, chunk.rows, plan.work / "shards")
+            yield PathsChunk(*head, number, *settings)
 
 
 def collect(plan: PathsBuild, graph: GraphFile | None, collected: work.Collected) -> None:
-    """Run all chunks; fills ``collected`` as it goes, and ``rejects.jsonl`` in the work folder."""
+    """Run all chunks, add their shards to ``collected``, and write ``rejects.jsonl`` into the work folder."""
     policy = RejectPolicy(plan.benchmark, plan.split, plan.keep_rejects)
     work.collect(plan, policy, functools.partial(jobs, plan, graph), Searcher(), plan.sources, collected, "question")

@@ -74,8 +74,8 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
     >>> parse(row, "validation").topics
     ('It',)
     """
-    asked = fields.filled_text(fields.require(row, "question"), "question")
-    topic = _TOPIC.search(asked)
+    text = fields.filled_text(fields.require(row, "question"), "question")
+    topic = _TOPIC.search(text)
     if topic is None:
         raise RowError("the question has no [topic entity] in brackets")
     hops = fields.integer(row.get("hop", 0), "hop")
@@ -86,7 +86,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
         id=fields.filled_text(fields.require(row, "id"), "id"),
         benchmark=NAME,
         split=split,
-        question=asked,
+        question=text,
         topics=(topic[1],),
         answers=frozenset(fields.filled_text(answer, "an answer") for answer in answers),
         hops=hops,
@@ -111,8 +111,8 @@ def _begins_like_json(file: Path) -> bool:
 
 def _lines(file: Path, split: str) -> Iterator[RawRow]:
     """The rows of an original file; of a line that is none, its text, for `decode` to report."""
-    found = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
-    hop = int(found[1]) if found else 0
+    match = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
+    hop = int(match[1]) if match else 0
     stem = f"{hop}hop-{split}" if hop else split
     try:
         with unpacked(file) as content:

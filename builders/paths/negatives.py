@@ -1,9 +1,9 @@
-"""Paths that a proposer should not name: the paper's perturbations, and harder ones.
+"""Makes negative paths, which a proposer should not name: the paper's perturbations, and harder ones.
 
-Deliberation on Priors, section 3.1: *truncation* takes the last hop away, *swap* gives a topic entity the path of
-another, *deletion* takes its path away altogether. The last two need a question of several topic entities; MetaQA has
-none. Hence, for any graph: *spurious*, a path of equation 1 with a lower F1 than the best; *flipped*, one direction
-turned; *wrong_relation*, one relation replaced by another that the graph has there. None has the F1 of the best paths.
+Deliberation on Priors, section 3.1: *truncation* removes the last hop, *swap* gives a topic entity another's path,
+*deletion* removes its path. The last two need a question with several topic entities; MetaQA has none. So there are
+three kinds for any graph: *spurious*, a path of equation 1 with a lower F1 than the best; *flipped*, with one
+direction turned; *wrong_relation*, with one relation replaced by another that the graph has there. None has the best F1.
 """
 
 import hashlib
@@ -18,64 +18,64 @@ TRUNCATION, SWAP, DELETION = PAPER = ("truncation", "swap", "deletion")
 SPURIOUS, FLIPPED, WRONG_RELATION = HARD = ("spurious", "flipped", "wrong_relation")
 POSITIVE = "positive"
 KINDS = (POSITIVE, *PAPER, *HARD)
-MOST = 2
-"""Of each hard kind that a question's topic entity gets, if not said: near the paper's 1 to 3."""
+NEGATIVES = 2
+"""Default number of negatives of each hard kind for a topic entity: near the paper's 1 to 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """A wrong path, its kind, and the path that it was made of (no wrong one of other topics)."""
+    """A wrong path, its kind, and the best path ``of`` which it was made."""
 
     path: RelationPath
     kind: str
     of: RelationPath
 
 
-def negatives(topic: str, explored: Mapping[str, Explored], key: str, most: int = MOST) -> list[Negative]:
-    """The negatives of a topic entity's best paths, each path once, those of the paper first.
+def negatives(topic: str, explored: Mapping[str, Explored], key: str, limit: int = NEGATIVES) -> list[Negative]:
+    """Make the negatives of a topic entity's best paths, each path once, the paper's kinds first.
 
-    ``explored`` has all topic entities of the question; ``key`` decides which ``most`` of a hard
-    kind are drawn where a best path has more.
+    ``explored`` has all topic entities of the question. If a best path has more than ``limit`` negatives of a hard
+    kind, ``key`` decides which are drawn.
     """
-    own = explored[topic]
-    tied = [c.path for c in own.candidates if c.tied]
-    right = {c.path for c in own.candidates if c.f1 == own.candidates[0].f1} | set(tied)
-    seen: set[tuple[RelationPath, RelationPath]] = set()
-    found: list[Negative] = []
+    topic_paths = explored[topic]
+    tied = [c.path for c in topic_paths.candidates if c.tied]
+    right = {c.path for c in topic_paths.candidates if c.f1 == topic_paths.candidates[0].f1} | set(tied)
+    pairs: set[tuple[RelationPath, RelationPath]] = set()
+    results: list[Negative] = []
     for path in tied:
         for kind in (*PAPER, *HARD):
-            made = dict.fromkeys(_made(kind, path, topic, explored))
-            new = [one for one in made if one not in right and (path, one) not in seen]
-            for one in new if kind in PAPER else drawn(new, key, most):
-                seen.add((path, one))
-                found.append(Negative(one, kind, path))
-    return found
+            wrong = dict.fromkeys(_perturb(kind, path, topic, explored))
+            new = [candidate for candidate in wrong if candidate not in right and (path, candidate) not in pairs]
+            for candidate in new if kind in PAPER else sample_paths(new, key, limit):
+                pairs.add((path, candidate))
+                results.append(Negative(candidate, kind, path))
+    return results
 
 
-def drawn(paths: Sequence[RelationPath], key: str, most: int) -> list[RelationPath]:
-    """``most`` of some paths, by a draw that depends on ``key`` and each path alone."""
+def sample_paths(paths: Sequence[RelationPath], key: str, limit: int) -> list[RelationPath]:
+    """Draw ``limit`` paths; the draw depends only on ``key`` and each path."""
     ranked = ((hashlib.blake2b("\0".join((key, *path)).encode(), digest_size=8).digest(), path) for path in paths)
-    return [path for _, path in sorted(ranked)[:most]]
+    return [path for _, path in sorted(ranked)[:limit]]
 
 
-def _made(kind: str, path: RelationPath, topic: str, explored: Mapping[str, Explored]) -> Iterator[RelationPath]:
-    own = explored[topic]
-    others = [e for name, e in explored.items() if name != topic and e.candidates]
+def _perturb(kind: str, path: RelationPath, topic: str, explored: Mapping[str, Explored]) -> Iterator[RelationPath]:
+    topic_paths = explored[topic]
+    other_topics = [e for name, e in explored.items() if name != topic and e.candidates]
     if kind == TRUNCATION and len(path) > 1:
         yield path[:-1]
     elif kind == SWAP:
-        yield from (c.path for other in others for c in other.candidates if c.tied)
-    elif kind == DELETION and others:
+        yield from (c.path for rival in other_topics for c in rival.candidates if c.tied)
+    elif kind == DELETION and other_topics:
         yield ()
     elif kind == SPURIOUS:
-        yield from (c.path for c in own.candidates if c.shortest)
+        yield from (c.path for c in topic_paths.candidates if c.shortest)
     elif kind == FLIPPED:
-        for at, relation in enumerate(path):
-            yield (*path[:at], inverse(relation), *path[at + 1 :])
+        for position, relation in enumerate(path):
+            yield (*path[:position], inverse(relation), *path[position + 1 :])
     elif kind == WRONG_RELATION:
-        shortest = {c.path for c in own.candidates if c.shortest}
-        for near in own.executable - shortest:
+        shortest = {c.path for c in topic_paths.candidates if c.shortest}
+        for near in topic_paths.executable - shortest:
             changed = [(new, old) for new, old in zip(near, path, strict=False) if new != old]
-            # In one relation, and not in its direction alone.
+            # The change is in one relation, and not only in its direction.
             if len(near) == len(path) and len(changed) == 1 and changed[0][0] != inverse(changed[0][1]):
                 yield near

@@ -1,4 +1,4 @@
-"""Questions over a graph as they are put to whoever answers: with their graphs and gold paths."""
+"""Reads the questions over a graph to evaluate on, with their graphs and gold paths."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,17 +22,17 @@ from safe_stepwise.store.progress import counts, telling
 ANNOTATED, OF_SET = "annotated by the benchmark", "those of their templates in the set"
 DERIVED = "derived: of all questions of a template, the path that yields their answers best"
 BEST = "none is known: those of the best execution F1 stand for them"
-"""Where gold paths come from."""
+"""Origins of gold paths."""
 
 Gold = dict[str, tuple[RelationPath, ...]]
-"""By topic entity."""
+"""Gold paths by topic entity."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions of some files (or ``hub-id@rev``) and their graph, which is ``kb`` or theirs.
+    """The questions of files (or ``hub-id@rev``) and their graph: the file ``kb``, or the graph in each row.
 
-    Raises ``UserError`` where the graph is missing, or given though each row brings its own.
+    Raises ``UserError`` if the graph is missing, or is given though each row has its own.
     """
 
     benchmark: str
@@ -40,16 +40,16 @@ class Questions:
     split: str
     kb: Path | None
     hops: int
-    """Of a path, at most."""
+    """Relations of a path at most."""
     work: Path
-    """A folder that a large graph is put into."""
+    """The folder into which a large graph is written."""
 
     def __post_init__(self) -> None:
         check_graph(self.benchmark, self.kb)
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """What they are, for a record; ``UserError`` for a source that can't be read, or a ``kb`` that is no graph."""
+        """Describe the questions for a record; raises ``UserError`` for an unreadable source or ``kb``."""
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
@@ -61,12 +61,12 @@ class Questions:
 
     @classmethod
     def of_options(cls, options: Any, work: Path) -> "Questions":
-        """Those that the options of an evaluation name; raises ``UserError`` for a benchmark that is none."""
+        """The questions that an evaluation's options name; raises ``UserError`` for an unknown benchmark."""
         benchmark = relation_readers.known_benchmark(options.benchmark)
         return cls(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
 
     def read(self) -> list[KGQuestion]:
-        """All questions; ``UserError`` with the place of a row that can't be read, or repeats an id."""
+        """Read all questions; raises ``UserError``, with the place, for a row that can't be read or repeats an id."""
         questions: dict[str, KGQuestion] = {}
         for raw, content in self._rows():
             with placed(raw):
@@ -78,7 +78,7 @@ class Questions:
         return [*questions.values()]
 
     def graphs(self) -> Iterator[GraphStore]:
-        """The graph of each question, in their order; raises as `read`, and for a bad file."""
+        """Yield the graph of each question, in order; raises as `read`, and for a bad file."""
         if self._shared is not None:
             yield from repeat(self._shared[0].open())
         for raw, content in self._rows():
@@ -87,30 +87,30 @@ class Questions:
             yield graph
 
     def gold(
-        self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
+        self, questions: Sequence[KGQuestion], trained: Mapping[str, tuple[RelationPath, ...]], places: Collection[int]
     ) -> tuple[list[Gold], str]:
-        """The gold paths of each question by topic, and where they come from, in words.
+        """The gold paths of each question by topic, and a text on where they come from.
 
-        What the benchmark annotates goes first, then what is ``known`` of a template. Of the others they are derived
-        (`weak.Templates`), from all questions however few are ``put`` to be answered (places): what tells paths of one
-        template apart is how many questions of others have them. Where the number of hops isn't known either, the
-        paths of the best execution F1 stand for them, searched for what is put alone.
+        Annotated paths go first, then ``trained`` ones: those of a template in the training set. Other paths are
+        derived (`weak.Templates`) from all questions, even if only those at ``places`` are answered, as questions of
+        other templates decide between the paths of one. Where the number of hops is unknown, the paths of the best
+        execution F1 replace them; these are searched only for the questions at ``places``.
         """
-        wanted = frozenset(put)
-        templates = [masked(question.question, question.topics) for question in asked]
+        chosen = frozenset(places)
+        templates = [masked(question.question, question.topics) for question in questions]
         gold: dict[int, Gold] = {}
         origins: dict[int, str] = {}
-        for place, question in enumerate(asked):
-            of_set = known.get(templates[place], ())
-            if paths := _annotated(question) or (dict.fromkeys(question.topics, of_set) if of_set else {}):
-                gold[place] = paths
-                origins[place] = ANNOTATED if question.gold_paths else OF_SET
-        owed = [n for n, question in enumerate(asked) if n not in gold and (question.hops or n in wanted)]
-        if wanted.intersection(owed):
-            gold |= _derived(asked, templates, owed, self.graphs(), self.hops)
-            origins |= {place: DERIVED if asked[place].hops else BEST for place in owed}
-        times = Counter(origins[place] for place in sorted(wanted & origins.keys()))
-        return [gold.get(place, {}) for place in range(len(asked))], _origin(times)
+        for position, question in enumerate(questions):
+            of_template = trained.get(templates[position], ())
+            if paths := _annotated(question) or (dict.fromkeys(question.topics, of_template) if of_template else {}):
+                gold[position] = paths
+                origins[position] = ANNOTATED if question.gold_paths else OF_SET
+        pending = [n for n, question in enumerate(questions) if n not in gold and (question.hops or n in chosen)]
+        if chosen.intersection(pending):
+            gold |= _derived(questions, templates, pending, self.graphs(), self.hops)
+            origins |= {position: DERIVED if questions[position].hops else BEST for position in pending}
+        times = Counter(origins[position] for position in sorted(chosen & origins.keys()))
+        return [gold.get(position, {}) for position in range(len(questions))], _origin(times)
 
     @cached_property
     def _shared(self) -> tuple[GraphFile, dict[str, Any]] | None:
@@ -129,7 +129,7 @@ def _annotated(question: KGQuestion) -> Gold:
 
 
 def _origin(times: Counter[str]) -> str:
-    """Where gold paths come from; of how many questions, if from several places.
+    """Describe where gold paths come from, with the number of questions if there are several origins.
 
     >>> _origin(Counter({"annotated": 1, "derived": 2}))
     'derived (2 questions); annotated (1 questions)'
@@ -140,33 +140,37 @@ def _origin(times: Counter[str]) -> str:
 
 
 def _derived(
-    asked: Sequence[KGQuestion], templates: Sequence[str], owed: Sequence[int], graphs: Iterator[GraphStore], hops: int
+    questions: Sequence[KGQuestion],
+    templates: Sequence[str],
+    places: Sequence[int],
+    graphs: Iterator[GraphStore],
+    hops: int,
 ) -> dict[int, Gold]:
     searched: dict[int, Gold] = {}
-    counted, left = Templates(), frozenset(owed)
+    template_paths, remaining = Templates(), frozenset(places)
 
-    def standing() -> str:
-        return counts(len(searched), 0, len(left) - len(searched))
+    def describe() -> str:
+        return counts(len(searched), 0, len(remaining) - len(searched))
 
-    with telling("gold paths", "question", len(left), lambda: len(searched), standing):
-        for place, (question, graph) in enumerate(zip(asked, graphs, strict=False)):
-            if place not in left:
+    with telling("gold paths", "question", len(remaining), lambda: len(searched), describe):
+        for position, (question, graph) in enumerate(zip(questions, graphs, strict=False)):
+            if position not in remaining:
                 continue
             explored = explore_all(graph, question, hops)
             for topic in explored.values():
-                counted.add(templates[place], question.hops, [(c.path, c.f1) for c in topic.candidates])
-            searched[place] = {} if question.hops else _best(explored)
-    gold = counted.gold()
+                template_paths.add(templates[position], question.hops, [(c.path, c.f1) for c in topic.candidates])
+            searched[position] = {} if question.hops else _best(explored)
+    gold = template_paths.gold()
     return {
-        place: dict.fromkeys(asked[place].topics, (gold[templates[place]],))
-        if asked[place].hops and templates[place] in gold
+        position: dict.fromkeys(questions[position].topics, (gold[templates[position]],))
+        if questions[position].hops and templates[position] in gold
         else paths
-        for place, paths in searched.items()
+        for position, paths in searched.items()
     }
 
 
 def _best(explored: Mapping[str, Explored]) -> Gold:
-    """The paths that tie for the best of all topics; a topic without one is left out."""
+    """Paths that tie for the best F1 over all topics; a topic without one is left out."""
     top = max((c.f1 for topic in explored.values() for c in topic.candidates), default=0.0)
     best = {
         name: tuple(c.path for c in topic.candidates if c.tied and c.f1 == top) for name, topic in explored.items()

@@ -1,7 +1,4 @@
-"""What questions over a graph are read from: their sources, and the graph by the store it asks for.
-
-Builds and evaluations open a graph alike, in memory or, if it is large, from SQLite.
-"""
+"""Opens a knowledge graph for builds and evaluations, in memory or, if it is large, from SQLite."""
 
 import functools
 from collections import Counter, deque
@@ -17,19 +14,19 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.progress import telling
 
 LARGE = 64 * 2**20
-"""Bytes of a graph's file from which it is kept on disk: its dictionaries would take some GB."""
+"""Bytes of a graph's file from which it is kept on disk, as its dictionaries would take some GB."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """Where the graph is: triples a line, or what `build_sqlite` wrote of them."""
+    """The file of a graph: one triple a line, or a database that `build_sqlite` wrote."""
 
     file: Path
     digest: str
-    """SHA-256 of the triples' file."""
+    """SHA-256 of the file of triples."""
 
     def open(self) -> GraphStore:
-        """The graph, read once a process."""
+        """Open the graph, which a process reads once."""
         return _opened(self)
 
 
@@ -41,32 +38,32 @@ def _opened(graph: GraphFile) -> GraphStore:
 
 
 def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
-    """The graph of a file as it is opened, and its record.
+    """The graph of a file, and its record.
 
-    A large one is put into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a
-    file that is no graph.
+    A large graph is written into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a file that
+    is no graph.
     """
     try:
         digest = sha256_of(kb)
-        large = kb.stat().st_size >= LARGE
+        is_large = kb.stat().st_size >= LARGE
     except OSError as error:
         raise UserError(f"{kb}: can't be read: {error.strerror}") from None
     read = Counter[str]()
 
-    def counted() -> Iterator[NamedTriple]:
+    def count_triples() -> Iterator[NamedTriple]:
         for triple in read_triples(kb):
             read["triples"] += 1
             yield triple
 
     file = GraphFile(kb.absolute(), digest)
-    if large:
+    if is_large:
         file = GraphFile(work.absolute() / f"graph-{digest[:24]}.sqlite", digest)
     with at_place(f"{kb}", ValueError):
-        if large and not file.file.exists():
+        if is_large and not file.file.exists():
             file.file.parent.mkdir(parents=True, exist_ok=True)
             with telling("graph", "triple", None, lambda: read["triples"], lambda: ""):
-                build_sqlite(file.file, counted())
+                build_sqlite(file.file, count_triples())
         else:
-            deque(counted(), maxlen=0)
+            deque(count_triples(), maxlen=0)
         relations = len(file.open().relations)
     return file, {"name": kb.name, "digest": digest, "triples": read["triples"], "relations": relations // 2}

@@ -1,4 +1,4 @@
-"""The benchmarks over a knowledge graph, by the name that ``--benchmark`` takes: one line each."""
+"""Lists the benchmarks over a knowledge graph by the names that ``--benchmark`` takes, and reads their rows."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from safe_stepwise.records import KGQuestion
 
 
 class Reader(Protocol):
-    """What a benchmark's module offers: all that anyone needs to know of it."""
+    """The interface of a benchmark's module."""
 
     NAME: str
     LICENSE: str
@@ -23,18 +23,18 @@ class Reader(Protocol):
     CITATION: str
     """BibTeX."""
     CAVEAT: str
-    """What its paths can't tell; for the card."""
+    """Limits of its paths, for the card."""
     NEEDS_GRAPH: bool
-    """Whether the graph is a file of its own, and not a part of each row."""
+    """Whether the graph is a separate file, and not a part of each row."""
 
     def chunks(self, source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
-        """The source's rows in order, as `sources.chunks`."""
+        """Yield the source's rows in order, as `sources.chunks`."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
-        """The question of one raw row; RowError with the reason when it is unusable."""
+        """Parse a raw row; raises RowError with the reason when it is unusable."""
 
     def triples(self, row: Mapping[str, Any]) -> list[NamedTriple]:
-        """The graph that a row brings along, if it does."""
+        """Read the graph in a row; empty if the graph is a separate file."""
 
 
 READERS: dict[str, Reader] = {"metaqa": metaqa, "webqsp": WEBQSP, "cwq": CWQ}
@@ -43,13 +43,13 @@ _SIZE = 1_000
 
 
 def reader_of(benchmark: str) -> Reader:
-    """The module of a benchmark; ``UserError`` with the nearest name for one that is not known."""
+    """The module of a benchmark; raises ``UserError`` with the nearest name for an unknown one."""
     return READERS[known_benchmark(benchmark)]
 
 
 def known_benchmark(name: str) -> str:
-    """``name`` if it is one of them; else ``UserError`` with the nearest, or with what is done with
-    a benchmark of passages.
+    """``name`` if such a benchmark is known; else raises ``UserError`` with the nearest name, or with the
+    command for a benchmark of passages.
 
     >>> known_benchmark("webqsp")
     'webqsp'
@@ -72,7 +72,7 @@ def check_graph(benchmark: str, kb: object) -> None:
 
 
 def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
-    """The graph that a row brings along; RowError with the reason for what is none."""
+    """Read the graph in a row; raises RowError with the reason for a bad one."""
     try:
         return MemoryGraph(reader_of(benchmark).triples(row))
     except ValueError as error:
@@ -82,7 +82,7 @@ def own_graph(benchmark: str, row: Mapping[str, Any]) -> MemoryGraph:
 def raw_rows(
     benchmark: str, source: str, split: str, limit: int | None = None
 ) -> Iterator[tuple[RawRow, Mapping[str, Any]]]:
-    """The rows of a file or a pinned Hub dataset, in order, with what they hold.
+    """Yield the rows of a file or a pinned Hub dataset, in order, with their content.
 
     Raises ``UserError``, with the place, for a row that holds no object.
     """
@@ -95,7 +95,7 @@ def raw_rows(
 
 @contextmanager
 def placed(row: RawRow) -> Iterator[None]:
-    """Raise ``UserError``, with the place, for a row that can't be read."""
+    """Turn a RowError into a ``UserError`` with the row's place."""
     try:
         yield
     except RowError as error:
@@ -103,7 +103,7 @@ def placed(row: RawRow) -> Iterator[None]:
 
 
 def questions(benchmark: str, source: str, split: str, limit: int | None = None) -> Iterator[KGQuestion]:
-    """The questions of a file or a pinned Hub dataset, in order; raises as `raw_rows`."""
+    """Yield the questions of a file or a pinned Hub dataset, in order; raises as `raw_rows`."""
     for row, content in raw_rows(benchmark, source, split, limit):
         with placed(row):
             question = reader_of(benchmark).parse(content, canonical_split(split))

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
-from builders.paths.negatives import HARD, KINDS, POSITIVE, drawn
-from builders.paths.weak import Candidate, settled
+from builders.paths.negatives import HARD, KINDS, POSITIVE, sample_paths
+from builders.paths.weak import Candidate, drop_rare
 from safe_stepwise.methods.path_proposing import completion_of, propose_request
 from safe_stepwise.records import RelationPath, identity
 from safe_stepwise.store.names import KTO, PATHS, PROMPT_COMPLETION
@@ -53,7 +53,7 @@ def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A topic entity of a question with its paths, once the whole corpus has been looked at."""
+    """A topic entity of a question with its paths, labelled by the counts of the whole corpus."""
 
     searched: Mapping[str, Any]
     """Its row of a shard."""
@@ -62,10 +62,10 @@ class Labelled:
     gold: RelationPath | None
 
     @classmethod
-    def of(cls, searched: Row, popular: Mapping[RelationPath, float], gold: Mapping[str, RelationPath]) -> "Labelled":
-        """A row of a shard, its ties settled by how often each path is best."""
+    def read(cls, searched: Row, popular: Mapping[RelationPath, float], gold: Mapping[str, RelationPath]) -> Self:
+        """Label a row of a shard; how often each path is best decides between paths that tie."""
         candidates = candidates_of(searched)
-        best = settled([c.path for c in candidates if c.tied], popular)
+        best = drop_rare([c.path for c in candidates if c.tied], popular)
         return cls(searched, candidates, tuple(best), gold.get(searched["template"]))
 
     @property
@@ -78,14 +78,14 @@ class Labelled:
         """The paths of equation 1."""
         return [c.path for c in self.candidates if c.shortest]
 
-    def judged(self, most: int, key: str) -> dict[RelationPath, str]:
-        """The paths to prefer, then those not to, with their kinds; ``most`` and ``key`` are as of `negatives`."""
+    def judged(self, limit: int, key: str) -> dict[RelationPath, str]:
+        """The positive paths, then the negative ones, with their kinds; ``limit`` and ``key`` as in `negatives`."""
         kinds = dict.fromkeys(self.best, POSITIVE)
         for kind in KINDS[1:]:
-            made = [n for n in self.searched["negatives"] if n["kind"] == kind]
-            paths = dict.fromkeys(tuple(n["path"]) for n in made if tuple(n["of"]) in self.best)
+            shard_negatives = [n for n in self.searched["negatives"] if n["kind"] == kind]
+            paths = dict.fromkeys(tuple(n["path"]) for n in shard_negatives if tuple(n["of"]) in self.best)
             new = [path for path in paths if path not in kinds]
-            kinds |= dict.fromkeys(drawn(new, key, most) if kind in HARD else new, kind)
+            kinds |= dict.fromkeys(sample_paths(new, key, limit) if kind in HARD else new, kind)
         return kinds
 
     def rows(self, benchmark: str, judged: Mapping[RelationPath, str]) -> dict[str, list[Row]]:
@@ -101,11 +101,11 @@ class Labelled:
 
     def _paths(self) -> Iterable[Row]:
         """The weak paths of either rule, and the gold one."""
-        shown = [c for c in self.candidates if c.shortest or c.path in self.best or c.path == self.gold]
-        if self.gold is not None and self.gold not in {c.path for c in shown}:
-            shown.append(Candidate(self.gold, 0.0, False))  # it leads to no answer
+        candidates = [c for c in self.candidates if c.shortest or c.path in self.best or c.path == self.gold]
+        if self.gold is not None and self.gold not in {c.path for c in candidates}:
+            candidates.append(Candidate(self.gold, 0.0, False))  # it leads to no answer
         keys = {name: self.searched[name] for name in ("question_id", "question", "topic", "template", "hops")}
-        for candidate in shown:
+        for candidate in candidates:
             is_gold = candidate.path == self.gold
             yield {
                 **keys,
@@ -120,7 +120,7 @@ class Labelled:
             }
 
     def _turns(self, benchmark: str, path: RelationPath, kind: str = "") -> Row:
-        """What every row in TRL's conversational form has."""
+        """The columns of every row in TRL's conversational form."""
         question_id = self.searched["question_id"]
         return {
             "id": identity([benchmark, question_id, self.searched["topic"], path, kind])[:16],
@@ -132,6 +132,6 @@ class Labelled:
 
     @cached_property
     def _prompt(self) -> list[Row]:
-        """What the loop would ask."""
+        """The prompt that the deliberation loop would send."""
         request = propose_request(self.searched["question"], self.searched["topic"])
         return [{"role": turn.role, "content": turn.content} for turn in request.messages]

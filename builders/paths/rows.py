@@ -1,4 +1,4 @@
-"""The probe's rows of one question, a valid path and its corruptions; their columns, and what is counted of them."""
+"""Makes the probe's rows of a question, a valid path and its corruptions, and counts them."""
 
 import json
 from collections import Counter
@@ -19,9 +19,9 @@ CONFIGS = (PROBED, PROMPT_COMPLETION)
 
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
-    """One path of a question. ``position``: where it is wrong, from 1; None where it is valid.
+    """One path of a question. ``position`` is the place of the error, from 1; None in a valid path.
 
-    ``pair_id`` is the id of the question's valid path, its own if it is that.
+    ``pair_id`` is the id of the row with the question's valid path.
     """
 
     question: PathQuestion
@@ -32,36 +32,36 @@ class ProbeRow:
 
     @property
     def id(self) -> str:
-        """A hash of what it says."""
+        """A hash of the row's content."""
         return row_id(self.question, self.path, self.corruption)
 
 
 def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
-    """SHA-256 of what a row says."""
+    """SHA-256 of a row's content."""
     triples = [(triple.head, triple.relation, triple.tail) for triple in path]
-    named = [question.benchmark, question.id, question.question, question.answer]
-    return identity([*named, corruption, triples])
+    identifiers = [question.benchmark, question.id, question.question, question.answer]
+    return identity([*identifiers, corruption, triples])
 
 
 def rows_of(
-    question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int, drawn: Counter[tuple[str, str]]
+    question: PathQuestion, world: World, donors: Sequence[PathQuestion], seed: int, refused: Counter[tuple[str, str]]
 ) -> Iterator[ProbeRow | tuple[Corruption, str]]:
-    """The rows of a question, the valid one first, or why a kind is not among them.
+    """Yield the rows of a question, the valid one first; for a kind without a row, the kind and the reason.
 
-    Each depends on the seed, the question and the kind alone, given world and donors; ``drawn`` is as of `corrupted`.
+    A row depends only on seed, question, kind, world and donors; ``refused`` counts refused drafts, as in `corrupted`.
     """
     pair = row_id(question, question.path, "valid")
-    seen = {question.path}
+    paths = {question.path}
     yield ProbeRow(question, question.path, "valid", None, pair)
     for kind in KINDS:
         chance = Random(f"{seed} {question.benchmark} {question.id} {kind}")
-        draft = corrupted(kind, Scope(question, world, donors, chance), drawn)
+        draft = corrupted(kind, Scope(question, world, donors, chance), refused)
         if isinstance(draft, str):
             yield kind, draft
-        elif draft[0] in seen:
+        elif draft[0] in paths:
             yield kind, "another kind made the same path"
         else:
-            seen.add(draft[0])
+            paths.add(draft[0])
             yield ProbeRow(question, draft[0], kind, draft[1], pair)
 
 
@@ -90,7 +90,7 @@ def config_features(config: str) -> Any:
 
 
 def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
-    """A row as a config has it; class labels as the numbers that `ClassLabel` stores."""
+    """The columns of a row in a config, with class labels as the numbers that `ClassLabel` stores."""
     question, is_valid = row.question, row.corruption == "valid"
     if config == PROMPT_COMPLETION:
         request = path_request(question.question, question.answer, row.path)
@@ -122,13 +122,13 @@ class Tally:
     """Counts as the rows are made."""
 
     read: int = 0
-    """Questions with a path, before any is drawn."""
-    made: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Questions with a path, before sampling."""
+    row_counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Rows by split, benchmark and kind."""
     lengths: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """By benchmark and number of triples."""
+    """Valid rows by benchmark and number of triples."""
     marked: Counter[str] = field(default_factory=Counter)
-    """By kind."""
+    """Rows that look wrong by their form, by kind."""
     left_out: Pairs = field(default_factory=Counter)
     refused: Pairs = field(default_factory=Counter)
     drawn: Pairs = field(default_factory=Counter)
@@ -136,17 +136,17 @@ class Tally:
     def add(self, split: str, row: ProbeRow) -> None:
         """Count a row."""
         question = row.question
-        self.made[split, question.benchmark, row.corruption] += 1
+        self.row_counts[split, question.benchmark, row.corruption] += 1
         self.marked[row.corruption] += is_marked(question.question, question.answer, row.path)
         self.lengths[question.benchmark, len(row.path)] += row.corruption == "valid"
 
-    def count(self, *parts: str) -> int:
-        """Rows that are of some split, benchmark and kind, each if it is named; of kind ``valid``: questions."""
-        return sum(number for key, number in list(self.made.items()) if set(parts) <= set(key))
+    def count(self, *keys: str) -> int:
+        """Number of rows of a split, benchmark and kind (any may be left out); ``valid`` rows are questions."""
+        return sum(number for key, number in list(self.row_counts.items()) if set(keys) <= set(key))
 
     def fields(self) -> dict[str, Any]:
-        """The counts as the record of a build has them; each counts rows, unless it says otherwise."""
-        splits, benchmarks, _ = (sorted(set(names)) for names in zip(*self.made, strict=True))
+        """The counts for the record of a build, in rows unless a comment says otherwise."""
+        splits, benchmarks, _ = (sorted(set(names)) for names in zip(*self.row_counts, strict=True))
         return {
             "rows": self.count(),
             "questions": self.count("valid"),
@@ -160,9 +160,9 @@ class Tally:
             },
             # Questions by benchmark, then the number of triples in their valid path.
             "lengths": _nested(+self.lengths),
-            # All, and those that look wrong by their form alone.
+            # All rows, and those that look wrong by their form alone.
             "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
-            # Questions without rows; corruptions that a question has none of; drafts refused on the way.
+            # Questions without rows; questions without a corruption of a kind; refused drafts.
             **{name: _nested(getattr(self, name)) for name in ("left_out", "refused", "drawn")},
         }
 
@@ -177,9 +177,9 @@ def _nested(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
 def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
     """Whether a path looks wrong by its form alone: the probe that tries to cheat on the probe.
 
-    It knows no fact. Marked is a path whose first triple names nothing of the question, in which a triple joins
-    nothing named or told before it, or that does not name the answer. Whatever this gets right, a model can get right
-    without knowing anything.
+    It uses no fact. A path is marked if its first triple names nothing of the question, if a triple joins nothing that
+    the question or an earlier triple names, or if no triple names the answer. What this probe gets right, a model can
+    get right without any knowledge.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> question = "In which country was Ana Vorr born?"

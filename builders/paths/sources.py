@@ -1,8 +1,8 @@
-"""Questions with gold paths: from verified benchmarks, from R4C's derivations for HotpotQA, over MetaQA's graph.
+"""Reads questions with gold paths: of verified benchmarks, with R4C's derivations for HotpotQA, or of MetaQA.
 
-2Wiki's evidence triples, MuSiQue's decomposition and the synthetic benchmark's evidence are a path as they stand.
-HotpotQA annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions,
-each of which is a gold path. Only questions whose path verification found sound are taken.
+2Wiki's evidence triples, MuSiQue's decomposition and the synthetic benchmark's evidence are paths already. HotpotQA
+annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions, each of
+which is a gold path. Only verified questions are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ METAQA = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeBuild(Plan):
-    """What to make a path probe of; ``films`` and ``questions`` are MetaQA's files, both or neither.
+    """The options of a path probe; ``films`` and ``questions`` are MetaQA's files, both or neither.
 
     ``limit`` counts the questions of a benchmark.
     """
@@ -63,11 +63,11 @@ class ProbeBuild(Plan):
     questions: File | None = None
     derivations: File | None = None
     benchmarks: tuple[str, ...] = ()
-    """All that are there, if none is named."""
+    """Benchmarks to use; all of the folder if empty."""
 
 
 def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The records of all sources, in the form of those of ``builds``; ``UserError`` for a file that can't be read."""
+    """Records of all sources, in the form of ``builds``; raises ``UserError`` for a file that can't be read."""
     records = [{name: build[name] for name in OF_A_BUILD} for build in builds]
     if plan.derivations is not None:
         records.append(_record(R4C, plan.version, plan.derivations))
@@ -97,9 +97,9 @@ def _record(about: Mapping[str, str], version: str, *files: File) -> dict[str, A
 def verified_questions(
     folder: File, derivations: Mapping[str, Sequence[Derivation]], refuse: Refuse, benchmarks: Sequence[str] = ()
 ) -> Iterator[PathQuestion]:
-    """The questions of a folder of `build_verified` that have a gold path, each id once.
+    """Yield the questions of a folder of `build_verified` that have a gold path, each id once.
 
-    Of all its benchmarks, or of those named. Raises ``UserError`` for a folder that holds none.
+    They are of all its benchmarks, or of ``benchmarks``. Raises ``UserError`` for a folder without questions.
     """
     dataset = parquet.dataset_folder(folder, names.VERIFIED)
     for benchmark, rows in labelled(folder):
@@ -107,22 +107,22 @@ def verified_questions(
             continue
         sample = parquet.parquet_files(dataset, benchmark + names.EVAL) if dataset else []
         tested = {id_ for file in sample for id_ in parquet.read_rows(file, lambda row: str(row["id"]), ["id"])}
-        seen = set[str]()
+        ids = set[str]()
         for question, label in rows:
-            if question.id in seen:
+            if question.id in ids:
                 continue
-            seen.add(question.id)
-            made = _path_question(question, label, derivations.get(question.id, ()), tested)
-            if isinstance(made, PathQuestion):
-                yield made
+            ids.add(question.id)
+            result = _path_question(question, label, derivations.get(question.id, ()), tested)
+            if isinstance(result, PathQuestion):
+                yield result
             else:
-                refuse(benchmark, question.id, made)
+                refuse(benchmark, question.id, result)
 
 
 def _path_question(
     question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]
 ) -> PathQuestion | str:
-    """The question with its paths, or why it has none."""
+    """The question with its paths, or the reason why it has none."""
     if label.noise_type != "none":
         return f"not verified: {label.noise_type}"
     gold = of_derivations(derivations) if derivations else of_annotations(question)
@@ -149,7 +149,7 @@ def _path_question(
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Gold paths, the first of which is shown, and what `PathQuestion` says of them."""
+    """Gold paths, the first of which is shown, with the fields ``needed`` and ``free`` of `PathQuestion`."""
 
     paths: tuple[Path, ...]
     needed: tuple[int, ...]
@@ -157,7 +157,7 @@ class Gold:
 
 
 def of_annotations(question: Question) -> Gold | None:
-    """The path of a question's own annotations; None where it has none."""
+    """The gold path of a question's annotations; None if it has none."""
     hops = annotated_hops(question)
     path = bare(triple for hop in hops for triple in hop.triples)
     if not path:
@@ -167,10 +167,10 @@ def of_annotations(question: Question) -> Gold | None:
 
 
 def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
-    """R4C's derivations as paths, the shortest shown; None where all are empty.
+    """The gold paths of R4C's derivations, the shortest first; None if all are empty.
 
-    A triple is needed if every annotator reads one of that sentence: they differ in how much they write down beside
-    what the answer takes.
+    A triple is needed if every annotator has one of that sentence, since annotators also write down facts that the
+    answer does not need.
 
     >>> first = [("Oru", 0, ("Oru", "is", "old")), ("Vel", 1, ("Vel", "is in", "Oru"))]
     >>> of_derivations([first, first[1:] + [("Vel", 2, ("Vel", "is", "long"))]]).needed
@@ -187,55 +187,55 @@ def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
 
 
 _MOST_PATHS = 200
-"""Gold paths of a question that are kept: a genre's films alone are thousands."""
+"""Gold paths of a question that are kept; a genre alone has thousands of films."""
 
 
 class Films(NamedTuple):
-    """MetaQA's knowledge base, to list and to walk on, and its questions."""
+    """MetaQA's knowledge base as triples and as a graph, and its questions."""
 
     triples: tuple[Triple, ...]
     graph: GraphStore
     questions: list[KGQuestion]
 
 
-def read_films(kb: File, asked: File) -> Films:
-    """The files of MetaQA; ``UserError`` where one is none, with the line."""
-    named = list(dict.fromkeys(store.read_triples(kb)))
+def read_films(kb: File, questions_file: File) -> Films:
+    """Read the files of MetaQA; raises ``UserError``, with the line, for a bad file."""
+    triples = list(dict.fromkeys(store.read_triples(kb)))
     with at_place(f"{kb}", ValueError):
-        graph = MemoryGraph(named)
-    read = list(questions(metaqa.NAME, str(asked), names.TEST))
-    return Films(tuple(Triple(*triple) for triple in named), graph, read)
+        graph = MemoryGraph(triples)
+    read = list(questions(metaqa.NAME, str(questions_file), names.TEST))
+    return Films(tuple(Triple(*triple) for triple in triples), graph, read)
 
 
-def derived(graph: GraphStore, asked: Sequence[KGQuestion]) -> dict[str, RelationPath]:
-    """The relation path of each template of some questions, where it is beyond doubt.
+def derived(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
+    """Derive the relation path of each template of the questions, where it is beyond doubt.
 
-    No path is annotated. One is derived as the training rows' gold ones are (`builders.paths.weak`): of all questions
-    of a template, the relation path of their number of hops that yields their answers best. A template is left out
-    where another path yields them as well and is not rare beside it.
+    No path is annotated. The path is derived as for training rows (`builders.paths.weak`): over all questions of a
+    template, the path of their number of hops that yields their answers best. A template is left out if another path
+    yields them as well and is not rare.
     """
-    templates, done = Templates(), 0
-    with progress.telling("relation paths", "question", len(asked), lambda: done, lambda: ""):
-        for question in asked:
+    templates, finished = Templates(), 0
+    with progress.telling("relation paths", "question", len(questions), lambda: finished, lambda: ""):
+        for question in questions:
             if _refused(graph, question) is None:
                 topic, hops = question.topics[0], question.hops
                 candidates = explore(graph, topic, question.answers, hops, hops).candidates
                 templates.add(masked(question.question, question.topics), hops, [(c.path, c.f1) for c in candidates])
-            done += 1
+            finished += 1
     return templates.sure()
 
 
 def with_paths(
-    graph: GraphStore, asked: Iterable[KGQuestion], gold: dict[str, RelationPath], refuse: Refuse
+    graph: GraphStore, questions: Iterable[KGQuestion], gold: dict[str, RelationPath], refuse: Refuse
 ) -> Iterable[PathQuestion]:
-    """The questions that their template's path answers exactly, with its instances as gold paths."""
-    for question in asked:
+    """Yield the questions that their template's path answers exactly, with its instances as gold paths."""
+    for question in questions:
         path = gold.get(masked(question.question, question.topics))
-        made = _refused(graph, question) or _over_graph(graph, question, path)
-        if isinstance(made, PathQuestion):
-            yield made
+        result = _refused(graph, question) or _over_graph(graph, question, path)
+        if isinstance(result, PathQuestion):
+            yield result
         else:
-            refuse(question.benchmark, question.id, made)
+            refuse(question.benchmark, question.id, result)
 
 
 def _refused(graph: GraphStore, question: KGQuestion) -> str | None:
@@ -268,7 +268,7 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | No
 
 
 def facts(chain: Sequence[str], path: RelationPath) -> Path:
-    """The triples of a chain of entities, as the graph has them.
+    """The triples of a chain of entities, in the direction that the graph has.
 
     >>> facts(("Ana", "Oru"), ("~directed_by",))
     (Triple(head='Oru', relation='directed_by', tail='Ana', passage=None, sentence=None),)

@@ -1,15 +1,15 @@
-"""Weak labels: which relation paths may have been meant, by what they lead to.
+"""Makes weak labels: the relation paths that a question may mean, by the entities that they lead to.
 
-Two rules of supervision, neither of which sees a gold path:
+There are two rules, neither of which sees a gold path:
 
 - *shortest* (Deliberation on Priors, equation 1): all shortest relation paths from a topic entity
-  to each answer. Many lead to an answer by chance, and a few to all the rest of the graph.
-- *best*: of all paths up to three relations those of the best execution F1. Where the benchmark
-  says how many hops a question has, paths of as many go before all others; where it does not, the
-  shorter one of two that tie does (a detour by way of other films often ends where one hop does).
-  Of those that still tie (who wrote a film directed it, too) the corpus decides: one that is best
-  less than a fifth as often as another, of the questions to train on, is taken for chance. That
-  fifth was found on one half of 3,000 MetaQA questions and measured on the other.
+  to each answer. Many lead to an answer by chance, and a few to most of the graph.
+- *best*: the paths of up to three relations with the best execution F1. Where the benchmark gives a
+  question's number of hops, paths of that length go first; elsewhere the shorter of two tied paths
+  does (a detour over other films often ends where one hop does). The corpus decides between paths
+  that still tie (a film's writer may also direct it): a path that is best less than a fifth as often
+  as another, over the training questions, counts as chance. The fifth was chosen on one half of
+  3,000 MetaQA questions and measured on the other.
 """
 
 from collections import Counter, defaultdict
@@ -21,34 +21,34 @@ from safe_stepwise.records import KGQuestion, RelationPath
 from safe_stepwise.scoring import set_f1
 
 RARE = 0.2
-"""A path that is best so much less often than another of the best is dropped."""
+"""A path that is best less often than this share of another tied path is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A path that leads to an answer: execution F1 over answer sets, and how it was found."""
+    """A path that leads to an answer, with its execution F1 over answer sets."""
 
     path: RelationPath
     f1: float
     shortest: bool
     """Whether it is among the shortest to some answer (equation 1)."""
     tied: bool = False
-    """Whether it is among the best, before the corpus is asked."""
+    """Whether it is among the best, before the corpus decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """All that one topic entity of a question leads to."""
+    """The paths from one topic entity of a question."""
 
     candidates: tuple[Candidate, ...]
     executable: frozenset[RelationPath]
     """Every path that leads anywhere, answers or not."""
 
 
-def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, most: int = HOPS) -> Explored:
-    """The candidates of a topic entity, best first, of paths up to ``most`` relations.
+def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, max_hops: int = HOPS) -> Explored:
+    """Search the paths of up to ``max_hops`` relations from a topic entity; candidates are sorted, best first.
 
-    ``hops`` is the question's own number, 0 where it is unknown. Answers that the graph lacks count as not found.
+    ``hops`` is the question's number of hops, 0 if unknown. Answers that the graph lacks count as missed.
 
     >>> from safe_stepwise.graphs.store import MemoryGraph
     >>> graph = MemoryGraph([("Oru", "by", "Ana"), ("Vel", "by", "Ana"), ("Oru", "in", "1901")])
@@ -59,85 +59,85 @@ def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 
     start = graph.node(topic)
     if start is None:
         return Explored((), frozenset())
-    found = search(graph, start, most)
+    ends_by_path = search(graph, start, max_hops)
     nodes = {node for name in answers if (node := graph.node(name)) is not None}
-    hits = {path: there for path, ends in found.items() if (there := ends & nodes)}
+    hits = {path: reached for path, ends in ends_by_path.items() if (reached := ends & nodes)}
     distance: dict[int, int] = {}
-    for path, there in hits.items():  # shortest first, as the search goes
-        for node in there:
+    for path, reached in hits.items():  # shortest first, as the search goes
+        for node in reached:
             distance.setdefault(node, len(path))
     plain = [
         Candidate(
             path,
-            set_f1(len(there), len(found[path]), len(answers)),
-            any(distance[node] == len(path) for node in there),
+            set_f1(len(reached), len(ends_by_path[path]), len(answers)),
+            any(distance[node] == len(path) for node in reached),
         )
-        for path, there in hits.items()
+        for path, reached in hits.items()
     ]
-    return Explored(_with_ties(plain, hops), frozenset(found))
+    return Explored(_with_ties(plain, hops), frozenset(ends_by_path))
 
 
-def explore_all(graph: GraphStore, question: KGQuestion, most: int) -> dict[str, Explored]:
-    """The topic entities of a question as `explore` finds them, of paths up to ``most`` relations, or its own hops."""
-    most = max(most, question.hops)
-    return {topic: explore(graph, topic, question.answers, question.hops, most) for topic in question.topics}
+def explore_all(graph: GraphStore, question: KGQuestion, max_hops: int) -> dict[str, Explored]:
+    """Explore each topic entity of a question by paths of up to ``max_hops`` relations, or the question's own hops."""
+    max_hops = max(max_hops, question.hops)
+    return {topic: explore(graph, topic, question.answers, question.hops, max_hops) for topic in question.topics}
 
 
 def _with_ties(candidates: Sequence[Candidate], hops: int) -> tuple[Candidate, ...]:
-    """The candidates, best first, with those that tie for the best marked.
+    """Sort the candidates, best first, and mark those that tie for the best.
 
-    Of MetaQA's 1-hop questions the best of *all* lengths have precision .56, of their own .87.
+    For MetaQA's 1-hop questions the best paths of *all* lengths have precision .56, those of one hop .87.
     """
-    own = [c for c in candidates if len(c.path) == hops] or candidates
-    top = max((c.f1 for c in own), default=0.0)
-    best = [c for c in own if c.f1 == top]
-    least = min((len(c.path) for c in best), default=0)
-    tied = {c.path for c in best if len(c.path) == least}
+    candidates_of_hops = [c for c in candidates if len(c.path) == hops] or candidates
+    top = max((c.f1 for c in candidates_of_hops), default=0.0)
+    best = [c for c in candidates_of_hops if c.f1 == top]
+    min_length = min((len(c.path) for c in best), default=0)
+    tied = {c.path for c in best if len(c.path) == min_length}
     marked = [Candidate(c.path, c.f1, c.shortest, c.path in tied) for c in candidates]
     return tuple(sorted(marked, key=lambda c: (not c.tied, -c.f1, len(c.path), c.path)))
 
 
 def popularity(ties: Iterable[tuple[Sequence[RelationPath], int]]) -> dict[RelationPath, float]:
-    """How often each path is best, of paths that tie and the number of questions of which they do.
+    """Count how often each path is best, from tied paths and the number of questions in which they tie.
 
-    A question shares its one vote among them.
+    A question shares its one vote among its tied paths.
     """
-    found: dict[RelationPath, float] = defaultdict(float)
+    votes: dict[RelationPath, float] = defaultdict(float)
     for tied, questions in ties:
         for path in tied:
-            found[path] += questions / len(tied)
-    return dict(found)
+            votes[path] += questions / len(tied)
+    return dict(votes)
 
 
-def settled(tied: Sequence[RelationPath], popular: Mapping[RelationPath, float]) -> list[RelationPath]:
-    """Of the paths that tie those that are not `RARE` beside another, most popular first.
+def drop_rare(tied: Sequence[RelationPath], popular: Mapping[RelationPath, float]) -> list[RelationPath]:
+    """Drop tied paths that are `RARE` compared with another, and sort the others, most popular first.
 
-    >>> settled([("by",), ("in", "by")], {("by",): 30, ("in", "by"): 2})
+    >>> drop_rare([("by",), ("in", "by")], {("by",): 30, ("in", "by"): 2})
     [('by',)]
     """
     votes = {path: popular.get(path, 0.0) for path in tied}
-    most = max(votes.values(), default=0.0)
-    kept = [path for path in tied if votes[path] >= RARE * most]
-    return sorted(kept, key=lambda path: (-votes[path], path))
+    max_votes = max(votes.values(), default=0.0)
+    popular_paths = [path for path in tied if votes[path] >= RARE * max_votes]
+    return sorted(popular_paths, key=lambda path: (-votes[path], path))
 
 
 class Templates:
-    """Gold paths, derived: of each template the path that yields its questions' answers best.
+    """Derives the gold path of each template: the path that yields its questions' answers best.
 
-    Of a template's questions (the same words around the topic) only paths of their own number of hops count; of those
-    that tie, the one that more questions of other templates have. On MetaQA they agree with the official types of
-    question on 2,999 of 3,000. For measuring alone: no weak label looks at them.
+    A template is the words around the topic. Only paths of a question's number of hops count; between tied paths the
+    number of questions of other templates decides. On MetaQA the derived paths agree with the official question types
+    for 2,999 of 3,000 questions. They are for measuring only: no weak label uses them.
     """
 
     def __init__(self) -> None:
         self._scores: dict[str, dict[RelationPath, float]] = {}
         self.sizes: Counter[str] = Counter()
 
-    def add(self, template: str, hops: int, found: Iterable[tuple[RelationPath, float]]) -> None:
-        """Count one question's paths with their F1; one without hops has no gold path."""
+    def add(self, template: str, hops: int, scored_paths: Iterable[tuple[RelationPath, float]]) -> None:
+        """Count one question's paths with their F1; a question without a number of hops has no gold path."""
         self.sizes[template] += 1
         scores = self._scores.setdefault(template, defaultdict(float))
-        for path, f1 in found:
+        for path, f1 in scored_paths:
             if len(path) == hops:
                 scores[path] += f1
 
@@ -147,19 +147,19 @@ class Templates:
         return {name: max(paths, key=lambda p: (support[p], p)) for name, paths in top.items()}
 
     def sure(self) -> dict[str, RelationPath]:
-        """The same of templates of which all other paths that tie are `RARE` beside it.
+        """The gold path of each template whose other tied paths are `RARE`.
 
-        On every fifth of 3,000 MetaQA questions none of these is wrong, and 4% of all are.
+        On every fifth of 3,000 MetaQA questions none of these is wrong, while 4% of all gold paths are.
         """
         top, support = self._tied()
-        kept = {name: settled(paths, support) for name, paths in top.items()}
-        return {name: path for name, (path, *others) in kept.items() if not others}
+        survivors = {name: drop_rare(paths, support) for name, paths in top.items()}
+        return {name: path for name, (path, *rivals) in survivors.items() if not rivals}
 
     def _tied(self) -> tuple[dict[str, list[RelationPath]], dict[RelationPath, float]]:
-        """By template the paths that yield its answers best, and the questions that each has."""
+        """Best paths of each template, and the number of questions of each path."""
         top: dict[str, list[RelationPath]] = {}
         for name, scores in self._scores.items():
-            most = max(scores.values(), default=0.0)
+            max_score = max(scores.values(), default=0.0)
             if scores:
-                top[name] = [path for path, score in scores.items() if score > most - 1e-9]
+                top[name] = [path for path, score in scores.items() if score > max_score - 1e-9]
         return top, popularity((paths, self.sizes[name]) for name, paths in top.items())

@@ -1,4 +1,4 @@
-"""What the probe knows: questions with the paths to their answers, a benchmark's facts, what relations mean."""
+"""Holds the probe's knowledge: questions with gold paths, a benchmark's facts, and the meaning of relations."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,28 +14,28 @@ from safe_stepwise.store.boundary import read_yaml
 
 Path = tuple[Triple, ...]
 Fact = tuple[str, str, str]
-"""A triple as the graph knows it: names and relation as they compare."""
+"""A triple with its names and relation in the form in which they compare."""
 Refuse = Callable[[str, str, str], object]
-"""Hears of a benchmark, a question's id and why it is left out."""
+"""Takes a benchmark, a question's id and the reason why it is left out."""
 Side = Literal["head", "tail"]
 Sort = Literal["number", "name", "words"]
 
 _MEANINGS: Mapping[str, Any] = read_yaml(File(__file__).with_name("relations.yaml"))
 SYMMETRIC = frozenset(_MEANINGS["symmetric"])
-"""Relations that hold as well the other way round."""
+"""Relations that hold in both directions."""
 _WIDE = frozenset({"place", "nation", "name"})
-"""Kinds of values of which one thing may be two."""
+"""Kinds of values that may overlap, as a place may be a nation."""
 _SMALL = frozenset("a an and at by de del der di for in la le of on the to von with y".split())
-"""Words that names write small."""
+"""Lower-case words of names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathQuestion:
-    """A question, what counts as its answer, and its gold paths, the first of which is shown.
+    """A question, its accepted answers, and its gold paths, the first of which the probe shows.
 
-    ``start``: what a walk of the graph sets out from; ``facts``: what is known beside the paths; ``free``: relations
-    in free words, of which nobody can say which others mean the same; ``needed``: places (from 1) of the shown path's
-    triples that no gold path does without.
+    ``start`` is the first entity of a walk; ``facts`` are known beside the paths; ``free`` are relations in free words,
+    whose synonyms nobody knows; ``needed`` are the places (from 1) of the shown path's triples that all gold paths
+    share.
     """
 
     benchmark: str
@@ -49,27 +49,27 @@ class PathQuestion:
     facts: Path = ()
     free: frozenset[str] = frozenset()
     text: str = ""
-    """The words of what the question may be answered from, where there is any."""
+    """The words of the passages that answer the question, if there are any."""
     is_held_out: bool = False
-    """Whether it is one that systems are evaluated on, and so belongs to test."""
+    """Whether it is an evaluation question, and so belongs to test."""
 
     @property
     def path(self) -> Path:
-        """The gold path that is shown."""
+        """The gold path that the probe shows."""
         return self.paths[0]
 
     @property
     def starts(self) -> frozenset[str]:
-        """What a reader may start from on that path."""
+        """Names from which a reader may start on that path."""
         return starts_of(self.question, self.path)
 
     @property
     def key(self) -> str:
-        """What questions that are the same share, whatever their id."""
+        """The key that equal questions share, whatever their ids."""
         return f"{self.benchmark}\0{words_of(self.question)}"
 
     def is_right(self, path: Sequence[Triple]) -> bool:
-        """Whether a path holds a gold one, told in an order that follows from its starts."""
+        """Whether a path contains a gold one, in an order that follows from its starts."""
         facts = set(map(fact_of, path))
         return any(
             first_lost(path, starts_of(self.question, gold)) is None
@@ -79,7 +79,7 @@ class PathQuestion:
 
 
 def fact_of(triple: Triple) -> Fact:
-    """A triple as it compares with others.
+    """Normalise a triple for comparison with others.
 
     >>> fact_of(Triple("The Silent Ford", "Director", "Ana Vorr"))
     ('silent ford', 'director', 'ana vorr')
@@ -88,14 +88,14 @@ def fact_of(triple: Triple) -> Fact:
 
 
 def bare(triples: Iterable[Triple]) -> Path:
-    """Triples without the places they were read at, each once."""
+    """Drop the places of triples, and repeated triples."""
     return tuple(dict.fromkeys(replace(t, passage=None, sentence=None) for t in triples))
 
 
 class World:
-    """The graph of a benchmark: all gold paths, all that verification read, a knowledge base's all.
+    """The graph of a benchmark: gold paths, triples that verification read, or a whole knowledge base.
 
-    ``is_complete``: what it lacks is false. Of a benchmark over text nobody can say so.
+    If it ``is_complete``, a triple that it lacks is false; the graph of a benchmark over text is not complete.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class World:
                 relations.add(triple.relation)
         self._ends = {key: sorted(names) for key, names in ends.items()}
         self.relations = sorted(relations)
-        for others in self.joined.values():
-            others.sort(key=lambda t: (t.head, t.relation, t.tail))
+        for neighbours in self.joined.values():
+            neighbours.sort(key=lambda t: (t.head, t.relation, t.tail))
 
     def _learn(self, triple: Triple) -> None:
         head, relation, tail = fact = fact_of(triple)
@@ -131,19 +131,19 @@ class World:
         for end in dict.fromkeys((triple.head, triple.tail)):
             self.joined[end].append(triple)
 
-    def knows(self, triple: Triple) -> bool:
-        """Whether it is a fact."""
+    def has_fact(self, triple: Triple) -> bool:
+        """Whether the graph has the triple."""
         return fact_of(triple) in self.facts
 
     def has_other(self, triple: Triple) -> bool:
-        """Whether its head is known to have another value of its relation."""
+        """Whether the graph has another value of the triple's head and relation."""
         head, relation, tail = fact_of(triple)
         return bool(self._tails.get((head, relation), set()) - {tail})
 
-    def others(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
-        """What may stand in place of an end: what does so in other triples of its relation.
+    def alternatives(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
+        """Names that may replace an end: those of other triples with its relation.
 
-        Of a relation in free words: any end of its sort, if it is a name or a number.
+        For a relation in free words: any end of its sort, if it is a name or a number.
         """
         name = triple.head if side == "head" else triple.tail
         if is_free and sort_of(name) == "words":
@@ -151,25 +151,24 @@ class World:
         return self._ends.get((side, sort_of(name) if is_free else triple.relation), ())
 
     def excludes(self, old: Triple, new: Triple) -> bool:
-        """Whether a triple is false because another of the same ends is true.
+        """Whether ``new`` is false because ``old``, which differs only in its relation, is true.
 
-        Both differ in their relation. It is, where the graph is all there is; where at most one of the relations
-        holds of two things, the head is known to have another value of one that has but one, or values of the one are
-        dates and of the other none.
+        That is so if the graph is complete; if at most one of both relations holds between two entities; if the new
+        relation has one value and the head has another one; or if the kinds of values exclude each other.
         """
         if self.is_complete or _at_most_one(old.relation, new.relation):
             return True
-        relation, other = RELATIONS.get(old.relation), RELATIONS.get(new.relation)
-        if relation is None or other is None:
+        relation, new_relation = RELATIONS.get(old.relation), RELATIONS.get(new.relation)
+        if relation is None or new_relation is None:
             return False
-        if other.functional and self.has_other(new):
+        if new_relation.functional and self.has_other(new):
             return True
-        return relation.kind != other.kind and not {relation.kind, other.kind} <= _WIDE
+        return relation.kind != new_relation.kind and not {relation.kind, new_relation.kind} <= _WIDE
 
     def strangeness(self, triple: Triple, relation: str) -> int:
-        """How little a relation is like that of a triple: those least like it are told at a glance.
+        """Rank how unlike a relation is to that of a triple; the least like ones are easy to detect.
 
-        0 where at most one of both holds; 1 where its values look like the triple's tail; else 2.
+        It is 0 if at most one of both holds, 1 if its values look like the triple's tail, else 2.
         """
         if _at_most_one(triple.relation, relation):
             return 0
@@ -177,12 +176,12 @@ class World:
         return 1 if tails and sort_of(tails[0]) == sort_of(triple.tail) else 2
 
 
-def _at_most_one(relation: str, other: str) -> bool:
-    return any({relation, other} <= set(group) for group in _MEANINGS["exclusive"])
+def _at_most_one(relation: str, rival: str) -> bool:
+    return any({relation, rival} <= set(group) for group in _MEANINGS["exclusive"])
 
 
 def sort_of(name: str) -> Sort:
-    """What an end looks like; words describe what may be many, as a nation does.
+    """Sort of an end: a number, a name, or words, which may describe many entities, as a nation does.
 
     >>> sort_of("May 4, 1921"), sort_of("Duke of Vel"), sort_of("French pianist"), sort_of("French")
     ('number', 'name', 'words', 'words')

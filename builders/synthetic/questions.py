@@ -114,7 +114,7 @@ _WORDED: dict[str, Any] = load("questions.yaml")
 """Wordings of questions; the file explains them."""
 QUESTIONS: dict[str, list[str]] = _WORDED["asked"]
 CREDITS: dict[str, str] = _WORDED["by"]
-INFERENCES: dict[tuple[str, ...], str] = {tuple(inference["path"]): inference["question"] for inference in _WORDED["inferences"]}
+INFERENCES: dict[tuple[str, ...], str] = {tuple(entry["path"]): entry["question"] for entry in _WORDED["inferences"]}
 STYLES = ("2wiki", "hotpotqa", "musique")
 _KIND_SHARES = {
     "2wiki": {"chain": 0.45, "comparison": 0.25, "bridge": 0.2, "intersection": 0.1},

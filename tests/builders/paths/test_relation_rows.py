@@ -29,7 +29,7 @@ def explored(*topics: str, hops: int = 3) -> dict[str, Explored]:
 
 def test_each_kind_is_what_it_says_and_none_is_as_good_as_the_best() -> None:
     of = explored(TOPIC)
-    found = negatives(TOPIC, of, "key", most=99)
+    found = negatives(TOPIC, of, "key", limit=99)
     by = {kind: [n.path for n in found if n.kind == kind] for kind in {n.kind for n in found}}
     assert by[TRUNCATION] == [("directed_by", "~directed_by")]
     assert len(by[FLIPPED]) == 3
@@ -59,9 +59,9 @@ def test_only_a_question_of_several_topics_is_swapped_or_loses_a_path() -> None:
 
 def test_as_many_of_a_hard_kind_as_said_drawn_by_the_key() -> None:
     of = explored(TOPIC)
-    counted = Counter(n.kind for n in negatives(TOPIC, of, "key", most=1))
+    counted = Counter(n.kind for n in negatives(TOPIC, of, "key", limit=1))
     assert counted[FLIPPED] == counted[WRONG] == counted[SPURIOUS] == 1
-    drawn = {tuple(n.path for n in negatives(TOPIC, of, str(key), most=1)) for key in range(9)}
+    drawn = {tuple(n.path for n in negatives(TOPIC, of, str(key), limit=1)) for key in range(9)}
     assert len(drawn) > 1
 
 

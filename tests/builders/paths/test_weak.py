@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from builders.paths.relation_readers import questions
-from builders.paths.weak import Templates, explore, popularity, settled
+from builders.paths.weak import Templates, drop_rare, explore, popularity
 from safe_stepwise.graphs.store import Convention, MemoryGraph, execute, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import KGQuestion
@@ -53,10 +53,10 @@ def test_a_topic_or_an_answer_that_the_graph_lacks_gives_no_path() -> None:
 
 def test_a_path_that_is_rarely_best_is_taken_for_chance() -> None:
     popular = popularity([([("by",)], 9), ([("by",), ("in",)], 1), ([("of",)], 5)])
-    assert settled([("by",), ("in",)], popular) == [("by",)]
-    assert settled([("of",), ("by",)], popular) == [("by",), ("of",)]
-    assert settled([("in",)], popular) == [("in",)]
-    assert settled([("unheard", "of"), ("on",)], popular) == [("on",), ("unheard", "of")]
+    assert drop_rare([("by",), ("in",)], popular) == [("by",)]
+    assert drop_rare([("of",), ("by",)], popular) == [("by",), ("of",)]
+    assert drop_rare([("in",)], popular) == [("in",)]
+    assert drop_rare([("unheard", "of"), ("on",)], popular) == [("on",), ("unheard", "of")]
 
 
 def test_a_template_has_the_path_that_most_of_its_questions_have() -> None:
@@ -105,7 +105,7 @@ def test_real_questions_are_answered_by_their_gold_paths_and_weak_labels_have_th
         of = [q for q in held if q.hops == hops]
         right = {q.id: gold[masked(q.question, q.topics)] for q in of}
         shortest = {q.id: [c.path for c in found[q.id] if c.shortest] for q in of}
-        best = {q.id: settled([c.path for c in found[q.id] if c.tied], popular) for q in of}
+        best = {q.id: drop_rare([c.path for c in found[q.id] if c.tied], popular) for q in of}
         assert sum(right[i] in p for i, p in shortest.items()) / len(of) >= (0.93 if hops == 3 else 0.99)
         assert sum(map(len, shortest.values())) / len(of) <= most
         hits = sum(right[i] in p for i, p in best.items())
