@@ -1,8 +1,10 @@
 # make demo   a small release of made-up questions, built, opened and scored (no GPU, no download of data)
 # make demo-train  trains a tiny verifier on the demo's rows, on the CPU: half an hour, an hour without AVX-512 (3.9 GB)
 # make demo-paths  trains a tiny model to propose paths over a made-up graph, on the CPU: half an hour (3.9 GB)
-# make test   the test suite          make lint     ruff and mypy
-# make bench  time and memory         make format   ruff, in place      make clean
+# make test   the quick suite: every test, on a sample of its cases
+# make test-full  the same tests on all their cases (half an hour on two cores)
+# make lint   ruff and mypy           make format   ruff, in place      make clean
+# make bench  time and memory
 # make docs   draws the pictures of docs/ anew and builds the site with all pages and every --help in build/site
 # make lock   writes requirements/*.txt anew: versions and hashes of all that make demo and make test install
 # make test-vllm  the model engines and TRL with a real small model, on the CPU (3.9 GB to install)
@@ -13,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo demo-train demo-paths test test-vllm docs lint format lock bench clean
+.PHONY: help demo demo-train demo-paths test test-full test-vllm docs lint format lock bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/bin/python:
@@ -53,7 +55,10 @@ demo: $(VENV)/base.stamp
 	$(BIN)/python -m scripts.demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile -rs
+	SAFE_STEPWISE_TEST_SIZE=quick $(BIN)/python -m pytest -n auto --dist loadfile -rs
+
+test-full: $(VENV)/dev.stamp
+	SAFE_STEPWISE_TEST_SIZE=full $(BIN)/python -m pytest -n auto --dist loadfile -rs
 
 # An environment of its own: vLLM pins what it stands on. On a machine with a GPU:
 # make test-vllm VLLM=vllm==0.32.0
@@ -78,7 +83,7 @@ $(VLLM_VENV)/models.stamp: pyproject.toml Makefile | $(VLLM_VENV)/bin/python
 	@touch $@
 
 test-vllm: $(VLLM_VENV)/models.stamp
-	$(VLLM_VENV)/bin/python -m pytest tests/models -rs --durations=5
+	SAFE_STEPWISE_TEST_SIZE=full $(VLLM_VENV)/bin/python -m pytest tests/models -rs --durations=5
 
 demo-train: $(VLLM_VENV)/models.stamp
 	@test -d build/demo/datasets/safe-verifier-steps || $(MAKE) demo

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import sizes
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -15,8 +18,37 @@ ROOT = Path(__file__).resolve().parents[1]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Nor may a test hang on how fast the machine is: an example takes as long as it takes.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, max_examples=sizes.examples(100), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
+
+GRID = 6
+"""Cases of a parametrised test in the quick suite, unless its mark `quick_cases` says another number."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "quick_cases(count): how many cases of its grid the quick suite runs")
+
+
+def pytest_report_header() -> str:
+    size = "full" if sizes.is_full() else "quick: a sample of the cases (make test-full runs all)"
+    return f"size of the tests: {size}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep a seeded sample of each grid in the quick suite; a case that was named by its id stays."""
+    if sizes.is_full() or any("[" in argument for argument in config.args):
+        return
+    grids = defaultdict(list)
+    for item in items:
+        grids[item.nodeid.partition("[")[0]].append(item)
+    sampled = set()
+    for name, grid in grids.items():
+        mark = grid[0].get_closest_marker("quick_cases")
+        sampled |= {*sizes.sample(grid, mark.args[0] if mark else GRID, seed=name)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in sampled])
+    items[:] = [item for item in items if item in sampled]
 
 
 @pytest.fixture(scope="session")

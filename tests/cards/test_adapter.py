@@ -19,6 +19,7 @@ from cards import models, scores
 from cards.models import License, license_of, license_of_package, model_card
 from evaluators.verifier import quality as verifier_quality
 from safe_stepwise.errors import UserError
+from tests import sizes
 from tests.cards import records
 from tests.cards.records import config, training
 from tests.cards.test_verifier_steps import statistics
@@ -273,7 +274,7 @@ def test_snippets_are_python(measured: dict[str, Any]) -> None:
         assert text.count("--revision") >= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sizes.examples(25), deadline=None)
 @given(st.text(min_size=1, max_size=60))
 def test_any_name_of_a_model(name: str) -> None:
     """The header stays readable, or the name is refused."""

@@ -28,6 +28,7 @@ from releases.publish import secrets
 from releases.publish.folder import LocalFile
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
+from tests import sizes
 
 OWN = {"OPENAI_API_KEY": "no-pattern/of+any,kind"}
 SECRETS = {
@@ -204,7 +205,7 @@ def test_a_path_is_read_too(secret: str) -> None:
 
 
 @given(before=st.text(max_size=40), value=st.text(min_size=8, max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sizes.examples(50), deadline=None)
 def test_a_credential_of_any_letters_is_found(before: str, value: str) -> None:
     for content in (f"{before}{value}".encode("utf-8", "surrogatepass"), value.encode("utf-16-le")):
         assert secret_in(LocalFile("a", content, len(content)), {"KEY": value}) is not None
@@ -271,7 +272,7 @@ def test_what_cannot_be_looked_into_is_refused(content: bytes, kind: str, tmp_pa
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sizes.examples(200), deadline=None)
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     for magic in (b"", *(m if isinstance(m, bytes) else m[0] for m, _, _ in secrets._KINDS)):
         with suppress(UserError):  # and no other

@@ -237,6 +237,7 @@ def interrupt_from_the_keyboard(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("stop", [interrupt_from_the_keyboard, subprocess.Popen.terminate])
 def test_interrupted_it_ends_in_order(tmp_path: Path, stop: Callable[[subprocess.Popen[bytes]], None]) -> None:
     process = start_and_wait_for_shards(tmp_path / "out", "rows=20000,seed=9", 1)

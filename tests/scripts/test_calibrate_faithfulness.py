@@ -17,8 +17,9 @@ from safe_stepwise.errors import UserError
 from scripts import calibrate_faithfulness, judge_chains
 from studies.calibration.report import CEILING, FILES
 from studies.calibration.tables import WRONG
+from tests import sizes
 
-CHECKED = 120
+CHECKED = sizes.size(120, 30)
 """Questions of real rows that a test looks at."""
 
 
@@ -69,7 +70,7 @@ def test_two_wiki_facts_are_told_from_corrupted_ones(real_data: Path, tmp_path: 
 def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -> None:
     kb, questions = real_data / "metaqa_kb.txt.gz", real_data / "metaqa_questions.jsonl"
     # All of them, as gold paths are derived from what questions of a template have in common.
-    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", "45"]
+    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", str(sizes.size(45, 12))]
     calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
     found = shares(tmp_path, "metaqa", "in its path")
     assert found["true"] >= 0.99

@@ -39,12 +39,15 @@ from scripts import (
     measure_checker,
     view_traces,
 )
+from tests import sizes
 from tests.cards.test_cards import INFO, statistics
 from tests.evaluators.audit.made import exported, said
 from tests.makers.damage import BYTES, TEXT, Damage, lines
 
 SOME = dict([*TEXT.items()][::5])
 """For commands that take their time."""
+QUICK = 6
+"""Damages of a file that the quick suite tries."""
 MOST = 300 * 2**20
 """Bytes that a damaged file of a few kilobytes may cost."""
 Main = Callable[[Sequence[str]], object]
@@ -120,7 +123,7 @@ def damaged(file: Path, damages: dict[str, Damage], try_it: Callable[[], str]) -
     whole, before, said = file.read_bytes(), peak(), {}
     assert try_it() == ""
     faults = []
-    for name, damage in {**damages, "folder": None}.items():
+    for name, damage in sizes.sample({**damages, "folder": None}.items(), QUICK, seed=file.name):
         file.unlink()
         if damage is None:
             file.mkdir()
@@ -144,6 +147,7 @@ def arguments(**options: object) -> list[str]:
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
 
 
+@pytest.mark.quick_cases(4)
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])
 @pytest.mark.parametrize("benchmark", ROWS)
 def test_rows_of_a_benchmark(benchmark: str, form: str, tmp_path: Path) -> None:
@@ -175,7 +179,7 @@ def test_rows_of_a_benchmark(benchmark: str, form: str, tmp_path: Path) -> None:
 
     damages = BYTES if form == "parquet" else TEXT if benchmark == "musique" else SOME
     said = damaged(file, damages, try_it)
-    assert sum(map(bool, said.values())) >= 3  # the others cost a row alone
+    assert sum(map(bool, said.values())) >= sizes.size(3, 1)  # the others cost a row alone
 
 
 def accounted(output: Path) -> None:
@@ -240,6 +244,7 @@ def test_questions_of_ones_own(kind: str, tmp_path: Path) -> None:
 FOLDERS = ("safe-verified-multihop", "safe-verifier-steps", "safe-noise-labels")
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", [".trajectories.jsonl", "results.json"])
 def test_what_an_evaluation_goes_on_from(name: str, built: Path, tmp_path: Path) -> None:
     output = tmp_path / "results"
@@ -262,6 +267,7 @@ def test_what_the_page_of_traces_shows(name: str, built: Path, tmp_path: Path) -
     damaged(folder / name, TEXT, lambda: outcome(view_traces.main, [str(folder)], [name]))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", ["trajectories.jsonl", "questions.jsonl", "results.json"])
 def test_what_evaluations_are_joined_from(name: str, built: Path, tmp_path: Path) -> None:
     folder = tmp_path / "results"
@@ -412,7 +418,7 @@ def test_a_damaged_shard_is_made_again(tmp_path: Path, monkeypatch: pytest.Monke
             assert [file.read_bytes() for file in files] == before
             return ""
 
-        for name, damage in BYTES.items():
+        for name, damage in sizes.sample(BYTES.items(), QUICK):
             whole = shard.read_bytes()
             shard.write_bytes(damage(whole))
             try_it()
@@ -426,4 +432,4 @@ def test_refined_rows(tmp_path: Path) -> None:
     rows = [StepRow(question, (), step, said, "refined", teacher) for teacher in "ab"]
     file.write_text("".join(map(line_of, rows)), encoding="utf-8")
     said_of = damaged(file, TEXT, lambda: outcome(lambda _: read_refined(file), [], [file.name]))
-    assert sum(map(bool, said_of.values())) > len(TEXT) // 2
+    assert sum(map(bool, said_of.values())) > sizes.size(len(TEXT) // 2, 1)

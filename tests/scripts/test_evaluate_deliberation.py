@@ -27,6 +27,7 @@ from safe_stepwise.methods.path_proposing import completion_of
 from safe_stepwise.store.names import JOURNAL
 from scripts import build_paths
 from scripts.evaluate_deliberation import main
+from tests import sizes
 from tests.makers import films
 from tests.servers.openai_server import MockServer
 
@@ -389,11 +390,12 @@ def test_questions_that_failed_are_asked_again(made: Path, tmp_path: Path) -> No
 
 
 def test_killed_again_and_again_it_ends_in_the_same_bytes(made: Path, tmp_path: Path) -> None:
+    kills = sizes.size(4, 2)
     with MockServer(right, last=0) as server:
         more = ("--paths", server.spec, "--generator", server.spec, "--in-flight", "2")
         options = arguments(made, tmp_path / "out", *more, "--limit", "12")
         command = [sys.executable, "-m", "scripts.evaluate_deliberation", *options]
-        for kill in range(1, 5):
+        for kill in range(1, kills + 1):
             server.last = 14 * kill
             killed = subprocess.Popen(
                 command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -410,7 +412,7 @@ def test_killed_again_and_again_it_ends_in_the_same_bytes(made: Path, tmp_path: 
         main(options)
         again = sum(number - 1 for number in server.answered.values())
         # Those whose replies were on their way when it was killed: two clients have two each.
-        assert again <= 2 * 2 * 4
+        assert again <= 2 * 2 * kills
         main(arguments(made, tmp_path / "whole", *more, "--limit", "12"))
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 

@@ -33,6 +33,7 @@ from safe_stepwise.methods.verifier import instructions
 from safe_stepwise.scoring import exact_match, score
 from safe_stepwise.store import progress as bars
 from scripts import evaluate_stepwise, join_results
+from tests import sizes
 from tests.scripts.test_teacher_runs import stored
 from tests.servers.openai_server import MockServer
 from tests.servers.stepper import Stepper
@@ -405,14 +406,14 @@ def test_other_settings_take_the_place_of_earlier_ones_and_say_so(
 
 
 def test_killed_at_any_instant_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    file = own(tmp_path / "own.jsonl", 500)
+    file = own(tmp_path / "own.jsonl", sizes.size(500, 120))
     chance = random.Random(7)
     with MockServer(Stepper(), latency=0.005) as server:
         options = arguments(file, tmp_path / "out", *asking(server.spec, "safe"), in_flight="8")
         command = [sys.executable, "-m", "scripts.evaluate_stepwise", *options]
-        journal, kills = tmp_path / "out.sqlite", 4
+        journal, kills = tmp_path / "out.sqlite", sizes.size(4, 2)
         for _ in range(kills):
-            more = chance.randint(1, 400)
+            more = chance.randint(1, sizes.size(400, 150))
             enough = stored(journal) + more
             # What a killed process asked may still take its share.
             server.last = server.calls + more + 2 * 8

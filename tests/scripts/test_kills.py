@@ -18,7 +18,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import files
 from safe_stepwise.store.names import DATASETS, LOCK, NOISE_LABELS, REPORT, VERIFIED
 from scripts import build_verified, evaluate_stepwise, regenerate
-from tests import kill_sweep
+from tests import kill_sweep, sizes
 from tests.kill_sweep import COMMANDS, evaluation, listing, release, verified
 
 ROOT = Path(__file__).parents[2]
@@ -34,13 +34,15 @@ SAMPLE = {
 }
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_killed_before_a_change_of_a_file_the_next_run_ends_in_the_same_files(name: str) -> None:
     """In a process of its own, as it forks; `tests.kill_sweep` has the kills at every change."""
-    command = [sys.executable, "-m", "tests.kill_sweep", name, "--sample", str(SAMPLE[name])]
+    kills = sizes.size(SAMPLE[name], 1)
+    command = [sys.executable, "-m", "tests.kill_sweep", name, "--sample", str(kills)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert f"killed before {SAMPLE[name]}" in ran.stdout
+    assert f"killed before {kills}" in ran.stdout
 
 
 def test_a_killed_worker_is_one_line_and_the_next_run_resumes(tmp_path: Path) -> None:
@@ -163,6 +165,7 @@ def test_two_releases_at_once_are_refused(tmp_path: Path, parts: list[str]) -> N
     assert list((tmp_path / "release").iterdir()) == []
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("failing", [1, 12, -2, -1])
 def test_a_full_disk_is_one_line_and_the_release_goes_on(
     tmp_path: Path, parts: list[str], monkeypatch: pytest.MonkeyPatch, failing: int

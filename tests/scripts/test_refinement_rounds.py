@@ -168,6 +168,7 @@ def test_rounds_go_on_from_each_other(manifest: Path, tmp_path: Path, log: Log) 
     assert summed == {name: differ[0][name] + differ[1][name] for name in summed}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("place", range(5))
 def test_killed_anywhere_it_goes_on_and_makes_nothing_twice(
     manifest: Path, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch, place: int

@@ -149,6 +149,7 @@ def test_it_was_asked_with_the_world_s_own_passages(release: Path) -> None:
     assert {len(one["passages"]) for one in asked} == {4}
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_killed_between_any_two_evaluations_it_ends_in_the_same(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int

@@ -25,11 +25,12 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import NoiseType, Question
 from safe_stepwise.store import progress as bars
 from scripts import build_verified
+from tests import sizes
 from tests.servers.openai_server import MockServer
 from tests.servers.truth import Truth
 
 ROOT = Path(__file__).parents[2]
-KILLS = 8
+KILLS = sizes.size(8, 4)
 
 
 def rows(number: int, seed: int = 21) -> list[tuple[Question, NoiseType]]:
@@ -269,7 +270,7 @@ def test_a_refused_key_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> None:
-    known = rows(150)
+    known = rows(sizes.size(150, 75))
     file = write(tmp_path / "rows.jsonl", known)
     truth = Truth(known)
     chance = random.Random(4)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from builders.steps.composition import Candidate, Composition, choose, cover, fill
 from safe_stepwise.errors import UserError
 from safe_stepwise.taxonomy import ERROR_TYPES
+from tests import sizes
 
 TYPES = [entry.name for entry in ERROR_TYPES]
 PAPER = {"2wikimultihopqa": (5476, 2292), "hotpotqa": (3063, 1330), "musique": (2976, 1438)}
@@ -86,7 +87,7 @@ def test_the_order_of_the_candidates_changes_nothing() -> None:
     assert choose(candidates, composition, seed=2) != first
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sizes.examples(60), deadline=None)
 @given(st.data())
 def test_rows_and_questions_are_exact_whatever_the_pool(data: st.DataObject) -> None:
     questions = data.draw(st.integers(1, 12))

@@ -11,6 +11,7 @@ from builders.steps.leakage import BOILERPLATE, Document, Index, copied, documen
 from builders.steps.rows import StepRow
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.records import Feedback, Passage, Question, Step, StepKind
+from tests import sizes
 
 
 def question(id_: str, text: str, *gold: str) -> Question:
@@ -67,7 +68,7 @@ def brute(documents: dict[str, Document]) -> set[frozenset[str]]:
     return {frozenset(k for k in documents if root(k) == r) for r in map(root, documents)}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sizes.examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.sets(st.integers(0, 12), min_size=1)), max_size=9))
 def test_groups_are_what_comparing_all_pairs_gives(content: list[tuple[int, set[int]]]) -> None:
     documents = {

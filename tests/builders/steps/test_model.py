@@ -53,6 +53,7 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.names import REQUEST_FAILED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
+from tests import sizes
 from tests.servers.openai_server import Cut, MockServer
 from tests.servers.steps import Asked, Pair, Reply, Truth, careless, said
 
@@ -695,7 +696,7 @@ JSON_LIKE = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sizes.examples(200), deadline=None)
 @given(st.text(max_size=200) | JSON_LIKE.map(json.dumps) | st.text('{}[]",: \\step1#', max_size=90))
 def test_any_reply_is_read_or_refused(text: str) -> None:
     with suppress(UnreadableReply, TrajectoryError):
@@ -706,7 +707,7 @@ def test_any_reply_is_read_or_refused(text: str) -> None:
         format_step(as_step(read_injection(text).step, 1))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sizes.examples(80), deadline=None)
 @given(st.text(min_size=1, max_size=120), st.sampled_from(["Attribution", "Logical", "Final Answer"]))
 def test_the_checker_stands_any_step(text: str, kind: str) -> None:
     question, label = pairs()[0]

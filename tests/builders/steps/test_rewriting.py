@@ -27,6 +27,7 @@ from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple
 from safe_stepwise.steps import format_step
 from scripts import build_verified, build_verifier_steps
+from tests import sizes
 from tests.servers.killed import asked_again, killed
 from tests.servers.openai_server import MockServer
 
@@ -230,7 +231,7 @@ def test_where_nothing_answers_nothing_is_published(
         reword(faithful, RIGHT, FALSE, status=500)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.examples(150), deadline=None)
 @given(st.text(max_size=120), st.text(max_size=80), st.text(max_size=80))
 def test_any_rewording_is_kept_whole_or_refused(step: str, diagnosis: str, guidance: str) -> None:
     made = after(FALSE, step, diagnosis, guidance)

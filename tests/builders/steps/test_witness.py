@@ -16,6 +16,7 @@ from safe_stepwise.checking.plans import Plan, make_plan
 from safe_stepwise.records import Passage, Question, Step, StepKind, SupportingFact, Triple
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.taxonomy import labels
+from tests import sizes
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film of 1931 directed by Ors Velt.", "It has 12 songs."), True)
 MAN = Passage("Ors Velt", ("Ors Velt was born in Oru on 3 May 1901.", "He kept 40 bees."), True)
@@ -185,7 +186,7 @@ def test_the_checker_is_no_part_of_it() -> None:
         assert not {one.rpartition(".")[2] for one in froms} & barred
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.examples(150), deadline=None)
 @given(
     st.text('“”" ;.,PassageStep 0123éX\n', max_size=120) | st.text(max_size=120),
     st.sampled_from(["Attribution", "Logical", "Final Answer"]),

@@ -17,6 +17,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import MemoryGraph, NamedTriple, read_triples
 from safe_stepwise.methods.path_proposing import masked
 from safe_stepwise.records import RelationPath
+from tests import sizes
 
 worlds = st.builds(Films, st.integers(30, 90), st.integers(1, 60), st.integers(0, 999))
 KINDS = {"released_in": "year", "of_genre": "genre", "spoken_in": "tongue", "filmed_in": "place"}
@@ -32,7 +33,7 @@ def walked(triples: list[NamedTriple], topic: str, path: RelationPath) -> set[st
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=sizes.examples(25))
 @given(worlds)
 def test_answers_are_what_the_path_leads_to(world: Films) -> None:
     triples = film_triples(world)
@@ -43,7 +44,7 @@ def test_answers_are_what_the_path_leads_to(world: Films) -> None:
         assert masked(each.question, [each.topic]).replace("[topic]", "{x}") in (templates()[each.path])
 
 
-@settings(max_examples=25)
+@settings(max_examples=sizes.examples(25))
 @given(worlds)
 def test_a_name_is_one_entitys(world: Films) -> None:
     """However it is written: a topic that could be two things has no answers of its own."""

@@ -22,6 +22,7 @@ from builders.synthetic.world import Day, Entity
 from builders.synthetic.writers import names, writer
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import NoiseType, Passage, Question, Triple, canonical_json
+from tests import sizes
 
 DATES = {"date of birth", "date of death", "publication date", "inception"}
 NATIONS = {"country of citizenship", "country", "country of origin", "shares border with"}
@@ -84,7 +85,7 @@ def gold_text(question: Question) -> str:
 # ---------------------------------------------------------------------------------- determinism
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=sizes.examples(12), deadline=None)
 @given(st.integers(0, 450), st.integers(0, 60), st.integers(0, 60))
 def test_ranges_compose(start: int, first: int, second: int) -> None:
     spec = Spec(rows=480, seed=5)

@@ -16,6 +16,7 @@ from evaluators.comparison.scores import Comparison, Difference, Row
 from evaluators.comparison.significance import Estimate
 from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.errors import UserError
+from tests import sizes
 from tests.makers.outcomes import outcome, outcomes
 
 NO, SELF, SAFE = "no_verification", "self_verification", "safe"
@@ -288,7 +289,7 @@ def test_conditions_part_systems() -> None:
 SCORES = st.lists(st.floats(0, 1, width=16), min_size=1, max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sizes.examples(40), deadline=None)
 @given(SCORES, SCORES, SCORES, st.randoms(use_true_random=False))
 def test_order_changes_nothing_and_intervals_hold_their_value(
     safe: list[float], no: list[float], other: list[float], draws: random.Random

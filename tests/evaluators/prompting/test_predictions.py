@@ -16,6 +16,7 @@ from evaluators.prompting import predictions
 from evaluators.prompting.measures import measures
 from safe_stepwise.methods.asking import Prompting
 from scripts import evaluate_stepwise
+from tests import sizes
 from tests.makers.prompting import OTHER as PAGE
 from tests.makers.prompting import outcome_of, question
 from tests.safe_stepwise.methods.machines import Script
@@ -290,7 +291,7 @@ def test_real_rows_score_the_same(benchmark: str, real_data: Path, tmp_path: Pat
     output = tmp_path / "out"
     evaluate_stepwise.main(
         [f"--questions={real_data / benchmark}_dev.jsonl", f"--benchmark={benchmark}",
-         "--passages=all", "--limit=25", "--method=cot", "--method=react", "--method=sg_fsm1",
+         "--passages=all", f"--limit={sizes.size(25, 8)}", "--method=cot", "--method=react", "--method=sg_fsm1",
          "--method=sg_fsm2", "--method=sg_fsm_safe", "--evidence", "--verifier=symbolic",
          "--generator=symbolic:format=0.1,value=0.2,paragraph=0.1,lucky=0.1,seed=1",
          f"--output={output}", f"--cache={tmp_path / 'cache.sqlite'}"]

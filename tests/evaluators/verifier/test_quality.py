@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evaluators.verifier.quality import LABELS, MEASURES, OF_ROWS, OUTCOMES, UNPARSED, Judged, Walk, agreement, quality
 from safe_stepwise.records import FAILED
+from tests import sizes
 
 C, R, T, W = "Correct", "Redundancy", "Off-topic", "Wrong Conclusion"
 
@@ -172,7 +173,7 @@ WALKED = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS, WALKED, st.randoms(use_true_random=False))
 def test_any_verdicts(rows: list[Judged], walks: list[Walk], chance: random.Random) -> None:
     found = quality(rows, walks, resamples=40)
@@ -189,7 +190,7 @@ def test_any_verdicts(rows: list[Judged], walks: list[Walk], chance: random.Rand
     assert quality(mixed, turned, resamples=40) == found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS.filter(bool), st.data())
 def test_an_unreadable_reply_never_helps(rows: list[Judged], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(rows) - 1))
@@ -199,7 +200,7 @@ def test_an_unreadable_reply_never_helps(rows: list[Judged], data: st.DataObject
         assert (after[name] or 0) <= (before[name] or 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS, ROWS)
 def test_agreement_is_mutual_and_bounded(one: list[Judged], other: list[Judged]) -> None:
     other = [replace(row, id=mate.id) for row, mate in zip(other, one, strict=False)]

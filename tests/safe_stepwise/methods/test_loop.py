@@ -26,6 +26,7 @@ from safe_stepwise.methods.scene import Scene
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Step, Trajectory, Usage
 from safe_stepwise.scoring import exact_match
+from tests import sizes
 
 PASSAGES = (
     Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True),
@@ -404,7 +405,7 @@ REPLIES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.examples(150), deadline=None)
 @given(
     st.lists(REPLIES, min_size=1, max_size=12),
     st.lists(REPLIES, min_size=1, max_size=12),

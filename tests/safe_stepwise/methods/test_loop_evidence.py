@@ -28,6 +28,7 @@ from safe_stepwise.methods.searching import NO_EVIDENCE
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match
+from tests import sizes
 
 FILM = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
 VELT = Passage("Ors Velt", ("Ors Velt was born in Oru.",))
@@ -154,7 +155,7 @@ def test_a_step_whose_every_query_finds_something_else_ends_with_its_retries(rul
     assert accepted == (retries == 0 and rule == "accept")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.examples(150), deadline=None)
 @given(
     st.lists(st.sampled_from([DENIED, FOUND, LAST, "Hm."]), min_size=1, max_size=9),
     st.lists(

@@ -17,6 +17,7 @@ from safe_stepwise import records
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Candidate, KGQuestion, Label, Question, Usage
 from safe_stepwise.store.boundary import plain, read, read_file
+from tests import sizes
 
 NOUNS = [noun for noun in vars(records).values() if is_dataclass(noun) and noun is not records.QuestionSet]
 """All that is written as JSON: rejected rows are bytes."""
@@ -82,7 +83,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sizes.examples(20), deadline=None)
 @given(data=st.data())
 def test_every_noun_comes_back_from_json_as_it_was(noun: Any, data: st.DataObject) -> None:
     value = data.draw(instances(noun))

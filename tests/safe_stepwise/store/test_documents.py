@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import MOST_YAML, parse_yaml, read_object, read_yaml
 from safe_stepwise.store.names import known_version
+from tests import sizes
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 CHAIN = "a0: &a0 x\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 3000))
@@ -79,14 +80,14 @@ TREES = st.recursive(
 
 
 @given(TREES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sizes.examples(100), deadline=None)
 def test_yaml_is_what_pyyaml_reads(tree: object) -> None:
     text = yaml.safe_dump(tree, allow_unicode=True)
     assert parse_yaml(text.encode()) == yaml.safe_load(text)
 
 
 @given(st.text(alphabet="ab:-[]{}&*!|> \n\t\"'#?,<%@", max_size=40).map(str.encode) | st.binary())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sizes.examples(300), deadline=None)
 def test_any_bytes_are_yaml_or_one_line(content: bytes) -> None:
     try:
         parse_yaml(content)

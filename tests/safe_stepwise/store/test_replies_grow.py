@@ -25,6 +25,7 @@ from safe_stepwise.methods.loop import read_answer
 from safe_stepwise.metric.judge import LONGEST_REPLY, VerdictError, read_verdict
 from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.replies import DEEPEST, LONGEST, ReplyError, read_reply
+from tests import sizes
 from tests.growth import POWER, exponent
 
 VERDICT = '{"error_type": "Correct", "diagnosis": "It is so, by Passage 1.", "guidance": ""}'
@@ -267,7 +268,7 @@ def test_four_thousand_hostile_replies_break_no_reader() -> None:
         check(text, "".join(chance.choices((text, *FRAGMENTS), k=2)))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sizes.examples(200))
 @given(st.text() | st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join), st.text())
 def test_any_reply_breaks_no_reader(text: str, data: str) -> None:
     check(text, data)

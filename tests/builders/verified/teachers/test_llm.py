@@ -18,6 +18,7 @@ from builders.verified.verification import verify
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.records import Label, NoiseType, Passage, Question, Triple
+from tests import sizes
 from tests.servers.truth import Truth
 
 DUNE = Passage("Dune Rain", ("Dune Rain is a film.", "It was directed by Ors Velt."), True)
@@ -254,7 +255,7 @@ def test_a_row_without_gold_passages_is_not_judged() -> None:
     assert not [request for request in engine.asked if request.role != "resolve"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sizes.examples(60), deadline=None)
 @given(
     st.fixed_dictionaries(
         {
