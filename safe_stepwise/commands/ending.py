@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -23,22 +24,45 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     guard_output()
     try:
+        status = _carry_out(main)
+        sys.stdout.flush()
+    except OSError:
+        if (fault := _output_fault()) is None:
+            raise
+        status = 1
+        if not isinstance(fault, BrokenPipeError):  # else whoever read the output has enough of it
+            status = 2
+            with suppress(OSError):
+                print("error: the output cannot be written:", fault.strerror, file=sys.stderr)
+    leave(status)
+
+
+def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
+    """Call a command; returns its exit status."""
+    try:
         main(sys.argv[1:])
     except UserError as error:
         sys.stdout.flush()  # in a file both go to, what was said before stands before
         print("error:", told(str(error)), file=sys.stderr)
-        leave(2)
+        return 2
     except KeyboardInterrupt:
         print("interrupted; the same command resumes", file=sys.stderr)
-        leave(130)
-    except BrokenPipeError:
-        try:
-            print(flush=True)
-        except BrokenPipeError:  # whoever read the output has enough of it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            leave(1)
-        raise
-    leave(0)
+        return 130
+    except SystemExit as leaving:
+        if not isinstance(leaving.code, int):
+            raise
+        return leaving.code
+    return 0
+
+
+def _output_fault() -> OSError | None:
+    """Why standard output takes no more, if it does not; what is left for it is then dropped."""
+    try:
+        print(flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return error
+    return None
 
 
 def warn(message: str) -> None:

@@ -40,6 +40,18 @@ _GROUP = re.compile(
 )
 _STATED = re.compile(r"\bverdict\b\W{0,12}(?:is\W{0,5})?(correct|incorrect)\b", re.IGNORECASE)
 _DEEPEST_GROUP = 8
+_DENIALS = "no|nope|never|wrong|incorrect|false|not correct|not equivalent|not the same|different|mismatch"
+_CONSENTS = "yes|yep|right|correct|true|equivalent|the same|match"
+# A word that is a sentence of its own, or all that is in a box; no quotation, which may be of the answer.
+_BARE = {
+    verdict: re.compile(
+        rf"(?:^|[.!?\n:{{$])[\s*_`#>$({{-]{{0,20}}(?:\\[A-Za-z]{{1,20}}\s?{{\s{{0,5}}){{0,3}}"
+        rf"(?P<word>{words})[\s*_`$)]{{0,20}}(?=[{ends}]|\Z)",
+        re.IGNORECASE,
+    )
+    for verdict, words, ends in (("correct", _DENIALS, r".!?;,\n}"), ("incorrect", _CONSENTS, r".!?\n}"))
+}
+"""What says the opposite of each verdict."""
 
 
 class VerdictError(ValueError):
@@ -75,6 +87,9 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
         raise VerdictError("its verdict is one that the answer or the question brought along")
     if any(stated.lower() != said for text in reply.around for stated in _STATED.findall(text)):
         raise VerdictError("the words around its verdict state another")
+    quotable = {word.strip().casefold() for word in data}
+    if any(word["word"].casefold() not in quotable for text in reply.around for word in _BARE[said].finditer(text)):
+        raise VerdictError("a word around its verdict denies it")
     if reply.takes_back(said == "correct", (other for other in _VERDICTS if other != said)):
         raise VerdictError("the words around its verdict take it back, or suppose it only")
     # Half surrogate pairs, which JSON can spell, would stop whoever writes it down.

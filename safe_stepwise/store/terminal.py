@@ -56,6 +56,9 @@ def guard_output() -> None:
     spelled out as well, and our credentials are left out: libraries log what servers say.
     """
     ours = tuple(credentials().values())
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     sys.stdout = cast(TextIO, _Guarded(sys.stdout, ours))
     sys.stderr = cast(TextIO, _Guarded(sys.stderr, ours, _OF_A_BAR))
 

@@ -184,3 +184,23 @@ def test_what_no_row_has_is_refused(line: str, changes: dict[str, Any], told: st
 def test_chains_of_the_metric_are_bounded_too() -> None:
     with pytest.raises(UserError, match=r"steps\[1\]: steps has 501 entries, at most 500 are read"):
         checked_steps([[STEP] * 500, [STEP] * 501])
+
+
+@pytest.mark.parametrize(
+    ("shell", "status", "told"),
+    [
+        ("check FILE | head -1", 0, ""),
+        ("check FILE > /dev/full", 2, "error: the output cannot be written: No space left on device\n"),
+        ("check --help > /dev/full", 2, "error: the output cannot be written: No space left on device\n"),
+        ("check FILE >&-", 0, ""),
+        ("check FILE > /dev/full 2> /dev/full", 2, ""),
+    ],
+)
+def test_an_output_that_takes_no_more_ends_without_a_traceback(
+    shell: str, status: int, told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join([json.dumps(ROW | {"steps": [STEP]})] * 500))
+    line = f"{sys.executable} -m safe_stepwise.commands.main {shell.replace('FILE', str(file))}"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (status, told)

@@ -143,6 +143,11 @@ def test_an_endless_answer_is_cut_and_the_judge_is_told() -> None:
         (rf"$\{{x : x > 0\}}$ is no river. {said('incorrect')}", "incorrect"),
         (rf"\begin{{aligned}} x &= \sqrt{{\frac{{1}}{{2}}}} \end{{aligned}} {said('incorrect')}", "incorrect"),
         (f"Of {{Vel, Marn}} it is {{Vel}}: {said('correct')}", "correct"),
+        (f"Right, let me compare. No doubt is left.\nCorrect answer: Vel. {said('incorrect')}", "incorrect"),
+        (f'No issues: the contestant said "No". It is not wrong. {said("correct")}', "correct"),
+        (f"Do they differ? Yes, they do: {said('incorrect')}", "incorrect"),
+        (f"Yes. {said('correct')}", "correct"),
+        (f"**Wrong**\n{said('incorrect')}", "incorrect"),
     ],
 )
 def test_replies_that_are_read(reply: str, outcome: str) -> None:
@@ -192,6 +197,17 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
         ('{"a":' * 3_900, "malformed"),
         (said("correct") + " " * LONGEST_REPLY, "more than"),
         ('{"verdict": ' + "9" * 5_000 + "}", "malformed"),
+        *(
+            (f"{denial}{said('correct')}", "a word around its verdict denies it")
+            for denial in (
+                *(r"\boxed{wrong} ", r"$\boxed{\text{No}}$\n", "Never ", "No ", "No. ", "**No**\n", "Answer: No\n\n"),
+                *("Is it? Never.\n", "No, they differ. ", "False! ", "> Not equivalent\n", "So:\n- wrong\n"),
+            )
+        ),
+        *(
+            (f"{consent}{said('incorrect')}", "a word around its verdict denies it")
+            for consent in (r"\boxed{right} ", "Yes. ", "True\n", "Is it right? Yes.\n", "_Equivalent._ ")
+        ),
     ],
 )
 def test_replies_that_are_refused(reply: str, reason: str) -> None:
@@ -200,6 +216,17 @@ def test_replies_that_are_refused(reply: str, reason: str) -> None:
     verdict = one(reply or " ", Case("Vel", ("Vel",)))
     assert verdict.outcome == "unscored"
     assert verdict.replies[0].failed == reply.startswith('{"a":')  # so long that they are cut
+
+
+def test_a_word_that_was_judged_is_no_denial() -> None:
+    assert read_verdict(f"The contestant said: No.\n{said('correct')}", ("no", "No"))[0] == "correct"
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("unit", ["\\a{", "no ", ".", "\n* ", "{ ", "$", "\\a {    "])
+def test_words_around_a_verdict_are_read_in_linear_time(unit: str) -> None:
+    with suppress(VerdictError):
+        read_verdict(unit * (19_000 // len(unit)) + said("correct"))
 
 
 ESCAPED = PLANTED.replace('"', '\\"')
