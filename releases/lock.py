@@ -51,15 +51,15 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
     return lock
 
 
-def unchanged(root: Path) -> dict[str, Any]:
+def read_unchanged(root: Path) -> dict[str, Any]:
     """The lock of a complete folder, every file of which is as it was locked.
 
     Files that the lock does not name may lie beside them. Raises UserError for a folder without a
     lock, and with the first file that differs or is gone.
     """
     if not (root / LOCK).is_file():
-        here = "is not complete" if root.is_dir() else "is no folder"
-        raise UserError(f"{root}: {here}: it has no {LOCK}; {_ANEW}")
+        fault = "is not complete" if root.is_dir() else "is no folder"
+        raise UserError(f"{root}: {fault}: it has no {LOCK}; {_ANEW}")
     lock = read_lock(root, ("version", "files", "manifest", "skipped"))
     refuse_changes(
         root, lock, {name: sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}, _ANEW

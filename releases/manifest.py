@@ -27,9 +27,9 @@ MEASURED_RATE = "{rate}"
 verifiers rejects. That is measured first."""
 LOOP = ("no_verification", "self_verification", "safe")
 """The methods of the papers' main table, which an evaluation has where it names none."""
-OPTIONS = tuple(name for name, hint in get_type_hints(Trial).items() if get_origin(hint) is Sequence)
+METHOD_OPTIONS = tuple(name for name, hint in get_type_hints(Trial).items() if get_origin(hint) is Sequence)
 """Options of methods that an evaluation may name, each with several values."""
-_SEVERAL = ("generator", "verifier", "methods", "examples", *OPTIONS)
+_LIST_KEYS = ("generator", "verifier", "methods", "examples", *METHOD_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def list_values(values: Any) -> Any:
     """An evaluation of a manifest with a list for each single value where several may be given."""
     if not isinstance(values, dict):
         return values
-    several = {key: value if isinstance(value, list) else [value] for key, value in values.items() if key in _SEVERAL}
-    return {**values, **{key: tuple(listed) for key, listed in several.items()}}
+    lists = {key: value if isinstance(value, list) else [value] for key, value in values.items() if key in _LIST_KEYS}
+    return {**values, **{key: tuple(list_) for key, list_ in lists.items()}}
 
 
 REFINEMENT, PROBE = "refinement", "path_probe"
@@ -109,7 +109,7 @@ OWN_PARTS = (
     "evaluation",
 )
 """What a release is made of, in this order; its blocks come behind them."""
-SHOWN = ("extract", "path", "inject")
+EXAMPLE_ROLES = ("extract", "path", "inject")
 """Roles of builds that may be shown examples."""
 TEST_SHARE = 0.1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -136,13 +136,13 @@ class BuildEntry:
     published: Path | None = None
     """Labels to score ours against; a path that is not absolute is beside the manifest."""
 
-    def check(self, where: str) -> None:
+    def check(self, prefix: str) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        one_of(self.split, (names.TRAIN, names.VALIDATION), f"{where}split")
-        one_of(self.on_error, ("stop", "keep"), f"{where}on_error")
-        need_positive(self, where, "limit")
+        one_of(self.split, (names.TRAIN, names.VALIDATION), f"{prefix}split")
+        one_of(self.on_error, ("stop", "keep"), f"{prefix}on_error")
+        need_positive(self, prefix, "limit")
         if not 0 <= self.min_confidence <= 1:
-            raise UserError(f"{where}min_confidence: has to lie between 0 and 1")
+            raise UserError(f"{prefix}min_confidence: has to lie between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,27 +204,27 @@ class StepsEntry:
         numbers = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
         if self.per_benchmark is not None:
             numbers["per_benchmark"] = {name: (s.rows, s.questions) for name, s in self.per_benchmark.items()}
-        mined = self.refined_from is not None or self.refinement is not None
-        return Composition(**numbers, refined=0 if self.refined is None and not mined else self.refined)
+        has_refined = self.refined_from is not None or self.refinement is not None
+        return Composition(**numbers, refined=0 if self.refined is None and not has_refined else self.refined)
 
     def check(self, key: str, builds: Sequence[BuildEntry]) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        where = f"{key}."
+        prefix = f"{key}."
         for name in self.per_benchmark or ():
-            one_of(name, [build.benchmark for build in builds], f"{where}per_benchmark")
+            one_of(name, [build.benchmark for build in builds], f"{prefix}per_benchmark")
         if self.refinement is not None and self.refined_from is not None:
-            raise UserError(f"{where}refinement: finds the rows that refined_from has; name one")
+            raise UserError(f"{prefix}refinement: finds the rows that refined_from has; name one")
         with at_place(key, (UserError, ValueError)):
             _ = self.composition, self.prompt_set
         if any(number is not None and number < 1 for number in (self.max_length, self.pool)):
-            raise UserError(f"{where}max_length and {where}pool have to be 1 or more")
-        need_share(self.test_share, f"{where}test_share")
+            raise UserError(f"{prefix}max_length and {prefix}pool have to be 1 or more")
+        need_share(self.test_share, f"{prefix}test_share")
         if self.test_split is not None:
-            one_of(self.test_split, [build.split for build in builds], f"{where}test_split")
+            one_of(self.test_split, [build.split for build in builds], f"{prefix}test_split")
             if self.test_share is not None:
-                raise UserError(f"{where}test_share and {where}test_split: say one of them")
+                raise UserError(f"{prefix}test_share and {prefix}test_split: say one of them")
         if self.unverifiable and (self.refined or self.refined_from):
-            raise UserError(f"{where}refined: such rows are of verified questions; leave it out")
+            raise UserError(f"{prefix}refined: such rows are of verified questions; leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,21 +288,21 @@ class BlockEntry:
 
     def check(self, name: str, manifest: "Manifest") -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        where, steps, evaluation = f"blocks.{name}", self.verifier_steps, self.evaluation
-        _check_name(name, where, OWN_PARTS)
+        place, steps, evaluation = f"blocks.{name}", self.verifier_steps, self.evaluation
+        _check_name(name, place, OWN_PARTS)
         if steps is not None:
-            steps.check(f"{where}.{OWN_SET}", manifest.builds)
+            steps.check(f"{place}.{OWN_SET}", manifest.builds)
             if steps.refinement is not None:
-                raise UserError(f"{where}.{OWN_SET}.refinement: is of the release's own set alone")
+                raise UserError(f"{place}.{OWN_SET}.refinement: is of the release's own set alone")
         for key, adapter in self.adapters.items():
-            _check_name(key, f"{where}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
-            adapter.check(f"{where}.adapters.{key}", VerifierRecipe)
+            _check_name(key, f"{place}.adapters", (names.DATASETS, names.ADAPTER, names.REPORT))
+            adapter.check(f"{place}.adapters.{key}", VerifierRecipe)
         if not self.adapters and (evaluation is None or steps is not None):
-            raise UserError(f"{where}: add adapters (who learn its verifier_steps) or an evaluation")
+            raise UserError(f"{place}: add adapters (who learn its verifier_steps) or an evaluation")
         if self.learns_steps and manifest.verifier_steps is None:
-            raise UserError(f"{where}.adapters: learn the verifier set; add verifier_steps")
+            raise UserError(f"{place}.adapters: learn the verifier set; add verifier_steps")
         if self.adapters and evaluation is not None and not evaluation.names(OWN_ADAPTER):
-            raise UserError(f"{where}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
+            raise UserError(f"{place}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +343,9 @@ class Manifest:
     @property
     def sets(self) -> dict[str, StepsEntry]:
         """Every verifier set by the part that makes it, the release's own first."""
-        named = {name: block.verifier_steps for name, block in self.blocks.items()}
-        every = {OWN_SET: self.verifier_steps, **named}
-        return {part: steps for part, steps in every.items() if steps is not None}
+        block_sets = {name: block.verifier_steps for name, block in self.blocks.items()}
+        sets = {OWN_SET: self.verifier_steps, **block_sets}
+        return {name: steps for name, steps in sets.items() if steps is not None}
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
@@ -381,12 +381,12 @@ class Manifest:
 
     def _check_audits(self) -> None:
         for number, entry in enumerate(self.audits):
-            where = f"audits[{number}]"
-            one_of(entry.of, names.AUDITED, f"{where}.of")
+            place = f"audits[{number}]"
+            one_of(entry.of, names.AUDITED, f"{place}.of")
             if entry.of in [earlier.of for earlier in self.audits[:number]]:
-                raise UserError(f"{where}: {entry.of} again; score all files of a sample together")
+                raise UserError(f"{place}: {entry.of} again; score all files of a sample together")
             if entry.of == names.STEPS and self.verifier_steps is None:
-                raise UserError(f"{where}: judges the verifier set; add verifier_steps")
+                raise UserError(f"{place}: judges the verifier set; add verifier_steps")
 
     def _check_roles(self) -> None:
         for role, tokens in (self.max_tokens or {}).items():
@@ -397,7 +397,7 @@ class Manifest:
             one_of(role, prompts.limits(), "reasoning_effort:")
             one_of(str(effort), EFFORTS, f"reasoning_effort.{role}:")
         for role in self.examples:
-            one_of(role, SHOWN, "examples:")
+            one_of(role, EXAMPLE_ROLES, "examples:")
 
 
 def read_manifest(values: Any, beside: Path) -> Manifest:
@@ -417,23 +417,23 @@ def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
     if not isinstance(block, dict):
         return block
     block = {**block, "evaluation": list_values(block.get("evaluation"))}
-    steps, own, key = block.get(OWN_SET), values.get(OWN_SET), f"blocks.{name}.{OWN_SET}"
+    steps, base, key = block.get(OWN_SET), values.get(OWN_SET), f"blocks.{name}.{OWN_SET}"
     if not isinstance(steps, dict) or "rows_of" not in steps:
         return block
     one_of(str(steps["rows_of"]), (OWN_SET,), f"{key}.rows_of")
-    if not isinstance(own, dict):
+    if not isinstance(base, dict):
         raise UserError(f"{key}.rows_of: names the release's verifier set; add verifier_steps")
-    if others := sorted(steps.keys() - {"rows_of", "teacher"}):
-        raise UserError(f"{key}.{others[0]}: is as in {OWN_SET}, whose rows these are; leave it out")
+    if unexpected := sorted(steps.keys() - {"rows_of", "teacher"}):
+        raise UserError(f"{key}.{unexpected[0]}: is as in {OWN_SET}, whose rows these are; leave it out")
     if "teacher" not in steps:
         raise UserError(f"{key}.teacher: is missing")
-    kept = {name: value for name, value in own.items() if name not in ("refined", "refined_from", "refinement")}
-    return {**block, OWN_SET: {**kept, **steps}}
+    inherited = {name: value for name, value in base.items() if name not in ("refined", "refined_from", "refinement")}
+    return {**block, OWN_SET: {**inherited, **steps}}
 
 
-def _check_name(name: str, where: str, taken: Collection[str]) -> None:
-    if not _NAME.fullmatch(name) or name in taken:
+def _check_name(name: str, place: str, reserved: Collection[str]) -> None:
+    if not _NAME.fullmatch(name) or name in reserved:
         raise UserError(
-            f"{where}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "
-            f"of {', '.join(taken)}"
+            f"{place}: {name!r} is no name for it: lower-case letters, digits and dashes, and none "
+            f"of {', '.join(reserved)}"
         )

@@ -77,8 +77,8 @@ class PathsEntry:
         need_share(self.test_share, "paths.test_share")
         if not self.questions:
             raise UserError("paths.questions: name at least one file")
-        if twice := [source.input for n, source in enumerate(self.questions) if source in self.questions[:n]]:
-            raise UserError(f"paths.questions: {twice[0]} is there twice")
+        if duplicates := [source.input for n, source in enumerate(self.questions) if source in self.questions[:n]]:
+            raise UserError(f"paths.questions: {duplicates[0]} is there twice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +125,15 @@ class DeliberationEntry:
     @property
     def places(self) -> dict[str, str]:
         """Where in a release each way has its report: the first in the release's own."""
-        first, *others = self.ways
-        return {first: REPORT, **{way: f"{BLOCKS}/{way}/{REPORT}" for way in others}}
+        first, *modes = self.ways
+        return {first: REPORT, **{mode: f"{BLOCKS}/{mode}/{REPORT}" for mode in modes}}
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
         one_of(self.split, _SPLITS, f"{EVALUATION}.split")
         need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
-        for way in self.ways:
-            one_of(way, WAYS, f"{EVALUATION}.ways")
+        for mode in self.ways:
+            one_of(mode, WAYS, f"{EVALUATION}.ways")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
 
@@ -151,18 +151,18 @@ class PathsManifest:
     @property
     def sources(self) -> dict[str, SourceEntry]:
         """All files that it is made from, by key."""
-        named = {} if self.paths.kb is None else {"paths.kb": self.paths.kb}
-        put = () if self.deliberation is None else self.deliberation.questions
-        for part, questions in (("paths", self.paths.questions), (EVALUATION, put)):
-            named |= {f"{part}.questions[{n}]": source for n, source in enumerate(questions)}
-        return named
+        sources = {} if self.paths.kb is None else {"paths.kb": self.paths.kb}
+        evaluated = () if self.deliberation is None else self.deliberation.questions
+        for key, questions in (("paths", self.paths.questions), (EVALUATION, evaluated)):
+            sources |= {f"{key}.questions[{n}]": source for n, source in enumerate(questions)}
+        return sources
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
         known_version(self.version)
-        for part in (self.paths, self.adapter, self.deliberation):
-            if part is not None:
-                part.check()
+        for entry in (self.paths, self.adapter, self.deliberation):
+            if entry is not None:
+                entry.check()
         for key, source in self.sources.items():
             need_positive(source, f"{key}.", "expected_rows")
 
@@ -179,20 +179,20 @@ def read_paths(values: Mapping[str, Any], beside: Path) -> PathsManifest:
     return manifest
 
 
-def named(contender: str) -> tuple[str, str]:
+def split_name(contender: str) -> tuple[str, str]:
     """The name that a contender is given, if any, and who it is.
 
-    >>> named("KTO=vllm:m+{adapter}"), named("symbolic:error_rate=0.3")
+    >>> split_name("KTO=vllm:m+{adapter}"), split_name("symbolic:error_rate=0.3")
     (('KTO', 'vllm:m+{adapter}'), ('', 'symbolic:error_rate=0.3'))
     """
-    head, _, rest = contender.partition("=")
-    return (head, rest) if rest and ":" not in head else ("", contender)
+    head, _, spec = contender.partition("=")
+    return (head, spec) if spec and ":" not in head else ("", contender)
 
 
 def _check_stage(entry: RecipeEntry, method: str) -> None:
-    where = f"adapter.{method}"
+    place = f"adapter.{method}"
     if "splits" in entry.change:
-        raise UserError(f"{where}.change: splits are those of all stages; write adapter.splits")
-    entry.check(where, PathRecipe, "start", key="")
+        raise UserError(f"{place}.change: splits are those of all stages; write adapter.splits")
+    entry.check(place, PathRecipe, "start", key="")
     if (actual := entry.read(PathRecipe, dataset="-", output="-", start="-").method) != method:
-        raise UserError(f"{where}: recipe: {entry.file} is of {actual}; name one of {method}")
+        raise UserError(f"{place}: recipe: {entry.file} is of {actual}; name one of {method}")

@@ -52,17 +52,17 @@ def locate(entry: Any, folder: Path) -> Any:
     return tuple(locate(value, folder) for value in entry) if isinstance(entry, tuple) else entry
 
 
-def need_positive(entry: object, where: str, *keys: str) -> None:
+def need_positive(entry: object, prefix: str, *keys: str) -> None:
     """Raise ``UserError`` for a number of an entry that is below 1."""
     for key in keys:
         if (number := getattr(entry, key)) is not None and number < 1:
-            raise UserError(f"{where}{key}: has to be 1 or more")
+            raise UserError(f"{prefix}{key}: has to be 1 or more")
 
 
-def need_share(share: float | None, where: str) -> None:
+def need_share(share: float | None, place: str) -> None:
     """Raise ``UserError`` for what is no share of a whole."""
     if share is not None and not 0 < share < 1:
-        raise UserError(f"{where}: a share lies between 0 and 1")
+        raise UserError(f"{place}: a share lies between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ class RecipeEntry:
     @property
     def file(self) -> Path:
         """The recipe's file."""
-        own = self.recipe.suffix in (".yaml", ".yml")
-        return self.recipe if own else RECIPES / f"{self.recipe.name}.yaml"
+        is_file = self.recipe.suffix in (".yaml", ".yml")
+        return self.recipe if is_file else RECIPES / f"{self.recipe.name}.yaml"
 
-    def check(self, where: str, kind: type[Recipe], *places: str, key: str = ".change") -> None:
+    def check(self, place: str, kind: type[Recipe], *places: str, key: str = ".change") -> None:
         """Raise ``UserError`` with the key that is wrong."""
         if not self.file.is_file():
-            known = ", ".join(sorted(recipe.stem for recipe in RECIPES.glob("*.yaml")))
-            raise UserError(f"{where}.recipe: there is no {self.file}; name one of {known}, or a YAML file")
-        with at_place(f"{where}{key}"):
+            recipes = ", ".join(sorted(recipe.stem for recipe in RECIPES.glob("*.yaml")))
+            raise UserError(f"{place}.recipe: there is no {self.file}; name one of {recipes}, or a YAML file")
+        with at_place(f"{place}{key}"):
             self.read(kind, **dict.fromkeys(("dataset", "output", *places), "of the release"))

@@ -22,8 +22,8 @@ _PACKED_LINES = LINES + PACKED
 def folders(root: Path) -> list[Path]:
     """Every folder of reports in a release: its own, its blocks', those of their adapters."""
     blocks = (root / BLOCKS).glob(f"*/{REPORT}"), (root / BLOCKS).glob(f"*/*/{REPORT}")
-    found = [root / REPORT, *sorted(folder for places in blocks for folder in places)]
-    return [folder for folder in found if folder.is_dir()]
+    reports = [root / REPORT, *sorted(folder for places in blocks for folder in places)]
+    return [folder for folder in reports if folder.is_dir()]
 
 
 def pack(root: Path) -> None:
@@ -48,10 +48,10 @@ def published(root: Path) -> list[Path]:
 
     A report without any was made by an older version, and stays as it was published: without it.
     """
-    found = [sorted(folder.rglob("*")) for folder in folders(root)]
-    packed = [paths for paths in found if any(path.name.endswith(_PACKED_LINES) for path in paths)]
-    every = (path for paths in packed for path in paths)
-    return [path for path in every if path.is_file() and path.suffix != LINES]
+    reports = [sorted(folder.rglob("*")) for folder in folders(root)]
+    packed = [paths for paths in reports if any(path.name.endswith(_PACKED_LINES) for path in paths)]
+    files = (path for paths in packed for path in paths)
+    return [path for path in files if path.is_file() and path.suffix != LINES]
 
 
 def too_long(root: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.run.trial import SHOWN
-from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
+from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type
@@ -38,66 +38,66 @@ def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
     examples = default if entry.examples is None else entry.examples
     for name in entry.methods:
         kind = options_type(METHODS[name])
-        known = {field.name for field in fields(kind)}
-        tried = {key: tuple(getattr(entry, key)) for key in OPTIONS if key in known}
+        options_known = {field.name for field in fields(kind)}
+        choices = {key: tuple(getattr(entry, key)) for key in METHOD_OPTIONS if key in options_known}
         published = published_values(kind) if entry.as_published else {}
-        tried |= {key: (value,) for key, value in published.items() if not tried.get(key)}
-        values = {key: tuple(dict.fromkeys(several)) for key, several in tried.items() if several}
+        choices |= {key: (value,) for key, value in published.items() if not choices.get(key)}
+        values = {key: tuple(dict.fromkeys(candidates)) for key, candidates in choices.items() if candidates}
         verifiers = entry.verifier if "verifier" in METHODS[name].roles else (None,)
-        for generator, verifier, *chosen in product(entry.generator, verifiers, *values.values()):
-            options = tuple(zip(values, chosen, strict=True))
+        for generator, verifier, *combination in product(entry.generator, verifiers, *values.values()):
+            options = tuple(zip(values, combination, strict=True))
             yield Setting(name, str(generator), verifier, options, gold, examples)
 
 
-def check_evaluation(entry: EvaluationEntry, where: str, trained: Collection[str]) -> None:
+def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:
     """Raise ``UserError`` with the key of a manifest's evaluation that is wrong.
 
     ``trained`` are those of `OWN_ADAPTER` and `OWN_GENERATOR` that stand for something.
     """
     for name in entry.methods:
-        one_of(name, METHODS, f"{where}.methods")
+        one_of(name, METHODS, f"{place}.methods")
     for role, specs in (("generator", entry.generator), ("verifier", entry.verifier)):
         for spec in specs:
-            check_player(spec, f"{where}.{role}", trained)
+            check_player(spec, f"{place}.{role}", trained)
         if not specs or len(set(specs)) < len(specs):
-            raise UserError(f"{where}.{role}: name at least one, and each once")
+            raise UserError(f"{place}.{role}: name at least one, and each once")
     if entry.judge is not None:
-        check_player(entry.judge, f"{where}.judge", trained)
+        check_player(entry.judge, f"{place}.judge", trained)
     if entry.matched and (entry.matched[0] == entry.verifier[0] or "safe" not in entry.methods):
         raise UserError(
-            f"{where}.verifier: {MEASURED_RATE} is the rate of the first verifier in safe: name "
+            f"{place}.verifier: {MEASURED_RATE} is the rate of the first verifier in safe: name "
             "that one before it, and the method"
         )
     if not entry.methods or (entry.limit is not None and entry.limit < 1):
-        raise UserError(f"{where}.methods and {where}.limit: name at least one")
+        raise UserError(f"{place}.methods and {place}.limit: name at least one")
     if entry.verdict_order is not None:
-        one_of(entry.verdict_order, VERDICT_ORDERS, f"{where}.verdict_order")
+        one_of(entry.verdict_order, VERDICT_ORDERS, f"{place}.verdict_order")
     for role in entry.examples or ():
-        one_of(role, SHOWN, f"{where}.examples:")
+        one_of(role, SHOWN, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:
-        raise UserError(f"{where}.judge_without_question: there is no judge; name one")
-    known = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}
-    for key in OPTIONS:
-        if getattr(entry, key) and key not in known:
-            raise UserError(f"{where}.{key}: none of {', '.join(entry.methods)} has it")
+        raise UserError(f"{place}.judge_without_question: there is no judge; name one")
+    options_known = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}
+    for key in METHOD_OPTIONS:
+        if getattr(entry, key) and key not in options_known:
+            raise UserError(f"{place}.{key}: none of {', '.join(entry.methods)} has it")
     for setting in settings_of(entry):
-        with at_place(where, ValueError):
+        with at_place(place, ValueError):
             options_type(METHODS[setting.method])(**dict(setting.options))
 
 
 _PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
-def check_player(spec: str, where: str, trained: Collection[str]) -> None:
+def check_player(spec: str, place: str, trained: Collection[str]) -> None:
     """Raise ``UserError`` for a spec of no engine, and of a model that is not trained here."""
-    meant = spec.replace(MEASURED_RATE, "0") if where.endswith(".verifier") else spec
-    for placeholder, what in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
+    resolved = spec.replace(MEASURED_RATE, "0") if place.endswith(".verifier") else spec
+    for placeholder, noun in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
         if placeholder in spec and placeholder not in trained:
-            key = what.partition(" ")[2]
-            raise UserError(f"{where}: {placeholder} stands for {what}; add {key} to the manifest")
-        meant = meant.replace(placeholder, "trained")
-    if strange := _PLACEHOLDER.search(meant):
+            key = noun.partition(" ")[2]
+            raise UserError(f"{place}: {placeholder} stands for {noun}; add {key} to the manifest")
+        resolved = resolved.replace(placeholder, "trained")
+    if strange := _PLACEHOLDER.search(resolved):
         names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
-        raise UserError(f"{where}: {strange[0]} stands for nothing; write {names}")
-    with at_place(where):
-        check_spec(meant)
+        raise UserError(f"{place}: {strange[0]} stands for nothing; write {names}")
+    with at_place(place):
+        check_spec(resolved)

@@ -99,9 +99,9 @@ class Forecast:
 
     def ask_anew(self, key: object, questions: int) -> int:
         """How many of some questions no part before has asked."""
-        before = self.questions_asked.get(key, 0)
-        self.questions_asked[key] = max(before, questions)
-        return max(0, questions - before)
+        earlier = self.questions_asked.get(key, 0)
+        self.questions_asked[key] = max(earlier, questions)
+        return max(0, questions - earlier)
 
 
 def expectations() -> Any:
@@ -120,14 +120,14 @@ def price_engine(spec: str, name: str, rows: int, take: Take) -> Cost:
 def price_rows(name: str, rows: int, take: Take) -> Cost:
     """``rows`` times what one row takes."""
     take = {"computed": take["prompt"], **take}
-    return Cost(name, rows, *(round(rows * take[what]) for what in COUNTED))
+    return Cost(name, rows, *(round(rows * take[count]) for count in COUNTED))
 
 
 def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost:
     """The sum of costs; ``rows`` in the place of theirs, where all are of the same rows."""
     costs = list(costs)
     total = sum(cost.rows for cost in costs) if rows is None else rows
-    return Cost(name, total, *(sum(getattr(cost, what) for cost in costs) for what in (*COUNTED, "trained")))
+    return Cost(name, total, *(sum(getattr(cost, count) for cost in costs) for count in (*COUNTED, "trained")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class Release(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Result:
     """What came of a stage: what there is to say, and what the lock counts."""
 
     summary: str = ""
@@ -246,6 +246,6 @@ class Stage(Generic[M]):
         """What it can't be made without and is not here, a line each."""
         return ()
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         """Make it, going on where an earlier run was stopped."""
         raise NotImplementedError

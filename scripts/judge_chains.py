@@ -44,7 +44,7 @@ def main(options: Options) -> str:
                     known[key] = source.grounds
     grounds = {chain.id: _of(chain, known, options.chains) for chain in chains}
     verdicts = human.judge_chains(list_judges(options.retrieval), chains, grounds)
-    found = human.compare_with_readers(chains, (one, other), verdicts, options.who)
+    found = human.compare(chains, (one, other), verdicts, options.who)
     written = f"written: {', '.join(human.FILES)} in {options.output}"
     return f"{human.write(found, options.output)}\n{written}"
 

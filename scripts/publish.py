@@ -10,7 +10,7 @@ from tqdm import tqdm
 from releases.publish.checks import check_release
 from releases.publish.folder import Release, read_release
 from releases.publish.hub import SECONDS, connect
-from releases.publish.leaderboard import listed
+from releases.publish.leaderboard import add_leaderboard_files
 from releases.publish.push import Publisher, dry_run, plan_release, push
 from safe_stepwise.commands.values import Seconds
 from safe_stepwise.errors import UserError
@@ -35,7 +35,7 @@ def main(options: Options) -> str:
 
     release, token = read_release(options.release, options.namespace), get_token()
     if not options.no_leaderboard:
-        release = listed(release, options.namespace)
+        release = add_leaderboard_files(release, options.namespace)
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     hub = connect(options.timeout)

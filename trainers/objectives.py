@@ -195,7 +195,7 @@ def order_apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: in
     An epoch has as many whole batches as there can be: what is left over of one (fewer rows than a
     batch, or more of one prompt than there are batches) differs from epoch to epoch.
 
-    >>> apart("aaabbc", 1, 2, seed=0)
+    >>> order_apart("aaabbc", 1, 2, seed=0)
     [0, 4, 2, 3, 1, 5]
     """
     row_order: list[int] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from releases import report
 from releases.publish.folder import Artifact, Release
-from releases.publish.hub import Hub, told
+from releases.publish.hub import Hub, shorten
 from releases.publish.leaderboard import check_card
 from releases.publish.secrets import secret_in
 from safe_stepwise.errors import UserError
@@ -34,12 +34,12 @@ def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], No
     for artifact in release.artifacts:
         card = check_card(artifact)
         if hub is not None:
-            _ask_about(card, artifact, hub)
+            _validate_on_hub(card, artifact, hub)
     check_digests(release, on_file)
-    own = credentials()
+    secrets_known = credentials()
     for artifact in release.artifacts:
         for file in artifact.files:
-            secret = secret_in(file, own)
+            secret = secret_in(file, secrets_known)
             if secret is not None:
                 raise UserError(
                     f"{file.origin}: holds {secret}; take it out (and revoke it if it is real), then {_AGAIN}"
@@ -47,7 +47,7 @@ def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], No
     check_leaks(release.root)
 
 
-def _ask_about(card: Any, artifact: Artifact, hub: Hub) -> None:
+def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
     """Licences and tags, which the Hub knows."""
 
     def complaint() -> str | None:
@@ -56,9 +56,9 @@ def _ask_about(card: Any, artifact: Artifact, hub: Hub) -> None:
         except ValueError as error:
             return str(error)
 
-    where = f"{artifact.folder}/{README}"
-    if (said := hub.ask(where, complaint)) is not None:
-        raise UserError(f"{where}: does not pass the Hub's check of cards: {told(said)}")
+    place = f"{artifact.folder}/{README}"
+    if (fault := hub.ask(place, complaint)) is not None:
+        raise UserError(f"{place}: does not pass the Hub's check of cards: {shorten(fault)}")
 
 
 def _refuse_unchecked(release: Release) -> None:
@@ -84,13 +84,13 @@ def check_digests(release: Release, on_file: Callable[[str], None]) -> None:
             on_file(file.origin)
             if file.origin not in locked:
                 raise UserError(f"{release.root / file.origin}: not in {LOCK}; {_AGAIN}")
-            made = isinstance(file.content, bytes)
-            digest = sha256_of(release.root / file.origin) if made else file.sha256
+            is_generated = isinstance(file.content, bytes)
+            digest = sha256_of(release.root / file.origin) if is_generated else file.sha256
             if digest != locked[file.origin]:
                 raise UserError(f"{release.root / file.origin}: differs from {LOCK}; {_AGAIN}")
-    gone = sorted(name for name in locked if not (release.root / name).is_file())
-    if gone:
-        raise UserError(f"{release.root / gone[0]}: missing, though {LOCK} has it; {_AGAIN}")
+    missing = sorted(name for name in locked if not (release.root / name).is_file())
+    if missing:
+        raise UserError(f"{release.root / missing[0]}: missing, though {LOCK} has it; {_AGAIN}")
 
 
 _BENCHMARKS, _STEPS = f"{names.DATASETS}/{names.VERIFIED}", f"{names.DATASETS}/{names.VERIFIER_STEPS}"
@@ -110,9 +110,9 @@ def check_leaks(root: Path) -> None:
     naming the first one.
     """
     for folder in sorted((root / names.DATASETS).glob(names.PATHS_SETS)):
-        for way in ("", names.BY_TEMPLATE):
-            both = _path_keys(folder, way, names.TRAIN) & _path_keys(folder, way, names.TEST)
-            _refuse(both, f"{names.DATASETS}/{folder.name}", "a template of test" if way else "a test question")
+        for suffix in ("", names.BY_TEMPLATE):
+            shared = _path_keys(folder, suffix, names.TRAIN) & _path_keys(folder, suffix, names.TEST)
+            _refuse(shared, f"{names.DATASETS}/{folder.name}", "a template of test" if suffix else "a test question")
     probed, train = _probe_keys(root, names.TRAIN), _step_keys(root, names.TRAIN)
     _refuse(probed & _probe_keys(root, names.TEST), _PROBE, "a test question")
     _refuse(train & _step_keys(root, names.TEST), _STEPS, "a test question")
@@ -138,19 +138,19 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ids, whole = {row["id"] for row in sample}, {_whole(row) for row in sample}
-    named = {"id": pa.array(sorted(ids), pa.string())}
-    named["question"] = pa.array(sorted({row["question"] for row in sample}), pa.string())
+    ids, digests = {row["id"] for row in sample}, {_content_digest(row) for row in sample}
+    columns = {"id": pa.array(sorted(ids), pa.string())}
+    columns["question"] = pa.array(sorted({row["question"] for row in sample}), pa.string())
 
-    def known(batch: Any) -> Any:  # the rest are not turned into Python objects: 100,000 rows of ten passages
-        return pc.or_(*(pc.is_in(batch.column(name), values) for name, values in named.items()))
+    def is_candidate(batch: Any) -> Any:  # the rest are not turned into Python objects: 100,000 rows of ten passages
+        return pc.or_(*(pc.is_in(batch.column(name), values) for name, values in columns.items()))
 
-    where = f"{_BENCHMARKS}, {benchmark}"
+    place = f"{_BENCHMARKS}, {benchmark}"
     for config in (benchmark, benchmark + names.LABELED):
         for file in parquet_files(root / _BENCHMARKS, config, names.TRAIN):
-            for row in read_rows(file, dict, _QUESTION, known):
-                if row["id"] in ids or _whole(row) in whole:
-                    _refuse({row["id"]}, where, f"a question of {benchmark}{names.EVAL}")
+            for row in read_rows(file, dict, _QUESTION, is_candidate):
+                if row["id"] in ids or _content_digest(row) in digests:
+                    _refuse({row["id"]}, place, f"a question of {benchmark}{names.EVAL}")
 
 
 def _refuse_strangers(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
@@ -174,11 +174,11 @@ def _lines(packed: Path) -> Iterator[dict[str, Any]]:
         raise UserError(f"{packed}: can't be read as questions: {error!r}") from None
 
 
-def _refuse(leaked: set[str], where: str, what: str) -> None:
+def _refuse(leaked: set[str], place: str, noun: str) -> None:
     if leaked:
         name = min(leaked)
-        more = f" and {len(leaked) - 1} more" if len(leaked) > 1 else ""
-        raise UserError(f"{where}: {what} is in train ({name!r}{more}); {_MEND}")
+        suffix = f" and {len(leaked) - 1} more" if len(leaked) > 1 else ""
+        raise UserError(f"{place}: {noun} is in train ({name!r}{suffix}); {_MEND}")
 
 
 def _step_keys(root: Path, split: str) -> set[str]:
@@ -201,14 +201,13 @@ def _probe_keys(root: Path, split: str) -> set[str]:
     }
 
 
-def _path_keys(dataset: Path, way: str, split: str) -> set[str]:
+def _path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
     """Ids and texts of the questions in a split of relation paths, or ids and templates."""
-    column = "template" if way else "question"
-    asked = _split(
-        dataset, [config + way for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)], split, "question_id"
-    )
-    texts = {row[column] for row in _split(dataset, [names.PATHS + way], split, column)}
-    return texts | {f"question {row['question_id']}" for row in asked}
+    column = "template" if suffix else "question"
+    configs = [config + suffix for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)]
+    rows = _split(dataset, configs, split, "question_id")
+    texts = {row[column] for row in _split(dataset, [names.PATHS + suffix], split, column)}
+    return texts | {f"question {row['question_id']}" for row in rows}
 
 
 def _question_keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
@@ -222,6 +221,6 @@ def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> 
             yield from read_rows(file, dict, columns)
 
 
-def _whole(row: dict[str, Any]) -> bytes:
+def _content_digest(row: dict[str, Any]) -> bytes:
     gold = sorted(repr((p["title"], p["sentences"])) for p in row["passages"] if p["is_gold"])
     return hashlib.sha256(repr((row["question"], gold)).encode("utf-8", "replace")).digest()

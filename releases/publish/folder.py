@@ -20,7 +20,7 @@ from safe_stepwise.store.terminal import shown
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
 """Of a model that was tuned as a whole."""
-KEPT = ".gitattributes"
+HUB_FILE = ".gitattributes"
 """The Hub's own file, which it writes when a repo is made."""
 
 Kind = Literal["dataset", "model", "space"]
@@ -140,8 +140,8 @@ def read_release(root: Path, namespace: str) -> Release:
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
-    taken = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
-    left_out = tuple(path for path in walk(root) if path not in taken)
+    published = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
+    left_out = tuple(path for path in walk(root) if path not in published)
     long = tuple(path.relative_to(root).as_posix() for path in report.too_long(root))
     return Release(root, version, lock, sha256_of(root / names.LOCK), artifacts, left_out, long)
 
@@ -154,16 +154,16 @@ def walk(folder: Path) -> list[str]:
 
 def _artifacts(root: Path, namespace: str) -> list[Artifact]:
     sets, paths = (*names.SETS, names.PATH_PROBE), _paths_sets(root)
-    found: list[tuple[Kind, str, str]] = [("dataset", name, f"{names.DATASETS}/{name}") for name in (*sets, *paths)]
+    repos: list[tuple[Kind, str, str]] = [("dataset", name, f"{names.DATASETS}/{name}") for name in (*sets, *paths)]
     if (root / names.ADAPTER).is_dir():
-        found.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
+        repos.append(("model", _adapter_repo(root / names.ADAPTER), names.ADAPTER))
     if (root / names.GENERATOR).is_dir():
-        found.append(
+        repos.append(
             ("model", names.model_repo(names.GENERATOR_KIND, _tuned_base(root / names.GENERATOR)), names.GENERATOR)
         )
-    found.append(("space", names.METRIC, names.SPACE))
+    repos.append(("space", names.METRIC, names.SPACE))
     artifacts = []
-    for kind, name, folder in found:
+    for kind, name, folder in repos:
         if (root / folder).is_dir():
             files = _files(root, root / folder, [root / folder / path for path in walk(root / folder)])
             if name == (paths[0] if paths else names.VERIFIED):
@@ -200,14 +200,14 @@ def _tuned_base(model: Path) -> str:
     return name
 
 
-def _files(root: Path, home: Path, paths: Sequence[Path]) -> tuple[LocalFile, ...]:
+def _files(root: Path, base: Path, paths: Sequence[Path]) -> tuple[LocalFile, ...]:
     """Files of a release by the paths that they have below ``home``."""
     if link := next((path for path in paths if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a release is made of plain files")
     for path in paths:
         if fault := _unfit(path, is_dataset=names.DATASETS in path.relative_to(root).parts):
             raise UserError(f"{shown(path)}: {fault}; take it out of the release")
-    places = [(path.relative_to(home).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
+    places = [(path.relative_to(base).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
     return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)
 
 
@@ -219,9 +219,9 @@ def _unfit(path: Path, *, is_dataset: bool) -> str:
     if not path.name.isprintable():
         return "its name holds characters that are not seen"
     with path.open("rb") as file:
-        begin = file.read(2)
+        head = file.read(2)
         # Weights may begin so, too: with the length of their header.
-        is_pickled = begin[:1] == b"\x80" and begin[1:] in b"\x02\x03\x04\x05" and path.suffix != ".safetensors"
+        is_pickled = head[:1] == b"\x80" and head[1:] in b"\x02\x03\x04\x05" and path.suffix != ".safetensors"
         if is_pickled or path.suffix.lower() in _PICKLES:
             return "a pickle, which runs what it holds where it is loaded"
     if is_dataset and path.suffix.lower() == ".py":

@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from releases.publish.folder import KEPT, Artifact, LocalFile
-from releases.publish.leaderboard import merged
+from releases.publish.folder import HUB_FILE, Artifact, LocalFile
+from releases.publish.leaderboard import merge_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sweep
 from safe_stepwise.store.names import README
@@ -27,10 +27,10 @@ SLOWEST = 100_000
 REDIRECTS = 5
 MOST_FILES = 100_000
 """Files of a repo that are looked at."""
-MOST_TOLD = 300
+MOST_PRINTED = 300
 """Characters of what the Hub says."""
 
-told = partial(shown, limit=MOST_TOLD)
+shorten = partial(shown, limit=MOST_PRINTED)
 """What a stranger says, as it may be printed: one line, short, without keys."""
 State = Literal["new", "changed", "same", "gone"]
 
@@ -62,17 +62,17 @@ class Hub:
     """An `HfApi`."""
     seconds: float = SECONDS
 
-    def call(self, what: str, method: str, *args: Any, size: int = 0, **options: Any) -> Any:
+    def call(self, subject: str, method: str, *args: Any, size: int = 0, **options: Any) -> Any:
         """What a method of the client returns; ``size`` bytes may go with it. Raises as `ask`."""
-        return self.ask(what, lambda: getattr(self.api, method)(*args, **options), size)
+        return self.ask(subject, lambda: getattr(self.api, method)(*args, **options), size)
 
-    def ask(self, what: str, call: Callable[[], Any], size: int = 0) -> Any:
+    def ask(self, subject: str, call: Callable[[], Any], size: int = 0) -> Any:
         """What ``call`` gets of the Hub about ``what``; ``size`` bytes may go with it.
 
         Raises UserError with one line for whatever goes wrong, and when time is up.
         """
-        with access(what):
-            return within(self.seconds + size / SLOWEST, f"the Hub, about {what}", call)
+        with access(subject):
+            return within(self.seconds + size / SLOWEST, f"the Hub, about {subject}", call)
 
 
 def connect(seconds: float = SECONDS) -> Hub:
@@ -81,9 +81,9 @@ def connect(seconds: float = SECONDS) -> Hub:
     from huggingface_hub.utils._http import default_client_factory
 
     def client() -> Any:
-        made = default_client_factory()
-        made.max_redirects = REDIRECTS
-        return made
+        http_client = default_client_factory()
+        http_client.max_redirects = REDIRECTS
+        return http_client
 
     set_client_factory(client)
     return Hub(HfApi(library_name="safe-stepwise"), seconds)
@@ -96,13 +96,13 @@ def remote(hub: Hub, artifact: Artifact) -> Remote | None:
     """
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    def listed() -> Any:
+    def list_refs() -> Any:
         try:
             return hub.api.list_repo_refs(artifact.repo, repo_type=artifact.kind)
         except RepositoryNotFoundError:
             return None
 
-    refs = hub.ask(artifact.repo, listed)
+    refs = hub.ask(artifact.repo, list_refs)
     if refs is None:
         return None
     heads = {ref.name: ref.target_commit for ref in refs.branches}
@@ -116,12 +116,12 @@ def diff(hub: Hub, artifact: Artifact, commit: str) -> tuple[Artifact, list[Chan
 
     That is ours, and what others added to its metadata.
     """
-    there = files_at(hub, artifact, commit)
-    if README in there:
+    remote_files = files_at(hub, artifact, commit)
+    if README in remote_files:
         artifact = _with_card_of(hub, artifact, commit)
-    changes = [Change(f.path, f.size, _state(f, there.get(f.path))) for f in artifact.files]
-    ours = {file.path for file in artifact.files} | {KEPT}
-    changes += [Change(p, f.size, "gone") for p, f in sorted(there.items()) if p not in ours]
+    changes = [Change(f.path, f.size, _state(f, remote_files.get(f.path))) for f in artifact.files]
+    local_paths = {file.path for file in artifact.files} | {HUB_FILE}
+    changes += [Change(p, f.size, "gone") for p, f in sorted(remote_files.items()) if p not in local_paths]
     return artifact, changes
 
 
@@ -129,47 +129,47 @@ def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, Any]:
     """Every file of a commit, by path, as the Hub lists it."""
     from huggingface_hub.hf_api import RepoFile
 
-    def listed() -> list[Any]:
+    def list_tree() -> list[Any]:
         tree = hub.api.list_repo_tree(artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True)
         return list(islice(tree, MOST_FILES + 1))
 
-    entries = hub.ask(artifact.repo, listed)
+    entries = hub.ask(artifact.repo, list_tree)
     if len(entries) > MOST_FILES:
         raise UserError(f"{artifact.url}: lists more than {MOST_FILES:,} files; look there")
     return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
 
-def _state(file: LocalFile, there: Any) -> State:
+def _state(file: LocalFile, remote_file: Any) -> State:
     """How a file stands: of a large one the Hub has the SHA-256, else git's digest."""
-    if there is None:
+    if remote_file is None:
         return "new"
-    same = file.size == there.size and (
-        there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+    is_same = file.size == remote_file.size and (
+        remote_file.lfs.sha256 == file.sha256 if remote_file.lfs else remote_file.blob_id == file.git_oid
     )
-    return "same" if same else "changed"
+    return "same" if is_same else "changed"
 
 
 def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
     if artifact.card is None:
         return artifact
-    where = f"{artifact.url}/README.md on the Hub"
+    place = f"{artifact.url}/README.md on the Hub"
     with scratch() as folder:
-        how: dict[str, Any] = {"repo_type": artifact.kind, "revision": commit, "local_dir": folder}
-        path = hub.call(artifact.repo, "hf_hub_download", artifact.repo, README, **how)
+        options: dict[str, Any] = {"repo_type": artifact.kind, "revision": commit, "local_dir": folder}
+        path = hub.call(artifact.repo, "hf_hub_download", artifact.repo, README, **options)
         try:
-            theirs = Path(path).read_text(encoding="utf-8")
+            remote_card = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            raise UserError(f"{where}: not UTF-8 text; mend it there") from None
-    ours = artifact.card.read().decode()
-    text = merged(ours, theirs, where).encode()
-    if text == ours.encode():
+            raise UserError(f"{place}: not UTF-8 text; mend it there") from None
+    local_card = artifact.card.read().decode()
+    text = merge_card(local_card, remote_card, place).encode()
+    if text == local_card.encode():
         return artifact
     card = LocalFile(README, text, len(text))
     return replace(artifact, files=tuple(card if f.path == README else f for f in artifact.files))
 
 
 @contextmanager
-def access(what: str) -> Iterator[None]:
+def access(subject: str) -> Iterator[None]:
     """Turn whatever the client raises into one line about ``what``."""
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -181,7 +181,7 @@ def access(what: str) -> Iterator[None]:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, HfHubHTTPError):
             cause = cause.__cause__
-        raise UserError(f"{what}: {_meaning(error, cause)}") from error
+        raise UserError(f"{subject}: {_meaning(error, cause)}") from error
 
 
 def _meaning(error: Exception, http: Any) -> str:
@@ -199,14 +199,14 @@ def _meaning(error: Exception, http: Any) -> str:
     if status in (409, 412):
         return "somebody else changed it meanwhile; run the same command again"
     if status is not None and status < 500 and status != 429:
-        return f"the Hub refused it ({status}): {told(http.server_message or 'no reason given')}"
+        return f"the Hub refused it ({status}): {shorten(http.server_message or 'no reason given')}"
     if status is not None:
         return f"the Hub answered {status}; nothing is lost, run the same command again"
     if isinstance(error, WaitedTooLong):
         return f"the Hub can't be reached ({error}; see --timeout); run the same command again"
     line = (str(error).strip().splitlines() or [""])[0]
-    said = f"{type(error).__name__}: {told(line)}" if line else type(error).__name__
-    return f"the Hub can't be reached ({said}); nothing is lost, run the same command again"
+    cause = f"{type(error).__name__}: {shorten(line)}" if line else type(error).__name__
+    return f"the Hub can't be reached ({cause}); nothing is lost, run the same command again"
 
 
 PREFIX = "safe-stepwise-scratch-"
@@ -217,15 +217,15 @@ YOUNG = 60
 @contextmanager
 def scratch() -> Iterator[Path]:
     """An empty folder among the temporary ones, for the time being."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            about = left.lstat()
-            if about.st_uid == os.getuid() and time.time() - about.st_mtime > YOUNG:
-                sweep(left)  # unless a process holds it
+            status = folder.lstat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > YOUNG:
+                sweep(folder)  # unless a process holds it
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
-        held = os.open(name, os.O_RDONLY)
+        descriptor = os.open(name, os.O_RDONLY)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # which ends with the process, however that ends
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # which ends with the process, however that ends
             yield Path(name)
         finally:
-            os.close(held)
+            os.close(descriptor)

@@ -38,31 +38,31 @@ OWNED_TAGS = frozenset(("synthetic", "simulated"))
 """Tags that say what data is; they must go when it is no longer that."""
 
 
-def metadata(text: str, where: str) -> dict[str, Any]:
+def metadata(text: str, place: str) -> dict[str, Any]:
     """The YAML block on top of a card. Raises UserError if that can't be read.
 
     >>> metadata("---\\nlicense: mit\\n---\\n# Words", "README.md")
     {'license': 'mit'}
     """
-    block, _ = _parts(text)
+    block, _ = _split_card(text)
     try:
         data = parse_yaml(block.encode()) if block is not None else {}
     except ValueError as error:
         line = shown(error)
-        raise UserError(f"{where}: its metadata is no YAML: {line}; mend it there") from None
+        raise UserError(f"{place}: its metadata is no YAML: {line}; mend it there") from None
     if not isinstance(data or {}, dict):
-        raise UserError(f"{where}: its metadata is no mapping of keys to values; mend it there")
+        raise UserError(f"{place}: its metadata is no mapping of keys to values; mend it there")
     return data or {}
 
 
-def merged(ours: str, theirs: str, where: str) -> str:
+def merge_card(card: str, remote_card: str, place: str) -> str:
     """Our card, with the metadata that others added to the one on the Hub.
 
     Ours wins wherever it says something. Keys that no card of ours has are kept, and so are tags.
     The same bytes come back when there is nothing to keep, and from a second merge.
 
     >>> theirs = "---\\ndoi: x\\ntags: [b]\\n---\\nOld."
-    >>> print(merged("---\\ntags: [a]\\n---\\nNew.", theirs, "hub"))
+    >>> print(merge_card("---\\ntags: [a]\\n---\\nNew.", theirs, "hub"))
     ---
     tags:
     - a
@@ -71,53 +71,53 @@ def merged(ours: str, theirs: str, where: str) -> str:
     ---
     New.
     """
-    mine, other = metadata(ours, "our card"), metadata(theirs, where)
-    kept = {k: v for k, v in other.items() if k not in mine and k not in OWNED_KEYS}
-    tags = [t for t in _listed(other.get("tags")) if t not in OWNED_TAGS]
-    added = [tag for tag in tags if tag not in _listed(mine.get("tags"))]
-    kept.pop("tags", None)
-    if not kept and not added:
-        return ours
-    together = {**mine, **kept}
+    local, remote = metadata(card, "our card"), metadata(remote_card, place)
+    foreign = {k: v for k, v in remote.items() if k not in local and k not in OWNED_KEYS}
+    tags = [t for t in _as_list(remote.get("tags")) if t not in OWNED_TAGS]
+    added = [tag for tag in tags if tag not in _as_list(local.get("tags"))]
+    foreign.pop("tags", None)
+    if not foreign and not added:
+        return card
+    combined = {**local, **foreign}
     if added:
-        together["tags"] = [*_listed(mine.get("tags")), *added]
-    return f"---\n{_dumped(together).decode()}---\n{_parts(ours)[1]}"
+        combined["tags"] = [*_as_list(local.get("tags")), *added]
+    return f"---\n{_dump_yaml(combined).decode()}---\n{_split_card(card)[1]}"
 
 
 def check_card(artifact: Artifact) -> Any:
     """The card, as huggingface_hub has it; raises UserError for what is missing or can't be one."""
     from huggingface_hub import DatasetCard, ModelCard, SpaceCard
 
-    where = f"{artifact.folder}/README.md"
+    place = f"{artifact.folder}/README.md"
     if artifact.card is None:
-        raise UserError(f"{where}: missing; a repo is not published without its card")
+        raise UserError(f"{place}: missing; a repo is not published without its card")
     try:
         text = artifact.card.read().decode()
     except UnicodeDecodeError:
-        raise UserError(f"{where}: not UTF-8 text") from None
-    data = metadata(text, where)
-    if not data or not _parts(text)[1].strip():
-        raise UserError(f"{where}: a card needs metadata (---) and words below it")
+        raise UserError(f"{place}: not UTF-8 text") from None
+    data = metadata(text, place)
+    if not data or not _split_card(text)[1].strip():
+        raise UserError(f"{place}: a card needs metadata (---) and words below it")
     if artifact.kind == "space" and not data.get("sdk"):
-        raise UserError(f"{where}: a Space needs its sdk in the metadata, as: sdk: gradio")
+        raise UserError(f"{place}: a Space needs its sdk in the metadata, as: sdk: gradio")
     cards = {"dataset": DatasetCard, "model": ModelCard, "space": SpaceCard}
     try:
         return cards[artifact.kind](text)
     except (ValueError, TypeError, KeyError) as error:
         line = printable(str(error))
-        raise UserError(f"{where}: can't be read as a card: {line}") from None
+        raise UserError(f"{place}: can't be read as a card: {line}") from None
 
 
-def _parts(text: str) -> tuple[str | None, str]:
+def _split_card(text: str) -> tuple[str | None, str]:
     from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-    found = REGEX_YAML_BLOCK.search(text)
-    if found is None:
+    match = REGEX_YAML_BLOCK.search(text)
+    if match is None:
         return None, text
-    return found[2], text[found.end() :]
+    return match[2], text[match.end() :]
 
 
-def _listed(tags: Any) -> list[Any]:
+def _as_list(tags: Any) -> list[Any]:
     return list(tags) if isinstance(tags, list) else [tags] if tags else []
 
 
@@ -126,11 +126,11 @@ SCORES, TASKS = ".eval_results", "eval.yaml"
 HUB = "https://huggingface.co"
 _SCORERS = {"exact_match": "exact", "f1": "f1", "accuracy": "model_graded_qa"}
 """What Inspect calls our measures."""
-_ALWAYS = ("exact_match", "f1")
+_MEASURES = ("exact_match", "f1")
 """Those that need no judge."""
 
 
-def listed(release: Release, namespace: str) -> Release:
+def add_leaderboard_files(release: Release, namespace: str) -> Release:
     """A release with those files, made of the cards of its benchmarks and of its adapter."""
     cards = {
         artifact.folder: artifact.card.read().decode("utf-8", "replace")
@@ -141,25 +141,25 @@ def listed(release: Release, namespace: str) -> Release:
     if dataset not in cards:
         return release
     results = loop_results(cards.get(ADAPTER, ""), f"{ADAPTER}/{README}")
-    made = {
+    contents = {
         ADAPTER: adapter_files(results, namespace, release.version),
         dataset: dataset_files(samples(cards[dataset], f"{dataset}/{README}"), results),
     }
 
     def with_files(artifact: Artifact) -> Artifact:
-        where = f"{artifact.folder}/{README}"
-        files = [LocalFile(path, text, len(text), where) for path, text in made.get(artifact.folder, {}).items()]
+        place = f"{artifact.folder}/{README}"
+        files = [LocalFile(path, text, len(text), place) for path, text in contents.get(artifact.folder, {}).items()]
         return replace(artifact, files=(*artifact.files, *files))
 
     return replace(release, artifacts=tuple(map(with_files, release.artifacts)))
 
 
-def samples(card: str, where: str) -> list[tuple[str, str]]:
+def samples(card: str, place: str) -> list[tuple[str, str]]:
     """Config and split of each evaluation sample that the header of the benchmarks' card has.
 
     Raises ``UserError`` for a header that can't be read; one of a strange shape has none.
     """
-    configs = metadata(card, where).get("configs")
+    configs = metadata(card, place).get("configs")
     try:
         return [
             (config["config_name"], file["split"])
@@ -171,19 +171,19 @@ def samples(card: str, where: str) -> list[tuple[str, str]]:
         return []  # which the check of cards complains about
 
 
-def loop_results(card: str, where: str) -> list[Any]:
+def loop_results(card: str, place: str) -> list[Any]:
     """The scores on the verified benchmarks that a card's header has, as `EvalResult`.
 
     Raises ``UserError`` for a header that can't be read; one of a strange shape has no scores.
     """
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
-    index = metadata(card, where).get("model-index")
+    index = metadata(card, place).get("model-index")
     try:
-        found = model_index_to_eval_results(index)[1] if index else []
+        evaluations = model_index_to_eval_results(index)[1] if index else []
     except (KeyError, TypeError, ValueError, AttributeError):
         return []  # which the check of cards complains about
-    return [one for one in found if one.dataset_type == VERIFIED and one.dataset_config]
+    return [result for result in evaluations if result.dataset_type == VERIFIED and result.dataset_config]
 
 
 def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[str, bytes]:
@@ -191,18 +191,18 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     dataset = f"{namespace}/{VERIFIED}"
-    ways: dict[str, list[Any]] = {}
-    for one in results:
+    groups: dict[str, list[Any]] = {}
+    for result in results:
         entry = EvalResultEntry(
             dataset_id=dataset,
-            task_id=f"{one.dataset_config}_{one.metric_type}",
-            value=one.metric_value,
+            task_id=f"{result.dataset_config}_{result.metric_type}",
+            value=result.metric_value,
             source_url=f"{HUB}/datasets/{dataset}/tree/{version}",
             source_name="Reports and traces",
-            notes=", ".join(f"{name} {value}" for name, value in (one.metric_args or {}).items()),
+            notes=", ".join(f"{name} {value}" for name, value in (result.metric_args or {}).items()),
         )
-        ways.setdefault(_way(one.metric_args or {}), []).append(entry)
-    return {f"{SCORES}/{name}.yaml": _dumped(eval_result_entries_to_yaml(entries)) for name, entries in ways.items()}
+        groups.setdefault(f"{SCORES}/{_file_name(result.metric_args or {})}.yaml", []).append(entry)
+    return {path: _dump_yaml(eval_result_entries_to_yaml(entries)) for path, entries in groups.items()}
 
 
 def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:
@@ -210,9 +210,9 @@ def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> 
 
     Nothing where there are neither.
     """
-    asked = [(config, split, measure) for config, split in places for measure in _ALWAYS]
-    asked += [(one.dataset_config, one.dataset_split, one.metric_type) for one in results]
-    if not asked:
+    metrics = [(config, split, measure) for config, split in places for measure in _MEASURES]
+    metrics += [(result.dataset_config, result.dataset_split, result.metric_type) for result in results]
+    if not metrics:
         return {}
     tasks = [
         {
@@ -223,18 +223,18 @@ def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> 
             "solvers": [{"name": "generate"}],
             "scorers": [{"name": _SCORERS[measure]}],
         }
-        for config, split, measure in dict.fromkeys(asked)
+        for config, split, measure in dict.fromkeys(metrics)
     ]
-    about = yaml.safe_load(Path(__file__).with_name(TASKS).read_text(encoding="utf-8"))
-    return {TASKS: _dumped({**about, "tasks": tasks})}
+    header = yaml.safe_load(Path(__file__).with_name(TASKS).read_text(encoding="utf-8"))
+    return {TASKS: _dump_yaml({**header, "tasks": tasks})}
 
 
-def _way(how: Mapping[str, Any]) -> str:
+def _file_name(arguments: Mapping[str, Any]) -> str:
     """A file's name for players, method and options; a judge is of some measures only."""
-    told = {name: value for name, value in how.items() if name != "judge"}
-    said = re.sub(r"[^a-z0-9]+", "-", f"{how.get('method')} {how.get('generator')}".lower())
-    return f"{said.strip('-')[:60]}-{identity(told)[:8]}"
+    identifying = {name: value for name, value in arguments.items() if name != "judge"}
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{arguments.get('method')} {arguments.get('generator')}".lower())
+    return f"{slug.strip('-')[:60]}-{identity(identifying)[:8]}"
 
 
-def _dumped(value: object) -> bytes:
+def _dump_yaml(value: object) -> bytes:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100).encode()

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, KEPT, MODEL_WEIGHTS, Artifact, walk
-from releases.publish.hub import SLOWEST, Hub, scratch, told
+from releases.publish.folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HUB_FILE, MODEL_WEIGHTS, Artifact, walk
+from releases.publish.hub import SLOWEST, Hub, scratch, shorten
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import METRIC
@@ -23,7 +23,7 @@ from safe_stepwise.store.progress import Wait
 from safe_stepwise.store.terminal import credentials
 
 ROOT = Path(__file__).resolve().parents[2]
-_LOST = "loaded back and compared: "
+_PREFIX = "loaded back and compared: "
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     """
     size = sum(file.size for item in pushed for file in item.artifact.files)
     seconds = hub.seconds * (1 + len(pushed)) + size / SLOWEST
-    asked = [
+    requests = [
         {
             "kind": item.artifact.kind,
             "repo": item.artifact.repo,
@@ -57,9 +57,9 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     with scratch() as home:
         try:
             with Wait(lambda waited: f"loading back from the Hub since {waited} s (at most {seconds:,.0f})"):
-                ran = subprocess.run(
+                process = subprocess.run(
                     [sys.executable, "-m", "releases.publish.load_back"],
-                    input=json.dumps(asked),
+                    input=json.dumps(requests),
                     env={**os.environ, **_environment(home, hub.api.endpoint, token)},
                     cwd=home,
                     capture_output=True,
@@ -69,22 +69,22 @@ def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
                     timeout=seconds,
                 )
         except subprocess.TimeoutExpired:
-            raise _unloaded(f"not done within {seconds:,.0f} s (see --timeout)") from None
-    lines = [line for line in ran.stdout.splitlines() if line.startswith(_LOST)]
-    if ran.returncode or len(lines) != len(pushed):
-        said = (ran.stderr.strip().splitlines() or ["no message"])[-1].replace(token, "***")
-        raise _unloaded(told(said))
-    return [told(line.removeprefix(_LOST)) for line in lines]
+            raise _load_error(f"not done within {seconds:,.0f} s (see --timeout)") from None
+    lines = [line for line in process.stdout.splitlines() if line.startswith(_PREFIX)]
+    if process.returncode or len(lines) != len(pushed):
+        message = (process.stderr.strip().splitlines() or ["no message"])[-1].replace(token, "***")
+        raise _load_error(shorten(message))
+    return [shorten(line.removeprefix(_PREFIX)) for line in lines]
 
 
-def _unloaded(why: str) -> UserError:
+def _load_error(cause: str) -> UserError:
     return UserError(
-        f"pushed, but it does not load back, so it got no tag: {why}; run the same command again once that is mended"
+        f"pushed, but it does not load back, so it got no tag: {cause}; run the same command again once that is mended"
     )
 
 
 def _environment(home: Path, endpoint: str, token: str) -> dict[str, str]:
-    named = os.environ.get("PYTHONPATH")
+    python_path = os.environ.get("PYTHONPATH")
     caches = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE")
     return {
         **{name: str(home / name.lower()) for name in caches},
@@ -93,34 +93,34 @@ def _environment(home: Path, endpoint: str, token: str) -> dict[str, str]:
         "HF_TOKEN": token,
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_OFFLINE": "0",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *([named] if named else [])]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *([python_path] if python_path else [])]),
     }
 
 
 def main() -> None:
     """Read what to open from standard input, print a line for each."""
-    for asked in json.load(sys.stdin):
-        compared = _compare(asked)
-        opened = {"dataset": _dataset, "space": _space, "model": _adapter}[asked["kind"]](asked)
-        print(f"{_LOST}{asked['repo']}@{asked['commit'][:7]}: {compared} files, {opened}")
+    for request in json.load(sys.stdin):
+        compared = _compare(request)
+        opened = {"dataset": _dataset, "space": _space, "model": _adapter}[request["kind"]](request)
+        print(f"{_PREFIX}{request['repo']}@{request['commit'][:7]}: {compared} files, {opened}")
 
 
-def _compare(asked: Mapping[str, Any]) -> int:
+def _compare(request: Mapping[str, Any]) -> int:
     from huggingface_hub import snapshot_download
 
-    folder = Path(snapshot_download(asked["repo"], repo_type=asked["kind"], revision=asked["commit"]))
-    found = {name: sha256_of(folder / name) for name in walk(folder) if name != KEPT}
-    for name in sorted({*found, *asked["files"]}):
-        if found.get(name) != asked["files"].get(name):
-            raise SystemExit(f"{asked['repo']}: {name} came back otherwise than it was pushed")
-    return len(found)
+    folder = Path(snapshot_download(request["repo"], repo_type=request["kind"], revision=request["commit"]))
+    digests = {name: sha256_of(folder / name) for name in walk(folder) if name != HUB_FILE}
+    for name in sorted({*digests, *request["files"]}):
+        if digests.get(name) != request["files"].get(name):
+            raise SystemExit(f"{request['repo']}: {name} came back otherwise than it was pushed")
+    return len(digests)
 
 
-def _dataset(asked: Mapping[str, Any]) -> str:
+def _dataset(request: Mapping[str, Any]) -> str:
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
     disable_progress_bars()
-    rows, name, commit = 0, asked["repo"], asked["commit"]
+    rows, name, commit = 0, request["repo"], request["commit"]
     configs = get_dataset_config_names(name, revision=commit)
     for config in configs:
         splits = load_dataset(name, config, revision=commit)
@@ -128,32 +128,32 @@ def _dataset(asked: Mapping[str, Any]) -> str:
     return f"{len(configs)} configurations, {rows:,} rows"
 
 
-def _space(asked: Mapping[str, Any]) -> str:
+def _space(request: Mapping[str, Any]) -> str:
     """What `evaluate.load` makes of the files that came back, in a process that holds no credential of ours."""
     from huggingface_hub import snapshot_download
 
-    folder = snapshot_download(asked["repo"], repo_type="space", revision=asked["commit"], local_files_only=True)
-    ours = set(credentials().values())
+    folder = snapshot_download(request["repo"], repo_type="space", revision=request["commit"], local_files_only=True)
+    secrets = set(credentials().values())
     code = "import sys, evaluate; print(type(evaluate.load(sys.argv[1])).__name__)"
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(Path(folder) / f"{METRIC}.py")],
-        env={name: value for name, value in os.environ.items() if value.strip() not in ours},
+        env={name: value for name, value in os.environ.items() if value.strip() not in secrets},
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
     )
-    if ran.returncode:
-        raise SystemExit(f"{asked['repo']}: {(ran.stderr.strip().splitlines() or ['no message'])[-1]}")
-    return f"evaluate.load gives {ran.stdout.split()[-1]}"
+    if process.returncode:
+        raise SystemExit(f"{request['repo']}: {(process.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return f"evaluate.load gives {process.stdout.split()[-1]}"
 
 
-def _adapter(asked: Mapping[str, Any]) -> str:
+def _adapter(request: Mapping[str, Any]) -> str:
     """The weights alone: the base model may be larger than the machine that publishes."""
     from huggingface_hub import HfApi, hf_hub_download
 
-    name, commit = asked["repo"], asked["commit"]
-    if MODEL_WEIGHTS in asked["files"]:
+    name, commit = request["repo"], request["commit"]
+    if MODEL_WEIGHTS in request["files"]:
         header = HfApi().parse_safetensors_file_metadata(name, MODEL_WEIGHTS, revision=commit)
         return f"{len(header.tensors)} tensors of a whole model (headers only)"
     if find_spec("peft") is not None and find_spec("torch") is not None:

@@ -12,14 +12,14 @@ from typing import Any
 
 from releases import report
 from releases.publish.folder import Artifact, Collection, Release
-from releases.publish.hub import Change, Hub, Remote, diff, remote, told
+from releases.publish.hub import Change, Hub, Remote, diff, remote, shorten
 from releases.publish.leaderboard import metadata
 from releases.publish.load_back import Pushed, load_back
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import version_key
 from safe_stepwise.store.tables import text_table
 
-SHOWN = 12
+MOST_LISTED = 12
 """Files of a state that a dry run lists; the rest are counted."""
 
 
@@ -59,28 +59,28 @@ def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
 
 def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
     """The same of one artifact."""
-    there = remote(hub, artifact)
-    if there is None:
-        return _whole(artifact)
-    tagged = there.tags.get(release.version)
+    repo = remote(hub, artifact)
+    if repo is None:
+        return _creation_plan(artifact)
+    tagged = repo.tags.get(release.version)
     if tagged is not None:
-        plan = RepoPlan(*diff(hub, artifact, tagged), there, tagged)
+        plan = RepoPlan(*diff(hub, artifact, tagged), repo, tagged)
         for change in plan.writes:
             raise UserError(
-                f"{artifact.url}: {release.version} is on the Hub with other content ({told(change.path)} is "
+                f"{artifact.url}: {release.version} is on the Hub with other content ({shorten(change.path)} is "
                 f"{change.state}); a tag is never moved: give the release a new version"
             )
         return plan
-    newer = [tag for tag in there.tags if _newer(tag, release.version)]
+    newer = [tag for tag in repo.tags if _newer(tag, release.version)]
     if newer:
         raise UserError(
             f"{artifact.url}: the Hub has {max(newer, key=version_key)} already, which is newer "
             f"than {release.version}; give the release a higher version"
         )
-    return RepoPlan(*diff(hub, artifact, there.head), there)
+    return RepoPlan(*diff(hub, artifact, repo.head), repo)
 
 
-def _whole(artifact: Artifact) -> RepoPlan:
+def _creation_plan(artifact: Artifact) -> RepoPlan:
     """The plan of a repo that is not there."""
     return RepoPlan(artifact, [Change(file.path, file.size, "new") for file in artifact.files])
 
@@ -92,18 +92,18 @@ def dry_run(hub: Hub, release: Release) -> str:
     except UserError as error:
         if "can't be reached" not in str(error) and "HF_HUB_OFFLINE" not in str(error):
             raise
-        plans = [*map(_whole, release.artifacts)]  # as if the Hub had none of the repos
+        plans = [*map(_creation_plan, release.artifacts)]  # as if the Hub had none of the repos
         note = f"not compared with the Hub: {error}"
-    parts = [f"{release.root}: release {release.version}, checked; nothing was written (dry run)"]
-    parts += [note] if note else []
-    parts += [describe(plan, compared=not note) for plan in plans]
+    sections = [f"{release.root}: release {release.version}, checked; nothing was written (dry run)"]
+    sections += [note] if note else []
+    sections += [describe(plan, compared=not note) for plan in plans]
     if release.left_out:
-        parts.append(f"stays here: {_shortened(release.left_out)}")
+        sections.append(f"stays here: {_shortened(release.left_out)}")
     if release.too_long:
-        parts.append(
+        sections.append(
             f"too long to be published (more than {report.MOST:,} bytes of lines): {_shortened(release.too_long)}"
         )
-    return "\n\n".join([*parts, "add --push to publish this"])
+    return "\n\n".join([*sections, "add --push to publish this"])
 
 
 def describe(plan: RepoPlan, compared: bool = True) -> str:
@@ -111,10 +111,10 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
     rows: list[tuple[object, ...]] = [("file", "on the Hub", "bytes")]
     for state in ("new", "changed", "gone", "same"):
         files = [change for change in plan.changes if change.state == state]
-        shown_state = state if compared else "not compared"
-        rows += [(told(change.path), shown_state, change.size) for change in files[:SHOWN]]
-        if rest := files[SHOWN:]:
-            rows.append((f"... and {len(rest)} more", shown_state, sum(c.size for c in rest)))
+        column = state if compared else "not compared"
+        rows += [(shorten(change.path), column, change.size) for change in files[:MOST_LISTED]]
+        if unlisted := files[MOST_LISTED:]:
+            rows.append((f"... and {len(unlisted)} more", column, sum(c.size for c in unlisted)))
     standing = plan.standing if compared else "not compared"
     total = sum(file.size for file in plan.artifact.files)
     head = f"{plan.artifact.url}: {standing}, {len(plan.artifact.files)} files, {total:,} bytes"
@@ -129,8 +129,8 @@ def _newer(tag: str, version: str) -> bool:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if names[SHOWN:] else ""
-    return ", ".join(names[:SHOWN]) + more
+    suffix = f" and {len(names) - MOST_LISTED} more" if names[MOST_LISTED:] else ""
+    return ", ".join(names[:MOST_LISTED]) + suffix
 
 
 MOST_COLLECTIONS = 10_000
@@ -146,7 +146,7 @@ class Publisher:
     token: str
     namespace: str
     private: bool
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     load_back: LoadBack = load_back
 
 
@@ -156,25 +156,25 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
     Raises UserError, with everything done so far in place, when the Hub refuses something or what
     was pushed does not load back; the same call then completes it.
     """
-    owed = [plan for plan in plans if plan.tagged is None]
+    pending = [plan for plan in plans if plan.tagged is None]
     if publisher.private:
         # What is meant to be private must not end up in a repo that all can read.
-        for artifact in (plan.artifact for plan in owed if plan.remote is not None):
+        for artifact in (plan.artifact for plan in pending if plan.remote is not None):
             if not publisher.hub.call(artifact.url, "repo_info", artifact.repo, repo_type=artifact.kind).private:
                 raise UserError(
                     f"{artifact.url}: is public already; make it private on the Hub, or leave out --private"
                 )
     for plan in plans:
         if plan.tagged is not None:
-            publisher.say(f"{plan.artifact.url}: {release.version} is published, nothing to do")
-    for plan in owed:
+            publisher.report(f"{plan.artifact.url}: {release.version} is published, nothing to do")
+    for plan in pending:
         if plan.remote is None:
             create(publisher, plan.artifact)
-    pushed = [commit(publisher, release, plan) for plan in owed]
+    pushed = [commit(publisher, release, plan) for plan in pending]
     if pushed:
-        publisher.say(f"loading {len(pushed)} repos back from the Hub, by their commits")
+        publisher.report(f"loading {len(pushed)} repos back from the Hub, by their commits")
         for line in publisher.load_back(pushed, publisher.hub, publisher.token):
-            publisher.say(line)
+            publisher.report(line)
     for item in pushed:
         tag(publisher, release.version, item)
     return collect(publisher, release.collection, [plan.artifact for plan in plans])
@@ -185,8 +185,8 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
     sdk = None
     if artifact.kind == "space" and artifact.card is not None:
         sdk = metadata(artifact.card.read().decode(), artifact.folder)["sdk"]
-    how: dict[str, Any] = {"repo_type": artifact.kind, "private": publisher.private, "space_sdk": sdk}
-    publisher.hub.call(artifact.url, "create_repo", artifact.repo, **how, exist_ok=True)
+    options: dict[str, Any] = {"repo_type": artifact.kind, "private": publisher.private, "space_sdk": sdk}
+    publisher.hub.call(artifact.url, "create_repo", artifact.repo, **options, exist_ok=True)
 
 
 def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
@@ -196,15 +196,15 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    if (there := plan.remote) is None:  # created a moment ago
-        there = remote(publisher.hub, plan.artifact)
-        if there is None:
+    if (repo := plan.remote) is None:  # created a moment ago
+        repo = remote(publisher.hub, plan.artifact)
+        if repo is None:
             raise UserError(f"{plan.artifact.url}: was created but can't be seen; run this again")
-        plan = RepoPlan(*diff(publisher.hub, plan.artifact, there.head), there)
+        plan = RepoPlan(*diff(publisher.hub, plan.artifact, repo.head), repo)
     artifact, writes = plan.artifact, plan.writes
     if not writes:
-        publisher.say(f"{artifact.url}: unchanged at {there.head[:7]}")
-        return Pushed(artifact, there.head)
+        publisher.report(f"{artifact.url}: unchanged at {repo.head[:7]}")
+        return Pushed(artifact, repo.head)
     contents = {file.path: file.content for file in artifact.files}
     operations = [
         CommitOperationDelete(change.path, is_folder=False)
@@ -213,8 +213,8 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
         for change in writes
     ]
     size = sum(change.size for change in writes if change.state != "gone")
-    publisher.say(f"{artifact.url}: {len(writes)} files, {size:,} bytes to upload")
-    done = publisher.hub.call(
+    publisher.report(f"{artifact.url}: {len(writes)} files, {size:,} bytes to upload")
+    result = publisher.hub.call(
         artifact.url,
         "create_commit",
         artifact.repo,
@@ -223,40 +223,40 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
         repo_type=artifact.kind,
         commit_message=f"Release {release.version}",
         commit_description=f"safe-stepwise; SHA-256 of its lock: {release.lock_sha256}",
-        parent_commit=there.head,
+        parent_commit=repo.head,
     )
-    publisher.say(f"{artifact.url}: commit {told(done.oid[:7])}")
-    return Pushed(artifact, str(done.oid))
+    publisher.report(f"{artifact.url}: commit {shorten(result.oid[:7])}")
+    return Pushed(artifact, str(result.oid))
 
 
 def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
     """Name the commit, once and for all. Raises UserError if the tag names another one."""
     artifact = pushed.artifact
     message = f"safe-stepwise release {version}"
-    named: dict[str, Any] = {"tag": version, "tag_message": message, "revision": pushed.commit}
-    publisher.hub.call(artifact.url, "create_tag", artifact.repo, **named, repo_type=artifact.kind, exist_ok=True)
-    there = remote(publisher.hub, artifact)
-    if there is None or there.tags.get(version) != pushed.commit:
+    options: dict[str, Any] = {"tag": version, "tag_message": message, "revision": pushed.commit}
+    publisher.hub.call(artifact.url, "create_tag", artifact.repo, **options, repo_type=artifact.kind, exist_ok=True)
+    repo = remote(publisher.hub, artifact)
+    if repo is None or repo.tags.get(version) != pushed.commit:
         raise UserError(f"{artifact.url}: somebody else set {version} meanwhile; look there")
-    publisher.say(f"{artifact.url}: tagged {version}")
+    publisher.report(f"{artifact.url}: tagged {version}")
 
 
 def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Artifact]) -> str:
     """Put every repo into the namespace's collection, which is made if there is none."""
-    hub, where = publisher.hub, f"collection {collection.title!r} of {publisher.namespace}"
-    there = hub.ask(where, lambda: _collection(hub.api, publisher, collection))
-    items = {(item.item_type, item.item_id) for item in there.items}
+    hub, place = publisher.hub, f"collection {collection.title!r} of {publisher.namespace}"
+    hub_collection = hub.ask(place, lambda: _collection(hub.api, publisher, collection))
+    items = {(item.item_type, item.item_id) for item in hub_collection.items}
     for artifact in artifacts:
         if (artifact.kind, artifact.repo) not in items:
-            hub.call(where, "add_collection_item", there.slug, artifact.repo, artifact.kind, exists_ok=True)
-    return told(f"{hub.api.endpoint}/collections/{there.slug}")
+            hub.call(place, "add_collection_item", hub_collection.slug, artifact.repo, artifact.kind, exists_ok=True)
+    return shorten(f"{hub.api.endpoint}/collections/{hub_collection.slug}")
 
 
 def _collection(api: Any, publisher: Publisher, collection: Collection) -> Any:
     """The namespace's collection of that title, with all of its items."""
-    listed = islice(api.list_collections(owner=publisher.namespace), MOST_COLLECTIONS)
-    for known in listed:
-        if known.title == collection.title:
-            return api.get_collection(known.slug)  # a listing shows the first few items only
-    how = {"description": collection.about, "private": publisher.private}
-    return api.create_collection(collection.title, namespace=publisher.namespace, **how, exists_ok=True)
+    collections = islice(api.list_collections(owner=publisher.namespace), MOST_COLLECTIONS)
+    for candidate in collections:
+        if candidate.title == collection.title:
+            return api.get_collection(candidate.slug)  # a listing shows the first few items only
+    options = {"description": collection.about, "private": publisher.private}
+    return api.create_collection(collection.title, namespace=publisher.namespace, **options, exists_ok=True)

@@ -30,7 +30,7 @@ from safe_stepwise.store.terminal import PATTERNS, spellings
 _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + rest).encode())) for name, start, rest in PATTERNS]
 
 
-def secret_in(file: LocalFile, own: Mapping[str, str] | None = None) -> str | None:
+def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> str | None:
     """What the first secret in a file, or in its path, is; None if there is none.
 
     ``own`` are credentials by their names (`safe_stepwise.store.terminal.credentials`). Raises
@@ -40,7 +40,7 @@ def secret_in(file: LocalFile, own: Mapping[str, str] | None = None) -> str | No
     'an AWS key'
     >>> secret_in(LocalFile("a.md", b"risk-sharing desk-top-publishing-software-of-1993", 50))
     """
-    known = [(f"the value of {n}", form) for n, v in (own or {}).items() for form in _spelled(v)]
+    secret_forms = [(f"the value of {n}", form) for n, v in (own_secrets or {}).items() for form in _encodings(v)]
     packed, place = file.content, file.path if isinstance(file.content, bytes) else str(file.content)
     with io.BytesIO(packed) if isinstance(packed, bytes) else packed.open("rb") as content:
         for view in chain(readings(file.path.encode()), views(content, place)):
@@ -48,13 +48,13 @@ def secret_in(file: LocalFile, own: Mapping[str, str] | None = None) -> str | No
                 # Looking for the beginning alone is ten times as fast as the pattern.
                 if start in view and pattern.search(view):
                     return name
-            for name, form in known:
+            for name, form in secret_forms:
                 if form in view:
                     return name
     return None
 
 
-def _spelled(value: str) -> Iterator[bytes]:
+def _encodings(value: str) -> Iterator[bytes]:
     """A credential as files may have it; what is ASCII comes out of every encoding as it is."""
     for form in sorted(spellings(value)):
         yield form.encode("utf-8", "surrogateescape")
@@ -79,7 +79,7 @@ _CLOSED = {b"7z\xbc\xaf'\x1c": "7z", b"Rar!\x1a\x07": "RAR"}
 _LEAST = 24
 """Characters of base64 that are decoded; the shortest key has 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
-_IN_RUN = bytes(ord("a") if one in _BASE64 else ord(".") for one in range(256))
+_IN_RUN = bytes(ord("a") if byte in _BASE64 else ord(".") for byte in range(256))
 _INDENTED = re.compile(rb"""["']?\r?\n[ \t>"'#]++""")
 """Between lines of base64 in YAML, in Markdown's quotations and in strings of source code."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
@@ -119,10 +119,10 @@ def _plain(block: bytes) -> bytes:
     """ASCII of UTF-16 and UTF-32, from whichever end, and of escapes."""
     plain = block.replace(b"\0", b"")
     if b"\\" in plain:
-        for escape, meant in ((b"\\\\", b"\\"), (b"\\n", b"\n"), (b"\\/", b"/"), (b"\\_", b"_")):
-            plain = plain.replace(escape, meant)
+        for escape, character in ((b"\\\\", b"\\"), (b"\\n", b"\n"), (b"\\/", b"/"), (b"\\_", b"_")):
+            plain = plain.replace(escape, character)
     for code in _ESCAPES:
-        plain = code.sub(lambda found: bytes.fromhex(found[1].decode()), plain)
+        plain = code.sub(lambda match: bytes.fromhex(match[1].decode()), plain)
     return plain
 
 
@@ -138,36 +138,36 @@ def _runs(block: bytes) -> Iterator[bytes]:
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:
-    kept = b""
-    while read := file.read(BLOCK):
-        yield from readings(kept + read)
-        kept = read[-OVERLAP:]
+    overlap = b""
+    while block := file.read(BLOCK):
+        yield from readings(overlap + block)
+        overlap = block[-OVERLAP:]
 
 
 class _Unpacking:
     """A file, and what it may still unfold to."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.left = name, UNPACKED
+        self.name, self.bytes_left = name, UNPACKED
 
     def views(self, file: IO[bytes], depth: int) -> Iterator[bytes]:
         yield from _read(file)
         file.seek(0)
         head = file.read(512)
         file.seek(0)
-        kind, parts = _kind(head)
+        kind, unpack = _kind(head)
         if kind is None and zipfile.is_zipfile(file):  # behind a prefix, as one that unpacks itself
-            kind, parts = "zip", _zip
+            kind, unpack = "zip", _zip
         if kind is None:
             return
         if not depth:
             raise UserError(f"{self.name}: packed more than {NESTED} times; unpack it")
         try:
-            for part in parts(file):
-                if isinstance(part, bytes):  # decoded to the end
-                    yield from _read(io.BytesIO(part))
+            for stream in unpack(file):
+                if isinstance(stream, bytes):  # decoded to the end
+                    yield from _read(io.BytesIO(stream))
                     continue
-                with self._copy(part) as copy:
+                with self._copy(stream) as copy:
                     yield from self.views(copy, depth - 1)
         except UserError:
             raise
@@ -175,28 +175,28 @@ class _Unpacking:
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(f"{self.name}: can't be read as {kind}, so nobody can say what it holds: {line}") from None
 
-    def _copy(self, part: IO[bytes]) -> IO[bytes]:
+    def _copy(self, stream: IO[bytes]) -> IO[bytes]:
         """A part that can be gone back in."""
         copy = tempfile.SpooledTemporaryFile(BLOCK)  # noqa: SIM115 - the caller closes it
-        while read := part.read(BLOCK):
-            self.left -= len(read)
-            if self.left < 0:
+        while block := stream.read(BLOCK):
+            self.bytes_left -= len(block)
+            if self.bytes_left < 0:
                 copy.close()
                 raise UserError(f"{self.name}: unpacks to more than {UNPACKED:,} bytes; publish it unpacked")
-            copy.write(read)
+            copy.write(block)
         copy.seek(0)
         return copy
 
 
-Parts = Callable[[IO[bytes]], Iterator[Any]]
+Unpack = Callable[[IO[bytes]], Iterator[Any]]
 """Streams that a file is packed of; or bytes, of one whose inside is not packed again."""
 
 
-def _kind(head: bytes) -> tuple[str | None, Parts]:
+def _kind(head: bytes) -> tuple[str | None, Unpack]:
     """What a file is, for an error, and how it is taken apart; None for what is not packed."""
-    for magic, kind, parts in _KINDS:
+    for magic, kind, unpack in _KINDS:
         if head.startswith(magic):
-            return kind, parts
+            return kind, unpack
     if head[257:262] == b"ustar":
         return "tar", _tar
     return None, _closed
@@ -209,25 +209,25 @@ def _closed(file: IO[bytes]) -> Iterator[Any]:
 def _zip(file: IO[bytes]) -> Iterator[IO[bytes]]:
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
-            with archive.open(member) as opened:
-                yield opened
+            with archive.open(member) as stream:
+                yield stream
 
 
 def _tar(file: IO[bytes]) -> Iterator[IO[bytes]]:
     with tarfile.open(fileobj=file, mode="r:") as archive:
         for member in archive:
-            opened = archive.extractfile(member) if member.isfile() else None
-            if opened is not None:
-                yield opened
+            stream = archive.extractfile(member) if member.isfile() else None
+            if stream is not None:
+                yield stream
 
 
-def _compressed(codec: str) -> Parts:
-    def parts(file: IO[bytes]) -> Iterator[Any]:
+def _compressed(codec: str) -> Unpack:
+    def unpack(file: IO[bytes]) -> Iterator[Any]:
         import pyarrow as pa
 
         yield pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
 
-    return parts
+    return unpack
 
 
 def _png(file: IO[bytes]) -> Iterator[bytes]:
@@ -272,10 +272,10 @@ def _arrow_stream(file: IO[bytes]) -> Iterator[bytes]:
     import pyarrow as pa
 
     try:
-        opened = pa.ipc.open_stream(file)
+        table = pa.ipc.open_stream(file)
     except (pa.ArrowException, OSError):
         return  # four bytes of 255 may begin anything
-    with opened as table:
+    with table:
         yield from _tables(table)
 
 
@@ -292,7 +292,7 @@ def _tables(batches: Any) -> Iterator[bytes]:
         sink.truncate()
 
 
-_KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Parts], ...] = (
+_KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Unpack], ...] = (
     ((b"PK\x03\x04", b"PK\x05\x06"), "zip", _zip),
     (b"\x1f\x8b", "gzip", lambda file: iter((gzip.GzipFile(fileobj=file, mode="rb"),))),
     (tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)), "bzip2", lambda file: iter((bz2.BZ2File(file),))),

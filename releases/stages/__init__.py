@@ -47,20 +47,20 @@ def open_release(options: Options) -> Release[Any]:
 def stages_of(release: Release[Any]) -> Sequence[Stage[Any]]:
     """What a release's manifest is a list of, in the order of its making."""
     blocks = [*getattr(release.manifest, "blocks", ())]
-    named: list[Stage[Any]] = []
+    stages: list[Stage[Any]] = []
     for stage in STAGES:
         module, _, name = stage.partition(".")
         kind: type[Stage[Any]] = getattr(import_module(f"{__name__}.{module}"), name)
         if isinstance(release.manifest, kind.kind):
-            named += kind.named_in(release)
-    return sorted(named, key=lambda stage: blocks.index(stage.name) + 1 if stage.name in blocks else 0)
+            stages += kind.named_in(release)
+    return sorted(stages, key=lambda stage: blocks.index(stage.name) + 1 if stage.name in blocks else 0)
 
 
 def needs(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
     """The parts in the order of their making, with the other parts that each needs."""
     parts: dict[str, set[str]] = {}
     for stage in stages:
-        parts[stage.name] = parts.get(stage.name, set()) | {part for part in stage.needs if part != stage.name}
+        parts[stage.name] = parts.get(stage.name, set()) | {need for need in stage.needs if need != stage.name}
     return parts
 
 
@@ -71,24 +71,24 @@ def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, s
     those named, and what they need. Raises ``UserError`` for a name of no part, and for one that
     can't be made without training.
     """
-    parts, only, wanted = needs(stages), release.options.only, set[str]()
+    parts, only, requested = needs(stages), release.options.only, set[str]()
     skipped: dict[str, str] = {}
     if release.options.skip_training:
         trained = {stage.name for stage in stages if stage.trains}
-        skipped = {name: SKIPPED for name in parts if {name, *_all_needed(name, parts)} & trained}
+        skipped = {name: SKIPPED for name in parts if {name, *_transitive_needs(name, parts)} & trained}
     if not only:
         return skipped
     for name in only:
-        wanted |= {one_of(name, parts, f"{release.file}: {NOT_ASKED}"), *_all_needed(name, parts)}
-    if untrained := sorted(set(skipped) & wanted):
+        requested |= {one_of(name, parts, f"{release.file}: {NOT_ASKED}"), *_transitive_needs(name, parts)}
+    if untrained := sorted(set(skipped) & requested):
         raise UserError(
             f"{NOT_ASKED} {only[0]}: takes {untrained[0]}, which {SKIPPED} leaves out; leave out "
             "one of the two options"
         )
-    return {name: skipped.get(name, NOT_ASKED) for name in parts if name not in wanted}
+    return {name: skipped.get(name, NOT_ASKED) for name in parts if name not in requested}
 
 
-def _all_needed(name: str, parts: dict[str, set[str]]) -> set[str]:
+def _transitive_needs(name: str, parts: dict[str, set[str]]) -> set[str]:
     """What a part needs, and what that needs."""
     direct = parts[name] & parts.keys()
-    return direct.union(*(_all_needed(part, parts) for part in direct))
+    return direct.union(*(_transitive_needs(need, parts) for need in direct))

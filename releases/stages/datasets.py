@@ -19,7 +19,7 @@ from builders.work.publishing import read_statistics
 from cards.datasets import CARDS, Audit
 from evaluators.audit.report import check_rows, read_scores
 from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
-from releases.stage import Cost, Forecast, Made, Release, Stage, price_rows
+from releases.stage import Cost, Forecast, Release, Result, Stage, price_rows
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
 from safe_stepwise.errors import UserError, at_place, one_of
@@ -69,12 +69,12 @@ class Datasets(Stage[Manifest]):
     def validate(self) -> None:
         beside = self.release.file.parent
         for number, entry in enumerate(self.release.manifest.builds):
-            where = f"builds[{number}]."
-            one_of(entry.benchmark, BENCHMARKS, f"{where}benchmark")
+            prefix = f"builds[{number}]."
+            one_of(entry.benchmark, BENCHMARKS, f"{prefix}benchmark")
             if not (beside / entry.input).exists():
-                with at_place(f"{where}input"):
+                with at_place(f"{prefix}input"):
                     spec_of(entry.benchmark, entry.input)
-            resolve_teacher(entry.teacher, option=f"{where}teacher", lists=beside)
+            resolve_teacher(entry.teacher, option=f"{prefix}teacher", lists=beside)
 
     def look(self) -> None:
         """Raise ``UserError`` for a folder of another release, and for a bad file that is named."""
@@ -113,11 +113,11 @@ class Datasets(Stage[Manifest]):
     def owed(self) -> list[str]:
         return [f"{plan.source} is not here" for plan in self.builds if not is_local(plan)]
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         audit = read_audits(self.release.manifest).get(LABELS)
         cards = {name: partial(card, audit=audit) for name, card in CARDS.items()}
         statistics = [build(plan, cards) for plan in self.builds]
-        return Made(overview(statistics), counts(statistics))
+        return Result(overview(statistics), counts(statistics))
 
     def _expected_rows(self, number: int, entry: BuildEntry) -> int:
         if entry.expected_rows is None:
@@ -130,15 +130,15 @@ class Datasets(Stage[Manifest]):
     def _refuse_strangers(self) -> None:
         """Raise ``UserError`` for what the manifest does not name, and so must not be locked."""
         manifest, datasets = self.release.manifest, self.release.datasets
-        named = {f"{entry.benchmark} {entry.split}" for entry in manifest.builds}
-        there = [f"{record['benchmark']} {record['split']}" for record in read_statistics(datasets / VERIFIED)]
+        known_names = {f"{entry.benchmark} {entry.split}" for entry in manifest.builds}
+        present = [f"{record['benchmark']} {record['split']}" for record in read_statistics(datasets / VERIFIED)]
         for entry, name in ((manifest.verifier_steps, VERIFIER_STEPS), (manifest.path_probe, PATH_PROBE)):
             if entry is None and (datasets / name).exists():
-                there.append(name)
+                present.append(name)
         blocks = (self.release.output / BLOCKS).glob("*")
-        there += [f"{BLOCKS}/{block.name}" for block in blocks if block.name not in manifest.blocks]
-        for stranger in there:
-            if stranger not in named:
+        present += [f"{BLOCKS}/{block.name}" for block in blocks if block.name not in manifest.blocks]
+        for stranger in present:
+            if stranger not in known_names:
                 raise UserError(
                     f"{datasets}: holds {stranger}, which {self.release.file} does not name; choose another --output"
                 )
@@ -157,13 +157,13 @@ class Audits(Stage[Manifest]):
 
     follows = REFINEMENT
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         manifest = self.release.manifest
         audits = read_audits(manifest)
         for entry in manifest.audits:
             check_rows(audits[entry.of].scores, entry.file, self.release.datasets)
-        lines = [f"audit of {of}: {a.scores['rows']:,} rows, all of this release" for of, a in audits.items()]
-        return Made("\n".join(lines), {f"audit-{of}": {"sha256": a.sha256} for of, a in audits.items()})
+        lines = [f"audit of {kind}: {a.scores['rows']:,} rows, all of this release" for kind, a in audits.items()]
+        return Result("\n".join(lines), {f"audit-{kind}": {"sha256": a.sha256} for kind, a in audits.items()})
 
 
 def read_audits(manifest: Manifest) -> dict[str, Audit]:

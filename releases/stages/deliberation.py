@@ -11,8 +11,8 @@ from evaluators.deliberation.command import run_deliberation
 from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
 from evaluators.traces import page
 from releases.manifest import OWN_ADAPTER
-from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, named
-from releases.stage import Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
+from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, split_name
+from releases.stage import Cost, Forecast, Release, Result, Stage, Take, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS
@@ -44,19 +44,19 @@ class Deliberation(Stage[PathsManifest]):
 
     @property
     def needs(self) -> list[str]:
-        return [PATHS, *(part for placeholder, part in _PLACES.items() if self.entry.names(placeholder))]
+        return [PATHS, *(folder for placeholder, folder in _PLACES.items() if self.entry.names(placeholder))]
 
     def validate(self) -> None:
         adapter = self.release.manifest.adapter
         trained = {OWN_ADAPTER: adapter is not None, OWN_SFT: adapter is not None and adapter.kto is not None}
         for contender in (*self.entry.paths, *([self.entry.generator] if self.entry.generator else ())):
-            spec = named(contender)[1]
+            spec = split_name(contender)[1]
             if spec in BASELINES:
                 continue
             for placeholder, is_made in trained.items():
                 if placeholder in spec and not is_made:
-                    what = "an adapter" if placeholder == OWN_ADAPTER else "adapter.kto"
-                    raise UserError(f"{EVALUATION}.paths: {placeholder} in {spec!r} stands for none; add {what}")
+                    key = "an adapter" if placeholder == OWN_ADAPTER else "adapter.kto"
+                    raise UserError(f"{EVALUATION}.paths: {placeholder} in {spec!r} stands for none; add {key}")
                 spec = spec.replace(placeholder, "x")
             try:
                 check_spec(spec)
@@ -66,22 +66,22 @@ class Deliberation(Stage[PathsManifest]):
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         """What each contender takes, at most."""
         entry, expected = self.entry, forecast.expected["deliberation"]
-        put = EVALUATION if entry.questions else PATHS
-        rows = forecast.question_rows(self.release, put)
+        key = EVALUATION if entry.questions else PATHS
+        rows = forecast.question_rows(self.release, key)
         topics = max(forecast.sources[key].topics for key in rows)
         candidates = (entry.candidates or (CANDIDATES if entry.generator else 1)) * topics
         questions = self._questions(forecast, rows)
         for contender in entry.paths:
-            name, spec = named(contender)
+            name, spec = split_name(contender)
             title = f"answer by {name or spec}, {self.way}"
             proposed = 0 if spec in BASELINES else candidates
-            parts = [price_engine(spec, title, questions, _several(expected["propose"], proposed))]
+            costs = [price_engine(spec, title, questions, _multiply(expected["propose"], proposed))]
             if entry.generator is not None:
-                loop = _several(expected["loop"], 1 + 2 * candidates)
-                parts.append(price_engine(entry.generator, title, questions, loop))
-            yield add_costs(title, parts, questions)
+                loop = _multiply(expected["loop"], 1 + 2 * candidates)
+                costs.append(price_engine(entry.generator, title, questions, loop))
+            yield add_costs(title, costs, questions)
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         options = self.options()
         options.output.mkdir(parents=True, exist_ok=True)
         summary = run_deliberation(options, Questions.of_options)
@@ -89,18 +89,18 @@ class Deliberation(Stage[PathsManifest]):
         if self.way == self.entry.ways[-1] and self.entry.names(OWN_ADAPTER):
             output, places = self.release.output, self.entry.places.values()
             write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
-        return Made(summary)
+        return Result(summary)
 
     def options(self) -> Options:
         """The options of `evaluate_deliberation` that the entry comes to."""
         release, entry, manifest = self.release, self.entry, self.release.manifest
-        paths, asking = manifest.paths, release.options
-        unsaid: dict[str, Any] = {
+        paths, run_options = manifest.paths, release.options
+        optional: dict[str, Any] = {
             "max_hops": paths.max_hops,
             "splits": None if manifest.adapter is None else manifest.adapter.splits,
-            "in_flight": asking.in_flight,
-            "cache": asking.cache,
-            "timeout": asking.timeout,
+            "in_flight": run_options.in_flight,
+            "cache": run_options.cache,
+            "timeout": run_options.timeout,
         }
         return Options(
             questions=tuple(source.input for source in entry.questions or paths.questions),
@@ -116,7 +116,7 @@ class Deliberation(Stage[PathsManifest]):
             candidates=entry.candidates,
             free=self.way == "free",
             seed=manifest.seed,
-            **{name: value for name, value in unsaid.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
         )
 
     def _located(self, spec: str) -> str:
@@ -131,11 +131,11 @@ class Deliberation(Stage[PathsManifest]):
             return total
         by_hops = Counter[int]()
         for key in rows:
-            if (counted := forecast.sources[key].by_hops) is None:
+            if (counts := forecast.sources[key].by_hops) is None:
                 return min(total, per_hop * (self.release.manifest.paths.max_hops or HOPS))
-            by_hops.update(counted)
+            by_hops.update(counts)
         return sum(min(number, per_hop) for number in by_hops.values())
 
 
-def _several(take: Take, number: int) -> Take:
-    return {what: number * value for what, value in take.items()}
+def _multiply(take: Take, number: int) -> Take:
+    return {key: number * value for key, value in take.items()}

@@ -13,9 +13,9 @@ from evaluators.run.command import run_evaluation
 from evaluators.run.options import Options
 from evaluators.run.trial import Trial
 from evaluators.traces import page
-from releases.manifest import MEASURED_RATE, OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
+from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
-from releases.stage import COUNTED, Cost, Forecast, Made, Release, Stage, Take, add_costs, price_engine
+from releases.stage import COUNTED, Cost, Forecast, Release, Result, Stage, Take, add_costs, price_engine
 from releases.stages.training import Adapter, Generator
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
@@ -43,26 +43,26 @@ class Evaluation(Stage[Manifest]):
     def named_in(cls, release: Release[Any]) -> "Iterator[Evaluation]":
         """The release's own; of each block one for each of its adapters, or one without any."""
         manifest: Manifest = release.manifest
-        own = None if manifest.adapter is None else Adapter.own(release)
+        adapter = None if manifest.adapter is None else Adapter.own(release)
         if manifest.evaluation is not None:
-            yield cls(release, "evaluation", manifest.evaluation, release.output, own)
+            yield cls(release, "evaluation", manifest.evaluation, release.output, adapter)
         for name, block in manifest.blocks.items():
             if block.evaluation is not None:
                 if not block.adapters:
-                    yield cls(release, name, block.evaluation, release.output / BLOCKS / name, own)
+                    yield cls(release, name, block.evaluation, release.output / BLOCKS / name, adapter)
                 for adapter in Adapter.of_block(release, name):
                     yield cls(release, name, block.evaluation, adapter.home, adapter)
 
     @property
     def needs(self) -> list[str]:
-        plays_own = self.entry.names(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
-        models = [ADAPTER] * plays_own + [GENERATOR] * self.entry.names(OWN_GENERATOR)
+        uses_adapter = self.entry.names(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
+        models = [ADAPTER] * uses_adapter + [GENERATOR] * self.entry.names(OWN_GENERATOR)
         return [DATASETS, *models]
 
     def validate(self) -> None:
-        where = "evaluation" if self.name == "evaluation" else f"blocks.{self.name}.evaluation"
+        place = "evaluation" if self.name == "evaluation" else f"blocks.{self.name}.evaluation"
         trained = {*self.release.manifest.trained, *([OWN_ADAPTER] if self.adapter is not None else [])}
-        check_evaluation(self.entry, where, trained)
+        check_evaluation(self.entry, place, trained)
 
     def check(self) -> None:
         if self.owed():
@@ -87,15 +87,15 @@ class Evaluation(Stage[Manifest]):
         judged = 0
         for setting in settings_of(entry):
             key = _key(setting, adapter)
-            owed, take = forecast.ask_anew(key, questions), _take(setting, forecast.expected["evaluation"])
-            costs[setting.method].append(price_engine(setting.generator, "", owed, take))
+            pending, take = forecast.ask_anew(key, questions), _take(setting, forecast.expected["evaluation"])
+            costs[setting.method].append(price_engine(setting.generator, "", pending, take))
             judged += forecast.ask_anew((key, entry.judge), questions)
-        for name, parts in costs.items():
-            yield add_costs(f"evaluate {name}", parts)
+        for name, method_costs in costs.items():
+            yield add_costs(f"evaluate {name}", method_costs)
         if entry.judge is not None:
             yield price_engine(entry.judge, "judge", judged, forecast.expected["evaluation"]["judge"])
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         options = self.options()
         if self.entry.matched:
             rate = measure_rate(options)
@@ -104,7 +104,7 @@ class Evaluation(Stage[Manifest]):
         page.show(self.home / REPORT)
         if self.adapter is not None:
             self.adapter.write_card()
-        return Made(summary)
+        return Result(summary)
 
     def options(self) -> dict[str, Any]:
         """The options of `evaluate_stepwise` that the entry comes to."""
@@ -144,8 +144,8 @@ def measure_rate(options: dict[str, Any]) -> str:
     folder = options["output"] / WORK / "rate"
     loop = {field.name for field in fields(Limits)}
     # The first of each option of the loop; those of other methods are none of this one's.
-    first_values = {name: options[name][:1] if name in loop else () for name in OPTIONS}
-    alone = {
+    first_values = {name: options[name][:1] if name in loop else () for name in METHOD_OPTIONS}
+    overrides = {
         "output": folder,
         "report": folder,
         "method": ("safe",),
@@ -155,7 +155,7 @@ def measure_rate(options: dict[str, Any]) -> str:
         "judge": None,
         "judge_without_question": None,
     }
-    run_evaluation(Options(**{**options, **first_values, **alone}), read, BENCHMARKS)
+    run_evaluation(Options(**{**options, **first_values, **overrides}), read, BENCHMARKS)
     labels = {
         (outcome.benchmark, outcome.question_id, attempt.number, attempt.text): attempt.feedback.error_type
         for outcome in read_outcomes(folder)
@@ -166,15 +166,15 @@ def measure_rate(options: dict[str, Any]) -> str:
     return f"{rejected / max(len(labels), 1):.3f}"
 
 
-def interpolate(values: dict[int, float], at: int) -> float:
+def interpolate(values: dict[int, float], point: int) -> float:
     """A number between those known, or beyond the last two, in a straight line.
 
     >>> interpolate({0: 10, 5: 60}, 3), interpolate({0: 9, 3: 14, 5: 15}, 7)
     (40.0, 16.0)
     """
     steps = list(pairwise(sorted(values)))
-    low, high = next((pair for pair in steps if at <= pair[1]), steps[-1])
-    return values[low] + (values[high] - values[low]) * (at - low) / (high - low)
+    low, high = next((pair for pair in steps if point <= pair[1]), steps[-1])
+    return values[low] + (values[high] - values[low]) * (point - low) / (high - low)
 
 
 def _key(setting: Setting, adapter: str) -> object:
@@ -193,6 +193,6 @@ def _take(setting: Setting, expected: dict[str, Any]) -> Take:
     calls, options = expected.get(name, {}).get("calls_by_retries"), dict(setting.options)
     if calls and "max_retries" in options:
         share = interpolate(calls, retries_of(options)) / take["calls"]
-        return {what: take[what] * share for what in COUNTED if what in take}
+        return {count: take[count] * share for count in COUNTED if count in take}
     votes = options.get("samples", 1)
-    return {what: take[what] * (1 if what == "computed" else votes) for what in COUNTED if what in take}
+    return {count: take[count] * (1 if count == "computed" else votes) for count in COUNTED if count in take}

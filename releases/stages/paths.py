@@ -17,7 +17,7 @@ from cards.datasets import paths as card
 from evaluators.derivations import read_derivations
 from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.paths_manifest import PathsManifest
-from releases.stage import Cost, Forecast, Made, SourceRows, Stage
+from releases.stage import Cost, Forecast, Result, SourceRows, Stage
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.names import DATASETS, PATH_PROBE, PATHS, REJECTS, WORK, paths_set
@@ -61,8 +61,8 @@ class PathsSet(Stage[PathsManifest]):
         for problem in self.owed():
             raise UserError(f"{self.release.file}: {problem}")
         datasets = self.release.datasets
-        own = {REJECTS, paths_set(self.release.manifest.paths.benchmark)}
-        for name in sorted({path.name for path in datasets.glob("[!.]*")} - own):
+        allowed = {REJECTS, paths_set(self.release.manifest.paths.benchmark)}
+        for name in sorted({path.name for path in datasets.glob("[!.]*")} - allowed):
             raise UserError(
                 f"{datasets}: holds {name}, which {self.release.file} does not name; choose another --output"
             )
@@ -73,8 +73,8 @@ class PathsSet(Stage[PathsManifest]):
         for key, entry in self.release.manifest.sources.items():
             source = self._read(key)
             forecast.sources[key] = source
-            known = "as the manifest says" if entry.sha256 else f"{source.sha256}, not in the manifest yet"
-            digest = "not here" if source.sha256 is None else known
+            note = "as the manifest says" if entry.sha256 else f"{source.sha256}, not in the manifest yet"
+            digest = "not here" if source.sha256 is None else note
             lines.append((key, entry.input, "" if source.rows is None else source.rows, digest))
         return text_table(lines)
 
@@ -87,20 +87,20 @@ class PathsSet(Stage[PathsManifest]):
     def owed(self) -> Iterator[str]:
         reader = READERS[self.release.manifest.paths.benchmark]
         for key, entry in self.release.manifest.sources.items():
-            where = f"{key}: {entry.input}"
+            place = f"{key}: {entry.input}"
             if not entry.is_here:
-                yield f"{where} is not here; get it from {reader.HOMEPAGE} and put it there"
+                yield f"{place} is not here; get it from {reader.HOMEPAGE} and put it there"
             elif entry.sha256 is not None and (digest := sources.digest(entry.input)) != entry.sha256:
                 yield (
-                    f"{where} has the SHA-256 {digest}, not {entry.sha256}; get the file that was "
+                    f"{place} has the SHA-256 {digest}, not {entry.sha256}; get the file that was "
                     "meant, or correct the digest"
                 )
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         statistics = build(self.plan, card)
-        files = {config: {n: file.rows for n, file in of.items()} for config, of in statistics["files"].items()}
-        counts = {"questions": statistics["rows"], "rejected": statistics["rejected"], "rows": files}
-        return Made(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
+        rows = {config: {n: file.rows for n, file in splits.items()} for config, splits in statistics["files"].items()}
+        counts = {"questions": statistics["rows"], "rejected": statistics["rejected"], "rows": rows}
+        return Result(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
 
     def _read(self, key: str) -> SourceRows:
         """Questions that are at hand are read to the end, so a bad row shows (unless such rows are kept apart)."""
@@ -145,7 +145,7 @@ class PathProbe(Stage[Manifest]):
             if not file.is_file():
                 raise UserError(f"{self.release.file}: {PROBE}: {file} is not here; bring it")
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         """Make it among the work, as a build of its own, and then put it in place."""
         datasets, entry = self.release.datasets, self.entry
         recover(datasets / PATH_PROBE)
@@ -165,4 +165,4 @@ class PathProbe(Stage[Manifest]):
         publish_lines(datasets / PROBE_REJECTS, rejects.read_bytes() if rejects.is_file() else b"")
         swap_in(plan.output / PATH_PROBE, datasets / PATH_PROBE)
         counts = {name: statistics[name] for name in ("rows", "questions")}
-        return Made(probes.summary(datasets, statistics), {"path-probe": counts})
+        return Result(probes.summary(datasets, statistics), {"path-probe": counts})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from releases.manifest import Manifest
-from releases.stage import Made, Stage
+from releases.stage import Result, Stage
 from safe_stepwise.store.files import place_of, unpacked, write_lines
 from safe_stepwise.store.names import METRIC, QUESTIONS, REPORT, SPACE, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT
@@ -28,9 +28,9 @@ class Space(Stage[Manifest]):
 
     part = SPACE
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         copy_space(CHECKOUT, self.release.output)
-        return Made()
+        return Result()
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Traces(Stage[Manifest]):
 
     follows = "evaluation"
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         copy_traces(self.release.output)
-        return Made()
+        return Result()
 
 
 def copy_space(checkout: Path, output: Path) -> None:
@@ -60,9 +60,9 @@ def copy_space(checkout: Path, output: Path) -> None:
     for name in (PROJECT, SETUP, LICENSE):  # so that pip installs the package from the Space
         shutil.copyfile(checkout / name, folder / name)
     project = tomllib.loads((checkout / PROJECT).read_text(encoding="utf-8"))["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["openai"]]
-    wanted = "".join(f"{line}\n" for line in sorted(needed))
-    (folder / "requirements.txt").write_text(wanted, encoding="utf-8")
+    requirements = [*project["dependencies"], *project["optional-dependencies"]["openai"]]
+    text = "".join(f"{line}\n" for line in sorted(requirements))
+    (folder / "requirements.txt").write_text(text, encoding="utf-8")
 
 
 def copy_traces(output: Path) -> None:
@@ -82,9 +82,9 @@ def copy_traces(output: Path) -> None:
         folder.mkdir()
         _write(folder / TRAJECTORIES, chosen)
         names = ("benchmark", "id", "question")
-        wanted = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
+        keys = {(line["benchmark"], line["trajectory"]["question_id"]) for line in chosen}
         rows = _lines(output / REPORT, QUESTIONS)
-        questions = [row for row in rows if (row["benchmark"], row["id"]) in wanted]
+        questions = [row for row in rows if (row["benchmark"], row["id"]) in keys]
         _write(folder / QUESTIONS, ({name: row[name] for name in names} for row in questions))
 
 

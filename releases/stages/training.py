@@ -15,7 +15,7 @@ from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.reading import RecipeEntry
 from releases.settings import check_player
-from releases.stage import Cost, Forecast, M, Made, Release, Stage
+from releases.stage import Cost, Forecast, M, Release, Result, Stage
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.errors import UserError
@@ -59,17 +59,17 @@ class Training(Stage[M], Generic[M]):
         need_libraries(self.recipe)
         find_base(self.recipe.base_model)
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         """Train, and finish what was trained."""
         record = train(self.recipe, resume=True, warn=warn)
         self.finish(record)
-        return Made(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
+        return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 
-    def cost(self, what: str, rows: int, forecast: Forecast, part: str = "training") -> Cost:
+    def cost(self, name: str, rows: int, forecast: Forecast, part: str = "training") -> Cost:
         """What training on so many rows takes, by what the forecast expects of a row in a part."""
         recipe = self.recipe
         trained = round(rows * recipe.epochs * forecast.expected[part]["tokens_per_row"])
-        return Cost(f"{what} {recipe.base_model}", rows, trained=trained)
+        return Cost(f"{name} {recipe.base_model}", rows, trained=trained)
 
     @property
     def license(self) -> License | None:
@@ -83,9 +83,9 @@ class Training(Stage[M], Generic[M]):
 
 def _rows_of(training: Training[Manifest], sets: Sequence[str]) -> int:
     """The rows of verifier sets, by their parts, that are trained on."""
-    known = training.release.manifest.sets
-    kept = (round(known[part].rows * (1 - known[part].share_of_test)) for part in sets if part in known)
-    return sum(min(rows, training.recipe.filters.rows or rows) for rows in kept)
+    entries = training.release.manifest.sets
+    counts = (round(entries[name].rows * (1 - entries[name].share_of_test)) for name in sets if name in entries)
+    return sum(min(rows, training.recipe.filters.rows or rows) for rows in counts)
 
 
 QUALITY = Path(names.REPORT) / "verifier"
@@ -114,8 +114,8 @@ class Adapter(Training[Manifest]):
         block, home = release.manifest.blocks[name], release.output / names.BLOCKS / name
         steps, plus = release.datasets / names.VERIFIER_STEPS, None
         if block.verifier_steps is not None:
-            own = home / names.DATASETS / names.VERIFIER_STEPS
-            steps, plus = (steps, own) if block.verifier_steps.unverifiable else (own, None)
+            block_set = home / names.DATASETS / names.VERIFIER_STEPS
+            steps, plus = (steps, block_set) if block.verifier_steps.unverifiable else (block_set, None)
         for key, entry in block.adapters.items():
             yield cls(release, name, entry, home / key, steps, plus)
 
@@ -143,8 +143,8 @@ class Adapter(Training[Manifest]):
 
     def validate(self) -> None:
         if self.entry.verifier is not None:
-            where = names.ADAPTER if self.name == names.ADAPTER else f"blocks.{self.name}.adapters.{self.home.name}"
-            check_player(self.entry.verifier, f"{where}.verifier", (OWN_ADAPTER,))
+            place = names.ADAPTER if self.name == names.ADAPTER else f"blocks.{self.name}.adapters.{self.home.name}"
+            check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         """What it learns: a set of its block, the release's, or both."""
@@ -174,7 +174,7 @@ class Adapter(Training[Manifest]):
         folder, output = self.folder, self.release.output
         if not (folder / RECORD).is_file():
             return
-        about: dict[str, Any] = {
+        details: dict[str, Any] = {
             "version": self.release.manifest.version,
             "license": self.license,
             "steps": read_json(self.steps / names.STEPS_RECORD),
@@ -187,9 +187,9 @@ class Adapter(Training[Manifest]):
         if self.model != folder:
             weights = find_model(Model(str(self.model)))
         else:
-            about["config"] = read_json(folder / "adapter_config.json")
+            details["config"] = read_json(folder / "adapter_config.json")
             weights = find_adapter(Model(str(folder)))
-        text = model_card(record, quality, weights=str(weights), **about)
+        text = model_card(record, quality, weights=str(weights), **details)
         self.write_readme(text)
 
     def _results(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from builders.work.publishing import SingleCard
 from cards.datasets import verifier_steps as card
 from releases.manifest import OWN_ADAPTER, OWN_SET, REFINEMENT, Manifest, RefinementEntry, StepsEntry
 from releases.settings import check_player
-from releases.stage import Cost, Forecast, Made, Release, Stage, add_costs, price_engine, price_rows
+from releases.stage import Cost, Forecast, Release, Result, Stage, add_costs, price_engine, price_rows
 from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import Adapter
 from safe_stepwise import prompts
@@ -44,7 +44,7 @@ from trainers.run import train
 _LOOP = (*GENERATE, *VERIFY)
 _PROMPTS = ("steps/trajectory", "steps/inject", *_LOOP)
 """Of all requests that rounds are made with."""
-_BEGUN, _SET, _MINED = "begun.json", "set", "mined"
+_IDENTITY, _SET, _MINED = "begun.json", "set", "mined"
 """What rounds are made of; and in the folder of each its verifier set, and what its adapter gets wrong."""
 
 
@@ -64,14 +64,14 @@ class VerifierSet(Stage[Manifest]):
 
     @property
     def needs(self) -> list[str]:
-        refined = self.entry.refinement is not None and not self.release.options.skip_training
-        return [names.DATASETS, *([REFINEMENT] if refined else []), *([OWN_SET] if self.entry.rows_of else [])]
+        is_mined = self.entry.refinement is not None and not self.release.options.skip_training
+        return [names.DATASETS, *([REFINEMENT] if is_mined else []), *([OWN_SET] if self.entry.rows_of else [])]
 
     @property
     def follows(self) -> str:
-        own = self.release.manifest.verifier_steps
-        mined = own is not None and own.refinement is not None
-        return REFINEMENT if mined and (self.name == OWN_SET or self.entry.rows_of) else ""
+        steps = self.release.manifest.verifier_steps
+        is_mined = steps is not None and steps.refinement is not None
+        return REFINEMENT if is_mined and (self.name == OWN_SET or self.entry.rows_of) else ""
 
     @cached_property
     def maker(self) -> chunks.Maker:
@@ -136,20 +136,20 @@ class VerifierSet(Stage[Manifest]):
         entry, is_own = self.entry, self.name == OWN_SET
         if not entry.refined or entry.refined_from or entry.refinement:
             return []
-        where = OWN_SET if is_own else f"blocks.{self.name}.{OWN_SET}"
+        place = OWN_SET if is_own else f"blocks.{self.name}.{OWN_SET}"
         mend = ", or say with refinement how to mine them" if is_own else ""
-        return [f"{where}.refined: {entry.refined} rows come from no file; name it as refined_from{mend}"]
+        return [f"{place}.refined: {entry.refined} rows come from no file; name it as refined_from{mend}"]
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         plan, is_own = self.plan, self.name == OWN_SET  # which the audits are of
         if self.entry.refinement is not None and not self.release.options.skip_training:
             plan = replace(plan, refined=self.release.output / names.REPORT / REFINEMENT / REFINED)
         if self.entry.rows_of:
             plan = replace(plan, **first.read_first(str(plan.verified)).terms)
         audit = read_audits(self.release.manifest).get(names.STEPS) if is_own else None
-        made = self.build(plan, partial(card, audit=audit))
-        counted = "verifier-steps" if is_own else f"verifier-steps-{self.name}"
-        return Made(statistics.summary(plan.output, made), {counted: statistics.counts(made)})
+        record = self.build(plan, partial(card, audit=audit))
+        key = "verifier-steps" if is_own else f"verifier-steps-{self.name}"
+        return Result(statistics.summary(plan.output, record), {key: statistics.counts(record)})
 
 
 @dataclass(frozen=True)
@@ -182,15 +182,15 @@ class Refinement(Stage[Manifest]):
 
     def validate(self) -> None:
         """Raise ``UserError`` for players that there are not, or that no round trains."""
-        entry, where = self.entry, f"{OWN_SET}.{REFINEMENT}"
+        entry, place = self.entry, f"{OWN_SET}.{REFINEMENT}"
         if min(entry.rows, entry.rounds, 1 if entry.limit is None else entry.limit) < 1:
-            raise UserError(f"{where}.rows, rounds and limit have to be 1 or more")
+            raise UserError(f"{place}.rows, rounds and limit have to be 1 or more")
         for role, spec in (("generator", entry.generator), ("verifier", entry.verifier)):
-            check_player(spec, f"{where}.{role}", (OWN_ADAPTER,))
-        resolve_teacher(entry.teacher, option=f"{where}.teacher", lists=None)
+            check_player(spec, f"{place}.{role}", (OWN_ADAPTER,))
+        resolve_teacher(entry.teacher, option=f"{place}.teacher", lists=None)
         if OWN_ADAPTER not in entry.verifier and not entry.verifier.startswith(("symbolic", "mock")):
             raise UserError(
-                f"{where}.verifier: {entry.verifier} is not what a round trains; write {OWN_ADAPTER} "
+                f"{place}.verifier: {entry.verifier} is not what a round trains; write {OWN_ADAPTER} "
                 f"for that, as in vllm:BASE+{OWN_ADAPTER}"
             )
 
@@ -200,8 +200,8 @@ class Refinement(Stage[Manifest]):
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         manifest, entry, steps = self.release.manifest, self.entry, self.verifier_set.entry
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
-        there = sum(min(rows, steps.pool or rows) for build, rows in builds if build.split == names.TRAIN)
-        questions = min(there, entry.limit or there) * entry.rounds
+        train_rows = sum(min(rows, steps.pool or rows) for build, rows in builds if build.split == names.TRAIN)
+        questions = min(train_rows, entry.limit or train_rows) * entry.rounds
         (training,) = Adapter.own(self.release).price(forecast)
         yield Cost("refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds)
         loop = forecast.expected["evaluation"]["safe"]
@@ -210,7 +210,7 @@ class Refinement(Stage[Manifest]):
             relabel = forecast.expected["refinement"]["relabel"]
             yield price_engine(entry.teacher, "refinement: relabel", entry.rows * entry.rounds, relabel)
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         """Go round and round. Raises ``UserError`` where the folder was begun with another manifest, say."""
         self._begin()
         steps, summaries, mined, joined = self.verifier_set, list[str](), list[Path](), None
@@ -229,7 +229,7 @@ class Refinement(Stage[Manifest]):
         report = self.release.output / names.REPORT / REFINEMENT
         rows = join_refined(mined, report)
         text = "\n\n".join([*summaries, f"{report}: {rows:,} refined rows"])
-        return Made(text, {REFINEMENT: {"rounds": self.entry.rounds, "rows": rows}})
+        return Result(text, {REFINEMENT: {"rounds": self.entry.rounds, "rows": rows}})
 
     @property
     def _work(self) -> Path:
@@ -242,9 +242,9 @@ class Refinement(Stage[Manifest]):
         Of eleven labels, whatever the release's own learns: the loop in which it is diagnosed has all
         evidence.
         """
-        own = Adapter.own(self.release)
-        entry = replace(own.entry, incomplete_evidence=False)
-        return replace(own, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
+        adapter = Adapter.own(self.release)
+        entry = replace(adapter.entry, incomplete_evidence=False)
+        return replace(adapter, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
 
     def _plan(self, folder: Path, refined: Path | None) -> StepsBuild:
         """The verifier set of a round: in the first one without refined rows."""
@@ -259,15 +259,15 @@ class Refinement(Stage[Manifest]):
         if limit is None and plan.pool is not None:
             limit = plan.pool * len({build.benchmark for build in manifest.builds if build.split == names.TRAIN})
         places = (plan.verified, folder / _MINED)
-        wanted = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
+        plan_refinement = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
         specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
-        asking, allowance = self.release.options, manifest.allowance.only(_roles(_LOOP))
-        with closing(ResponseCache(asking.cache or default_cache())) as cache:
-            opened = map(Opener(asking.timeout), specs)
-            clients = [Client(engine, cache, asking.in_flight, allowance=allowance) for engine in opened]
-            mined = refine(wanted, clients[0], clients[1], clients[2] if clients[2:] else None)
-        return "\n\n" + refinement.summary(wanted, mined)
+        options, allowance = self.release.options, manifest.allowance.only(_roles(_LOOP))
+        with closing(ResponseCache(options.cache or default_cache())) as cache:
+            engines = map(Opener(options.timeout), specs)
+            clients = [Client(engine, cache, options.in_flight, allowance=allowance) for engine in engines]
+            mined = refine(plan_refinement, clients[0], clients[1], clients[2] if clients[2:] else None)
+        return "\n\n" + refinement.summary(plan_refinement, mined)
 
     @property
     def _identity(self) -> Mapping[str, str]:
@@ -284,14 +284,14 @@ class Refinement(Stage[Manifest]):
 
     def _begin(self) -> None:
         """Note what rounds are made of, or compare with what was noted."""
-        noted, current = self._work / _BEGUN, self._identity
-        if not noted.is_file():
+        file, current = self._work / _IDENTITY, self._identity
+        if not file.is_file():
             self._work.mkdir(parents=True, exist_ok=True)
-            write_atomically(noted, canonical_json(current).encode())
+            write_atomically(file, canonical_json(current).encode())
             return
-        before = read_object(noted)
+        recorded = read_object(file)
         for key, digest in current.items():
-            if before.get(key) != digest:
+            if recorded.get(key) != digest:
                 raise UserError(
                     f"{self._work}: was begun with another {key}; use that one, choose another --output, "
                     "or delete that folder, and what was trained there with it"

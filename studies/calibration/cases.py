@@ -123,9 +123,9 @@ def may_equal(value: str, candidate: str) -> bool:
 def are_alike(relation: str, candidate: str) -> bool:
     """Whether one wording may mean both relations, so that neither refutes the other.
 
-    >>> alike("country", "country of citizenship"), alike("director", "composer")
+    >>> are_alike("country", "country of citizenship"), are_alike("director", "composer")
     (True, False)
-    >>> alike("was directed by", "is the director of"), alike("father", "mother")
+    >>> are_alike("was directed by", "is the director of"), are_alike("father", "mother")
     (True, False)
     """
     if relation == candidate:
@@ -144,7 +144,7 @@ def _has_content(fact: Triple) -> bool:
 def _pattern(fact: Triple) -> str:
     """Return the key that facts with ends of the same kinds share: a relation, or a question's opening.
 
-    >>> _way(Triple("Oru", "when was … founded", "1901"))
+    >>> _pattern(Triple("Oru", "when was … founded", "1901"))
     'when was'
     """
     return " ".join(fact.relation.lower().split()[:2]) if is_free(fact) else fact.relation

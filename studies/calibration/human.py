@@ -76,12 +76,12 @@ def read_labels(file: Path, chains: Iterable[WrittenChain]) -> dict[str, Reading
     return labels
 
 
-def told(chain: WrittenChain) -> Chain:
+def bare_chain(chain: WrittenChain) -> Chain:
     """Prepare a written chain to be judged: strip the steps' numbers, and drop a step that only gives the answer.
 
     ``numbers`` are those of the steps as they were written.
 
-    >>> one = Written("c", "b", "q", ["1. Ana wed Ors.", "So the answer is Ors."], "Ors")
+    >>> written = WrittenChain("c", "b", "q", ["1. Ana wed Ors.", "So the answer is Ors."], "Ors")
     >>> bare_chain(written).steps, bare_chain(written).numbers
     (('Ana wed Ors.',), (1,))
     """
@@ -133,7 +133,7 @@ def judge_chains(
     for judge in judges:
         retrieval = RETRIEVALS[judge.retrieval] if judge.retrieval else None
         for chain in chains:
-            bare = told(chain)
+            bare = bare_chain(chain)
             verdict = judge_chain(grounds[chain.id], bare, judge.rule, retrieval)
             first = bare.numbers[verdict.first - 1] if verdict.first else None
             verdicts.append(JudgedChain(judge.name, chain.id, verdict.path, verdict.fault, first))
@@ -155,18 +155,18 @@ def score(verdicts: Mapping[str, str], labels: Mapping[str, Label], label: Label
     return {"label": label, "chains": len(labelled), **rounded}
 
 
-def compare_with_readers(
+def compare(
     chains: Sequence[WrittenChain], readings: Readings, verdicts: Sequence[JudgedChain], readers: str
 ) -> dict[str, Any]:
     """Score every rule against the labels that both readers give, and against each reader's."""
-    first, second = ({id_: r.label for id_, r in reader.items()} for reader in readings)
-    agreed = {id_: label for id_, label in first.items() if second[id_] == label}
-    kappa = cohens_kappa([(first[chain.id], second[chain.id]) for chain in chains])
+    labels_1, labels_2 = ({id_: reading.label for id_, reading in reader.items()} for reader in readings)
+    agreed = {id_: label for id_, label in labels_1.items() if labels_2[id_] == label}
+    kappa = cohens_kappa([(labels_1[chain.id], labels_2[chain.id]) for chain in chains])
     rules = {}
-    for name in dict.fromkeys(one.judge for one in verdicts):
+    for name in dict.fromkeys(verdict.judge for verdict in verdicts):
         by_chain = {verdict.id: verdict for verdict in verdicts if verdict.judge == name}
         paths = {id_: verdict.path for id_, verdict in by_chain.items()}
-        references = {"both readers": agreed, "reader 1": first, "reader 2": second}
+        references = {"both readers": agreed, "reader 1": labels_1, "reader 2": labels_2}
         rules[name] = {
             "scores": {
                 reference: [score(paths, labels, label) for label in LABELS]

@@ -49,7 +49,7 @@ def judge_cases(
 
 def build_table(judge: Judge, judged: Sequence[JudgedCase], setting: Setting, sigma: float = SIGMA) -> Table:
     """Build a judge's table of the cases in a setting."""
-    rows_of_setting = [one for one in judged if one.case.setting == setting]
+    rows_of_setting = [row for row in judged if row.case.setting == setting]
     rows = (
         _pass_rate(judge, kind, [f for f in rows_of_setting if f.case.kind == kind], sigma) for kind in tables.KINDS
     )

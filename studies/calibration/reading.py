@@ -60,7 +60,7 @@ def trajectory_sentences(question: Question, steps: Iterable[Step]) -> tuple[Pla
     >>> from safe_stepwise.records import Passage
     >>> page = Passage("Oru", ("Oru is a town.", "It lies on the Vel."))
     >>> question = Question("q", "b", "train", "Where?", "Vel", passages=(page,))
-    >>> sentences_told(question, [Step(1, "As Passage 1 says, Oru lies on the Vel.", "Attribution")])
+    >>> trajectory_sentences(question, [Step(1, "As Passage 1 says, Oru lies on the Vel.", "Attribution")])
     (('Oru', 1),)
     """
     sentences = []

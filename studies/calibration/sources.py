@@ -75,13 +75,13 @@ def question_source(
 
 def derivation_paths(derivations: Iterable[Derivation]) -> tuple[Path, ...]:
     """Turn derivations into gold paths; leave out empty ones."""
-    return tuple(tuple(Triple(*t) for _, _, t in one) for one in derivations if one)
+    return tuple(tuple(Triple(*t) for _, _, t in facts) for facts in derivations if facts)
 
 
 def word_plainly(facts: Sequence[Triple], _: int) -> str:
     """State a fact whose relation is the words between its ends, as R4C's are.
 
-    >>> plainly([Triple("Oru", "lies on", "the Vel")], 0)
+    >>> word_plainly([Triple("Oru", "lies on", "the Vel")], 0)
     'Oru lies on the Vel'
     """
     return f"{facts[0].head} {facts[0].relation} {facts[0].tail}"
@@ -90,7 +90,7 @@ def word_plainly(facts: Sequence[Triple], _: int) -> str:
 def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
     """State a fact of MetaQA's knowledge base; word a relation that it does not have as any other.
 
-    >>> of_films([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
+    >>> word_film_fact([Triple("Dune Rain", "directed_by", "Ors Velt")], 1)
     'Ors Velt directed Dune Rain'
     """
     fact = facts[0]
@@ -101,10 +101,10 @@ def word_film_fact(facts: Sequence[Triple], choice: int) -> str:
 
 
 def split_hops(path: Path) -> list[list[Triple]]:
-    """The facts of a path as they are told: those of one hop that joins several answers together.
+    """Group the facts of a path by hop; a hop that joins several answers has several facts.
 
-    >>> one, two = Triple("Ana", "where do … and … meet", "Oru"), Triple("Ors", "is", "old")
-    >>> [len(hop) for hop in hops_of((one, Triple("Vel", one.relation, "Oru"), two))]
+    >>> meet, age = Triple("Ana", "where do … and … meet", "Oru"), Triple("Ors", "is", "old")
+    >>> [len(hop) for hop in split_hops((meet, Triple("Vel", meet.relation, "Oru"), age))]
     [2, 1]
     """
 

@@ -82,7 +82,7 @@ class Gain:
     def inverse(self) -> "Gain":
         """Return the gain of the other system over this one.
 
-        >>> Gain(Estimate(0.1, -0.1, 0.3), 0.2, 0.4).turned().estimate
+        >>> Gain(Estimate(0.1, -0.1, 0.3), 0.2, 0.4).inverse().estimate
         Estimate(value=-0.1, low=-0.3, high=0.1)
         """
         estimate = self.estimate
@@ -192,7 +192,7 @@ class Experiment:
     probe: Verdicts | None
     """The verdicts on the steps by a probe that sees no passage; None where no verifier was measured."""
     gains: Mapping[str, Gains]
-    """By section: the gains of all its arms over its `reference_arms`."""
+    """By section: the gains of all its arms over its `references`."""
     example: str
     """One question answered with and without verification; empty where none is fit to show."""
 
@@ -215,7 +215,7 @@ class Experiment:
         return any(arm is not None and arm.run["simulated"] for arm in (learned, baseline))
 
 
-def reference_arms(section: Section, main: Section) -> tuple[Arm, Arm]:
+def references(section: Section, main: Section) -> tuple[Arm, Arm]:
     """Return a section's arms without verification and with the release's learned verifier.
 
     Of several it is the one with the ``main`` section's options; without any it is the ``main`` section's arm.
@@ -233,7 +233,7 @@ def reference_arms(section: Section, main: Section) -> tuple[Arm, Arm]:
 def require_same_models(fresh: Experiment, experiment: Experiment, place: str) -> None:
     """Raise ``UserError`` if ``fresh`` was made with models of other revisions than ``experiment``."""
     for role in (GENERATOR, VERIFIER):
-        names = [reference_arms(e.main, e.main)[1].run["players"][role] for e in (fresh, experiment)]
+        names = [references(e.main, e.main)[1].run["players"][role] for e in (fresh, experiment)]
         revisions = {name.rpartition("@")[2] for name in names}
         if len(revisions) > 1:
             raise UserError(

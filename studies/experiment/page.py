@@ -14,6 +14,7 @@ from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import LOCK, SPACE
 from safe_stepwise.store.tables import NOTHING, Column, Table, p_value, percent, signed, table_of
 from safe_stepwise.taxonomy import CORRECT, EVIDENCE
+from studies.experiment import verdicts as judged
 from studies.experiment.experiment import (
     CHANCE,
     CHECKER,
@@ -23,18 +24,10 @@ from studies.experiment.experiment import (
     Experiment,
     Section,
     find_arm,
-    reference_arms,
+    references,
 )
 from studies.experiment.figures import arms_figure, curves_figure, retries_figure
-from studies.experiment.verdicts import (
-    ERROR_F1,
-    EVIDENCE_BALANCED,
-    Verdicts,
-    compute,
-    constant_verdicts,
-    difference,
-    recall,
-)
+from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, Verdicts, difference, recall
 
 PAGE, FIGURES = "results.md", "results"
 """The page, and the folder beside it with its figures."""
@@ -60,7 +53,7 @@ def files(experiment: Experiment) -> dict[str, bytes]:
     figures = {"arms.png": arms_figure(experiment.main.arms)}
     swept = [arm for section in experiment.blocks.get("retries", ()) for arm in section.arms]
     if len({arm.retries for arm in swept}) > 1:
-        figures["retries.png"] = retries_figure(swept, reference_arms(experiment.main, experiment.main)[0])
+        figures["retries.png"] = retries_figure(swept, references(experiment.main, experiment.main)[0])
     if trainings := experiment.trainings:
         figures["curves.png"] = curves_figure(trainings)
     return figures
@@ -77,7 +70,7 @@ def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment
         fresh=fresh,
         lock_file=LOCK,
         left_out=[name for name in experiment.lock.get("skipped", ()) if name != SPACE],
-        options=reference_arms(experiment.main, experiment.main)[1].run["options"],
+        options=references(experiment.main, experiment.main)[1].run["options"],
         fence="`" * max(3, *(1 + len(run) for run in ["", *ticks])),
         claims=list(claims(experiment)),
         fresh_claims=list(claims(fresh)) if fresh else [],
@@ -104,8 +97,8 @@ def _section(experiment: Experiment, section: Section) -> dict[str, Any]:
             for name, value in arm.run["options"].items():
                 values.setdefault(name, set()).add(value)
     varied = [name for name, options in values.items() if len(options) > 1]
-    main_options = reference_arms(experiment.main, experiment.main)[1].run["options"]
-    fixed = {name: several.pop() for name, several in values.items() if name not in varied}
+    main_options = references(experiment.main, experiment.main)[1].run["options"]
+    fixed = {name: options.pop() for name, options in values.items() if name not in varied}
     options = "".join(f", {name}={value}" for name, value in fixed.items() if value != main_options.get(name))
     return {
         "section": section,
@@ -151,9 +144,7 @@ def _gains(experiment: Experiment, section: Section, varied: Sequence[str]) -> T
             Column("p", gain, lambda gain: p_value(gain.p_holm)),
         ]
 
-    return table_of(
-        [*columns, *(c for arm in reference_arms(section, experiment.main) for c in over(arm))], section.arms
-    )
+    return table_of([*columns, *(c for arm in references(section, experiment.main) for c in over(arm))], section.arms)
 
 
 def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
@@ -165,9 +156,9 @@ def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
     beside: Table = [
         ("who", "error F1", "balanced accuracy of evidence types"),
         ("learned verifier", *_measures(experiment, main.verdicts)),
-        ("probe without passages", _share(compute(steps, experiment.probe, ERROR_F1)), NOTHING),
-        ("an error, always", *_measures(experiment, constant_verdicts(steps, "error"))),
-        (f"{CORRECT}, always", *_measures(experiment, constant_verdicts(steps, CORRECT))),
+        ("probe without passages", _share(judged.compute(steps, experiment.probe, ERROR_F1)), NOTHING),
+        ("an error, always", *_measures(experiment, judged.constant_verdicts(steps, "error"))),
+        (f"{CORRECT}, always", *_measures(experiment, judged.constant_verdicts(steps, CORRECT))),
     ]
     labels: Table = [("label", "gold", "said", "precision", "recall", "F1")]
     for label in quality["types"]:
@@ -227,7 +218,7 @@ def _trainings(experiment: Experiment) -> Table:
 
 
 def _measures(experiment: Experiment, verdicts: Verdicts) -> list[str]:
-    return [_share(compute(experiment.steps, verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
+    return [_share(judged.compute(experiment.steps, verdicts, measure)) for measure in (ERROR_F1, EVIDENCE_BALANCED)]
 
 
 def _share(value: float | None) -> str:

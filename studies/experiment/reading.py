@@ -14,7 +14,7 @@ from safe_stepwise.records import Trajectory
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.terminal import printable
-from studies.experiment.experiment import Experiment, Gain, Gains, Record, Section, check, reference_arms
+from studies.experiment.experiment import Experiment, Gain, Gains, Record, Section, check, references
 from studies.experiment.verdicts import Probe, probe_verdicts, read_steps, read_verdicts
 
 ANEW = "make it anew with safe-stepwise regenerate"
@@ -34,7 +34,7 @@ def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
     blocks = {path.name: _sections(folder, path) for path in folders}
     sections = [main, *(section for sections in blocks.values() for section in sections)]
     steps, main_outcomes = folder / names.DATASETS / names.VERIFIER_STEPS, [*read_outcomes(folder / names.REPORT)]
-    plain, learned = (arm.key for arm in reference_arms(main, main))
+    plain, learned = (arm.key for arm in references(main, main))
     return Experiment(
         lock=lock,
         main=main,
@@ -49,7 +49,7 @@ def read_experiment(folder: Path, lock: Record, probe: Probe) -> Experiment:
 
 def _gains(folder: Path, section: Section, main: Section, main_outcomes: Sequence[Outcome]) -> Gains:
     assert main.results is not None
-    keys = [arm.key for arm in reference_arms(section, main)]
+    keys = [arm.key for arm in references(section, main)]
     missing = {*keys} - {arm.key for arm in section.arms}
     outcomes = main_outcomes if section is main else [*read_outcomes(folder / section.place / names.REPORT)]
     added = [outcome for outcome in main_outcomes if system_of(outcome) in missing]

@@ -11,7 +11,7 @@ from huggingface_hub import parse_eval_result_entries
 
 from releases.publish.checks import check_release
 from releases.publish.folder import Release, read_release
-from releases.publish.leaderboard import adapter_files, dataset_files, listed, loop_results
+from releases.publish.leaderboard import adapter_files, add_leaderboard_files, dataset_files, loop_results
 from safe_stepwise.errors import UserError
 from tests.cards.test_loop import evaluated, readme
 from tests.releases.conftest import CARD, lock, write
@@ -43,7 +43,7 @@ def scored(small: Path) -> Path:
 
 
 def released(root: Path) -> Release:
-    return listed(read_release(root, "somebody"), "somebody")
+    return add_leaderboard_files(read_release(root, "somebody"), "somebody")
 
 
 def files(release: Release, folder: str) -> dict[str, bytes]:

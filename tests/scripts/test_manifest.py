@@ -127,7 +127,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
     with pytest.raises(UserError, match="no server answers"):
         regenerate.main([*command, "--cache", "here.sqlite"])
     assert seen == [((AnnotationsTeacher, 4), {"unverifiable": False, "prompts": "paper"})]
-    named = [one for one in asked if "where" not in one[1]]  # not only looked at
+    named = [one for one in asked if "option" not in one[1]]  # not only looked at
     beside = [options.pop("lists", None) for _, options in named]
     assert beside == [manifest.parent, manifest.parent, None]  # of builds, not of steps
     how = {"cache": Path("here.sqlite"), "in_flight": 3, "timeout": None, "allowance": AS_PROMPTED}
@@ -144,7 +144,7 @@ def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> li
     asked: list[Allowance] = []
 
     def teacher(spec: str, allowance: Allowance = AS_PROMPTED, **how: Any) -> Any:
-        if "where" not in how:  # else it is only looked at
+        if "option" not in how:  # else it is only looked at
             asked.append(allowance)
         return AnnotationsTeacher
 

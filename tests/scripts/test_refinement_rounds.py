@@ -16,7 +16,7 @@ import pytest
 
 from builders.steps.build import StepsBuild
 from builders.steps.refined import REFINED, STATISTICS, read_refined
-from releases.stage import Made
+from releases.stage import Result
 from releases.stages import verifier_steps
 from releases.stages.training import Adapter
 from safe_stepwise.errors import UserError
@@ -96,9 +96,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
         made.append(f"cases of {plan.output.parent.name}")
         return found
 
-    def trained(own: Adapter) -> Made:
+    def trained(own: Adapter) -> Result:
         training(own.recipe, True, None)
-        return Made("trained")
+        return Result("trained")
 
     monkeypatch.setattr(verifier_steps, "build", building)
     monkeypatch.setattr(verifier_steps, "train", training)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from releases.stage import Made
+from releases.stage import Result
 from releases.stages.space import CHECKOUT
 from releases.stages.training import Adapter
 from safe_stepwise.errors import UserError
@@ -79,9 +79,9 @@ def test_what_was_left_out_is_made_by_the_next_run(
     made(manifest, tmp_path / "out", skip_training=True)
     asked = []
 
-    def trained(*what: Any) -> Made:
+    def trained(*what: Any) -> Result:
         asked.append(what)
-        return Made("trained")
+        return Result("trained")
 
     monkeypatch.setattr(Adapter, "make", trained)
     monkeypatch.setattr(Adapter, "check", lambda _: None)

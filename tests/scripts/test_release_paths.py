@@ -13,7 +13,7 @@ import pytest
 from releases import making
 from releases.making import dry_run
 from releases.paths_manifest import PathsManifest
-from releases.stage import Made, Speed, Stage, expectations
+from releases.stage import Result, Speed, Stage, expectations
 from releases.stages.training import Proposer
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
@@ -113,7 +113,7 @@ def test_an_interrupted_release_searches_nothing_twice(
 ) -> None:
     output = tmp_path / "out"
 
-    def stopped(*_: Any) -> Made:
+    def stopped(*_: Any) -> Result:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -143,7 +143,7 @@ def test_an_interrupted_release_searches_nothing_twice(
 class Kill(Stage[PathsManifest]):
     """A stage that is interrupted."""
 
-    def make(self) -> Made:
+    def make(self) -> Result:
         raise KeyboardInterrupt
 
 
@@ -247,9 +247,9 @@ def test_training_is_left_out_and_made_by_the_next_run(
     assert lock(tmp_path / "out")["skipped"] == ["adapter", "sft"]
     made = list[str]()
 
-    def trained(stage: Proposer) -> Made:
+    def trained(stage: Proposer) -> Result:
         made.append(f"{stage.name} of {stage.recipe.method} from {stage.start}")
-        return Made()
+        return Result()
 
     monkeypatch.setattr(Proposer, "make", trained)
     monkeypatch.setattr(Proposer, "check", lambda _: None)

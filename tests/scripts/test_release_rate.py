@@ -9,7 +9,7 @@ import pytest
 
 from evaluators.outcomes import Outcome
 from evaluators.run.options import Options
-from releases.manifest import OPTIONS
+from releases.manifest import METHOD_OPTIONS
 from releases.stages import evaluation
 from safe_stepwise.methods.loop import MALFORMED, UNREAD
 from safe_stepwise.records import Attempt, Feedback, Trajectory
@@ -45,7 +45,7 @@ def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(
         "verifier": ("chance:reject={rate}", "judge", "another"),
         "judge": "symbolic",
         "judge_without_question": True,
-        **dict.fromkeys(OPTIONS, ()),
+        **dict.fromkeys(METHOD_OPTIONS, ()),
         "max_retries": (3, 0, 1),
         "max_steps": (10, 5),
         "tries_total": (False, True),

@@ -17,7 +17,7 @@ from releases.stages import evaluation
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate, report_experiment
-from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, find_arm, list_arms, reference_arms
+from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, find_arm, list_arms, references
 from studies.experiment.reading import read_experiment
 from tests.makers.manifests import left_out, manifest_of, needs
 
@@ -138,7 +138,7 @@ def test_a_block_without_them_is_set_against_the_main_evaluation(release: Path) 
     assert none is not None
     gain = found.gains["blocks/retries"][none.key, main[PLAIN].key]
     assert gain.estimate.value == pytest.approx(none.em.value - main[PLAIN].em.value, abs=2e-6)
-    assert [arm.run["options"]["max_retries"] for arm in reference_arms(own, found.main)] == [1, 1]
+    assert [arm.run["options"]["max_retries"] for arm in references(own, found.main)] == [1, 1]
     assert len(found.gains["blocks/self-verification"]) == 2 * 3
 
 

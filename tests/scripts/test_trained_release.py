@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from releases.lock import unchanged
+from releases.lock import read_unchanged
 from releases.publish.folder import read_release
 from safe_stepwise import open as opening
 from safe_stepwise.engines.weights import find_model, read_models
@@ -163,7 +163,7 @@ def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe]
     file.write_text(MANIFEST, encoding="utf-8")
     cache = tmp_path / "replies.sqlite"
     regenerate.regenerate(file, output, cache=cache, workers=1, only=["evaluation"])
-    found = read_experiment(output, unchanged(output), told_apart)
+    found = read_experiment(output, read_unchanged(output), told_apart)
     assert found.main.verdicts is not None
     assert found.probe is not None
     assert {step.id for step in found.steps} == {*found.main.verdicts} == {*found.probe}

@@ -15,12 +15,12 @@ from studies.calibration.human import (
     Label,
     Reading,
     WrittenChain,
-    compare_with_readers,
+    bare_chain,
+    compare,
     page,
     read_chains,
     read_labels,
     score,
-    told,
 )
 
 CHAIN = {"id": "c1", "benchmark": "b", "question_id": "q", "steps": ["Ana wed Ors."], "answer": "O"}
@@ -79,14 +79,14 @@ def test_labels_must_be_of_these_chains(tmp_path: Path, rows: list[object], said
     ],
 )
 def test_the_step_that_only_answers_is_none(steps: list[str], kept: int, numbers: tuple[int, ...]) -> None:
-    chain = told(WrittenChain("c", "b", "q", steps, "Ors"))
+    chain = bare_chain(WrittenChain("c", "b", "q", steps, "Ors"))
     assert (len(chain.steps), chain.numbers) == (kept, numbers)
     assert not any(step[:1].isdigit() or step.startswith("Step") for step in chain.steps)
 
 
 @given(st.lists(st.text(max_size=60), max_size=6))
 def test_any_text_can_be_told(steps: list[str]) -> None:
-    chain = told(WrittenChain("c", "b", "q", steps, ""))
+    chain = bare_chain(WrittenChain("c", "b", "q", steps, ""))
     assert len(chain.steps) == len(chain.numbers) <= len(steps)
     assert all(step.strip() for step in chain.steps)
 
@@ -111,7 +111,7 @@ def test_results_hold_no_text(tmp_path: Path) -> None:
     one = {c.id: Reading(c.id, LABELS[n % 2], None if n % 2 == 0 else 1) for n, c in enumerate(chains)}
     other = {**one, "c3": Reading("c3", "faithful")}
     verdicts = [JudgedChain("house", c.id, LABELS[n % 2], "", n % 2 or None) for n, c in enumerate(chains)]
-    found = compare_with_readers(chains, (one, other), verdicts, "We wrote them.")
+    found = compare(chains, (one, other), verdicts, "We wrote them.")
     assert (found["chains"], found["agreed"], found["kappa"]) == (4, 3, 0.5)
     rule = found["rules"]["house"]
     assert [one["f1"] for one in rule["scores"]["both readers"]] == [1.0, 1.0]
