@@ -195,7 +195,7 @@ class StepsEntry:
     def prompt_set(self) -> PromptSet:
         """What its rows are rendered by; raises ``ValueError`` for prompts that there are not."""
         choices: Any = (self.prompts, self.verdict_order)
-        return PromptSet.of(*choices)
+        return PromptSet.from_choices(*choices)
 
     @property
     def composition(self) -> Composition:

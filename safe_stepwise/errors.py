@@ -31,7 +31,7 @@ class RowError(ValueError):
     """One row cannot be read: the reason. The reader adds file, line or row id."""
 
 
-def one_of(value: str, choices: Iterable[str], what: str) -> str:
+def one_of(value: str, choices: Iterable[str], label: str) -> str:
     """``value`` if it is a choice, else ``UserError`` with the nearest one.
 
     >>> one_of("hotpotqa", ["hotpotqa", "musique"], "--benchmark")
@@ -42,16 +42,16 @@ def one_of(value: str, choices: Iterable[str], what: str) -> str:
         return value
     near = difflib.get_close_matches(value.lower(), names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise UserError(f"{what} {value!r} is not known; {hint}choose from {', '.join(names)}")
+    raise UserError(f"{label} {value!r} is not known; {hint}choose from {', '.join(names)}")
 
 
 @contextmanager
-def at_place(where: str, kinds: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
+def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
     """Raise ``UserError`` with a place in front for one within, or for other ``kinds`` of error."""
     try:
         yield
     except kinds as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{place}: {error}") from None
 
 
 def tell_in_one_line() -> None:
@@ -65,14 +65,14 @@ def tell_in_one_line() -> None:
 
 
 class _Hook:
-    def __init__(self, other: Any) -> None:
-        self._other = other
+    def __init__(self, previous: Any) -> None:
+        self._previous = previous
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, UserError):
             print("error:", error.line, file=sys.stderr)
         else:
-            self._other(kind, error, trace)
+            self._previous(kind, error, trace)
 
 
 _ABOVE = Path(__file__).resolve().parents[1]
@@ -90,8 +90,8 @@ def checkout() -> Path | None:
 
 def install(extra: str) -> str:
     """The command that installs an extra here."""
-    named = f".[{extra}]" if checkout() else f"safe-stepwise[{extra}]"
-    return f"pip install {'-e ' if checkout() else ''}'{named}'"
+    package = f".[{extra}]" if checkout() else f"safe-stepwise[{extra}]"
+    return f"pip install {'-e ' if checkout() else ''}'{package}'"
 
 
 def start_server(model: str) -> str:

@@ -51,12 +51,12 @@ def feedback_schema(
     ['diagnosis', 'error_type', 'guidance', 'query']
     """
     label = {"type": "string", "enum": list(labels(incomplete_evidence, dropped))}
-    why = {"type": "string", "description": "Why this label applies to the step."}
+    diagnosis = {"type": "string", "description": "Why this label applies to the step."}
     first = _EVIDENCE if order == EVIDENCE_FIRST else {}
     properties: dict[str, Any] = {
         **first,
         "error_type": label,
-        **({} if first else {"diagnosis": why}),
+        **({} if first else {"diagnosis": diagnosis}),
         "guidance": {"type": "string", "description": "What the very next step should do."},
     }
     required = list(properties)
@@ -88,13 +88,13 @@ class Evidence(NamedTuple):
     comparison: Comparison
 
 
-def diagnosis_of(found: Evidence) -> str:
+def diagnosis_of(evidence: Evidence) -> str:
     """The diagnosis that says it.
 
     >>> diagnosis_of(Evidence("Passage 2: Ors was born in Tesk.", "Ardle", "different"))
     'Passage 2: Ors was born in Tesk. Step: Ardle. Different.'
     """
-    return f"{found.evidence}{_STEP}{found.claim}. {found.comparison.capitalize()}."
+    return f"{evidence.evidence}{_STEP}{evidence.claim}. {evidence.comparison.capitalize()}."
 
 
 def evidence_in(diagnosis: str) -> Evidence | None:
@@ -104,9 +104,9 @@ def evidence_in(diagnosis: str) -> Evidence | None:
     Evidence(evidence='Passage 2: Ors was born in Tesk.', claim='Ardle', comparison='different')
     """
     for comparison in COMPARISONS:
-        said = diagnosis.removesuffix(f". {comparison.capitalize()}.")
-        evidence, step, claim = said.rpartition(_STEP)
-        if step and said != diagnosis:
+        body = diagnosis.removesuffix(f". {comparison.capitalize()}.")
+        evidence, step, claim = body.rpartition(_STEP)
+        if step and body != diagnosis:
             return Evidence(evidence, claim, comparison)
     return None
 
@@ -121,13 +121,13 @@ def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> st
     '{"error_type": "Correct", "diagnosis": "Oru is named.", "guidance": "Find Oru\\'s river."}'
     """
     _check(feedback, incomplete_evidence=True)
-    written = _FIELDS if feedback.query is not None else _FIELDS[:-1]
-    fields = {name: getattr(feedback, name) for name in written}
+    names = _FIELDS if feedback.query is not None else _FIELDS[:-1]
+    fields = {name: getattr(feedback, name) for name in names}
     if order == EVIDENCE_FIRST:
-        found = evidence_in(fields.pop("diagnosis"))
-        if found is None:
+        evidence = evidence_in(fields.pop("diagnosis"))
+        if evidence is None:
             raise FeedbackError("the diagnosis does not begin with evidence")
-        fields = {**found._asdict(), **fields}
+        fields = {**evidence._asdict(), **fields}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     return json.dumps(fields, ensure_ascii=False)
 
@@ -149,12 +149,12 @@ def parse_feedback(
     """
     reply = read_reply(text)
     try:
-        verdicts = [_feedback(found) for found in reply.answers(*_FIELDS, data=data)]
+        verdicts = [_feedback(answer) for answer in reply.answers(*_FIELDS, data=data)]
     except ReplyError as error:
         raise FeedbackError(str(error).replace("the answer", "the verdict")) from None
     if not verdicts:
-        seen = reply.outermost(lambda value: isinstance(value, dict))
-        raise FeedbackError("no JSON object has an error_type" if seen else "no JSON object")
+        objects = reply.outermost(lambda value: isinstance(value, dict))
+        raise FeedbackError("no JSON object has an error_type" if objects else "no JSON object")
     if any(verdict != verdicts[0] for verdict in verdicts):
         raise FeedbackError("two different verdicts in one reply")
     _check(verdicts[0], incomplete_evidence)
@@ -166,10 +166,10 @@ def parse_feedback(
     return verdicts[0]
 
 
-def _feedback(found: dict[str, object]) -> Feedback:
+def _feedback(answer: dict[str, object]) -> Feedback:
     """The verdict in a decoded object: fields of the right type, a label that exists."""
     last = "its start"
-    for name, value in found.items():
+    for name, value in answer.items():
         if isinstance(value, dict | list) and name in _FIELDS:
             raise FeedbackError(f"{name} is no JSON string but JSON")
         if isinstance(value, dict | list):
@@ -177,28 +177,28 @@ def _feedback(found: dict[str, object]) -> Feedback:
         last = name if name in _FIELDS else last
         if last == name and value is not None and not isinstance(value, str):
             raise FeedbackError(f"{name} is not a string but {str(value)[:40]}")
-    written = found["error_type"]
-    diagnosis = found["diagnosis"] if "diagnosis" in found else _diagnosis(found)
-    label = normalize_label(written) if isinstance(written, str) else None
+    label_text = answer["error_type"]
+    diagnosis = answer["diagnosis"] if "diagnosis" in answer else _diagnosis(answer)
+    label = normalize_label(label_text) if isinstance(label_text, str) else None
     if label is None:
-        raise FeedbackError(f"unknown label {str(written)[:80]!r}")
+        raise FeedbackError(f"unknown label {str(label_text)[:80]!r}")
     if not isinstance(diagnosis, str):
         raise FeedbackError("diagnosis is missing")
-    query = str(found.get("query") or "") if label == MISSING_EVIDENCE else None
-    return Feedback(label, diagnosis, str(found.get("guidance") or ""), query)
+    query = str(answer.get("query") or "") if label == MISSING_EVIDENCE else None
+    return Feedback(label, diagnosis, str(answer.get("guidance") or ""), query)
 
 
-def _diagnosis(found: dict[str, object]) -> str | None:
+def _diagnosis(answer: dict[str, object]) -> str | None:
     """What stands in a diagnosis' place, as one; None if nothing does."""
-    spelled = {plain_key(name): value for name, value in found.items()}
+    spelled = {plain_key(name): value for name, value in answer.items()}
     if not any(name in spelled for name in _EVIDENCE):
         return None
     evidence, claim, comparison = (spelled.get(name) for name in _EVIDENCE)
-    said = str(comparison).strip(" .").casefold()
-    known = next((one for one in COMPARISONS if one == said), None)
-    if not isinstance(evidence, str) or not isinstance(claim, str) or known is None:
+    word = str(comparison).strip(" .").casefold()
+    relation = next((name_ for name_ in COMPARISONS if name_ == word), None)
+    if not isinstance(evidence, str) or not isinstance(claim, str) or relation is None:
         raise FeedbackError(f"{', '.join(_EVIDENCE)} are not all there, or not as asked for")
-    return diagnosis_of(Evidence(evidence, claim, known))
+    return diagnosis_of(Evidence(evidence, claim, relation))
 
 
 def _check(feedback: Feedback, incomplete_evidence: bool) -> None:

@@ -62,8 +62,8 @@ def open_engine(spec: str) -> Engine:
     Raises ``UserError`` for a spec that can't be read and for a missing extra (``openai`` asks for
     its own only when it is to answer).
     """
-    kind, rest = _parts(spec)
-    return kind.open(rest)
+    kind, setting = _split_spec(spec)
+    return kind.open(setting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +87,23 @@ def check_spec(spec: str) -> None:
 
     >>> check_spec("vllm:Qwen/Qwen3-8B+./adapter")
     """
-    kind, rest = _parts(spec)
-    (kind.read or kind.open)(rest)
+    kind, setting = _split_spec(spec)
+    (kind.read or kind.open)(setting)
 
 
-def _parts(spec: str) -> tuple[Kind, str]:
+def _split_spec(spec: str) -> tuple[Kind, str]:
     if "\0" in spec or spec.splitlines() not in ([], [spec]):
         raise UserError(f"{spec!r} names no engine: it is more than one line of text")
-    name, colon, rest = spec.partition(":")
+    name, colon, setting = spec.partition(":")
     kind = KINDS.get(name)
     if kind is None:
         near = difflib.get_close_matches(name.lower(), KINDS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}{colon}{rest}? " if near else ""
-        *others, last = (known.example for known in KINDS.values())
-        raise UserError(f"{spec!r} names no engine; {hint}write {', '.join(others)} or {last}")
-    if not rest and ":" in kind.example:
+        hint = f"did you mean {near[0]}{colon}{setting}? " if near else ""
+        *examples, last = (kind_.example for kind_ in KINDS.values())
+        raise UserError(f"{spec!r} names no engine; {hint}write {', '.join(examples)} or {last}")
+    if not setting and ":" in kind.example:
         raise UserError(f"{spec!r} lacks what stands after the colon, as in {kind.example}")
-    return kind, rest
+    return kind, setting
 
 
 @asynccontextmanager
@@ -122,15 +122,15 @@ async def opened(
     engines: dict[str, Engine] = {}
     replies: ResponseCache | None = None
     try:
-        for who, spec in specs.items():
+        for role, spec in specs.items():
             try:
                 if spec not in engines:
                     engines[spec] = Opener(timeout)(spec)
                     await check(engines[spec])
             except UserError as error:
-                raise UserError(f"{who}: {error}") from None
+                raise UserError(f"{role}: {error}") from None
         replies = ResponseCache(Path(cache) if cache else default_cache())
-        yield {who: Client(engines[spec], replies, allowance=allowance) for who, spec in specs.items()}
+        yield {role: Client(engines[spec], replies, allowance=allowance) for role, spec in specs.items()}
     finally:
         for engine in engines.values():
             await engine.close()

@@ -89,8 +89,8 @@ def precision_recall(prediction: str, references: Sequence[str], benchmark: str)
     """
     pair = _pair(benchmark)
     normalized = normalize_answer(prediction)
-    found = [pair(normalized, normalize_answer(r)) for r in _checked(references)]
-    return max(p for p, _ in found), max(r for _, r in found)
+    pairs = [pair(normalized, normalize_answer(r)) for r in _checked(references)]
+    return max(p for p, _ in pairs), max(r for _, r in pairs)
 
 
 def mean_of(precision: float, recall: float) -> float:
@@ -98,13 +98,13 @@ def mean_of(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def set_f1(shared: int, said: int, right: int) -> float:
+def set_f1(shared: int, predicted: int, gold: int) -> float:
     """F1 of two sets by their sizes and that of what they share, 0 where both are empty.
 
     >>> set_f1(1, 2, 1) == mean_of(1 / 2, 1 / 1)
     True
     """
-    return 2 * shared / max(1, said + right)
+    return 2 * shared / max(1, predicted + gold)
 
 
 def score(predictions: Sequence[str], references: Sequence[Sequence[str]], benchmark: str) -> Scores:

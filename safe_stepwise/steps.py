@@ -148,33 +148,33 @@ def successions(previous: Sequence[str], current: str | None = None) -> Iterator
     >>> [*successions(["a", "b"], "c")]
     [((), 'a'), (('a',), 'b'), (('a', 'b'), 'c')]
     """
-    taken = (*previous, *([] if current is None else [current]))
-    return ((taken[:number], step) for number, step in enumerate(taken))
+    steps = (*previous, *([] if current is None else [current]))
+    return ((steps[:number], step) for number, step in enumerate(steps))
 
 
-def _number(written: str) -> int:
-    if not written:
+def _number(digits: str) -> int:
+    if not digits:
         raise StepError("the step's number is missing: write 'Step K:'")
-    if not (written.isascii() and written.isdigit()):
-        raise StepError(f"the step's number {written!r} is not written in digits")
-    return int(written)
+    if not (digits.isascii() and digits.isdigit()):
+        raise StepError(f"the step's number {digits!r} is not written in digits")
+    return int(digits)
 
 
-def _split_kind(rest: str) -> tuple[str, StepKind]:
+def _split_kind(body: str) -> tuple[str, StepKind]:
     """What stands behind ``Step K:``, taken apart into text and kind."""
-    _check_atomic(rest)
-    tag = _TAG_AT_END.search(rest)
+    _check_atomic(body)
+    tag = _TAG_AT_END.search(body)
     if tag is None:
         expected = ", ".join(f"({kind})" for kind in STEP_KINDS)
-        raise StepError(f"the step does not end with one of {expected} but with {rest[-40:]!r}")
+        raise StepError(f"the step does not end with one of {expected} but with {body[-40:]!r}")
     kind = _KIND_OF[re.sub(r"[^a-z]", "", tag[0].lower())]
-    return rest[: tag.start()].rstrip(), kind
+    return body[: tag.start()].rstrip(), kind
 
 
 def _check_atomic(text: str) -> None:
-    second = _SECOND_STEP.search(text)
-    if second is not None:
-        raise StepError(f"not atomic: more than one step, the second one from character {second.start()} on")
+    next_step = _SECOND_STEP.search(text)
+    if next_step is not None:
+        raise StepError(f"not atomic: more than one step, the second one from character {next_step.start()} on")
 
 
 def _check(step: Step) -> None:

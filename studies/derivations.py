@@ -6,7 +6,7 @@ from pathlib import Path
 from builders.steps.making import AnnotationsMaker
 from builders.verified.lookup import SPLITS, verified_rows
 from evaluators.derivations import Coverage, coverage, read_derivations
-from safe_stepwise.checking.plans import MOST_GOLD
+from safe_stepwise.checking.plans import MAX_GOLD
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.records import Label, Question
 
@@ -34,7 +34,7 @@ def table_rows(folder: Path) -> list[tuple[object, ...]]:
 def _cited_sentences(question: Question, label: Label) -> Iterator[tuple[int, str]]:
     """Yield the attribution steps of the ideal trajectory with the number of each passage that they cite."""
     result = AnnotationsMaker().make(question, label)
-    if len(question.gold) > MOST_GOLD:
+    if len(question.gold) > MAX_GOLD:
         print(f"no ideal trajectory: {question.id}: {result.refused[0].reason}")
     for row in result.rows:
         if row.origin == "ideal" and row.step.kind == "Attribution":

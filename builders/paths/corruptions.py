@@ -16,7 +16,7 @@ from functools import partial
 from random import Random
 
 from builders.paths.world import SYMMETRIC, Path, PathQuestion, Side, World, sort_of
-from safe_stepwise.graphs.told import end_key, first_lost
+from safe_stepwise.graphs.told import end_key, find_unreached
 from safe_stepwise.language.relations import same_nation
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Triple
@@ -89,7 +89,7 @@ def _incoherent(scope: Scope) -> Iterator[Draft]:
     path = scope.question.path
     for _ in range(TRIES if len(path) > 1 else 0):
         shuffled = tuple(scope.chance.sample(path, len(path)))
-        yield shuffled, first_lost(shuffled, scope.question.starts) or 0
+        yield shuffled, find_unreached(shuffled, scope.question.starts) or 0
 
 
 def _misguided_question(scope: Scope) -> Iterator[Draft]:
@@ -195,7 +195,7 @@ def _object_misguided(kind: Corruption, question: PathQuestion, path: Path) -> s
     is_from_here = kind == "misguided_walk" or bool(ends & question.starts)
     if is_from_here and not ends.isdisjoint(map(end_key, question.accepted)):
         return "it leads to the answer"
-    if first_lost(path, frozenset((end_key(path[0].head), end_key(path[0].tail)))) is not None:
+    if find_unreached(path, frozenset((end_key(path[0].head), end_key(path[0].tail)))) is not None:
         # Branches of a comparison belong to their own question and are no walk.
         return "it is no walk" if kind == "misguided_walk" else None
     return None

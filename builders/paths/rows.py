@@ -9,7 +9,7 @@ from typing import Any
 
 from builders.paths.corruptions import KINDS, Scope, corrupted
 from builders.paths.world import Path, PathQuestion, World
-from safe_stepwise.graphs.told import end_key, first_lost, named_in
+from safe_stepwise.graphs.told import end_key, ends_in_question, find_unreached
 from safe_stepwise.methods.paths import path_request
 from safe_stepwise.records import Triple, identity
 from safe_stepwise.store.names import CORRUPTIONS, PATH_LABELS, PROBED, PROMPT_COMPLETION, Corruption
@@ -188,4 +188,4 @@ def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
     """
     ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
     sought = end_key(answer)
-    return first_lost(path, named_in(question, path)) is not None or sought not in ends | {"yes", "no"}
+    return find_unreached(path, ends_in_question(question, path)) is not None or sought not in ends | {"yes", "no"}

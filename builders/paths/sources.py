@@ -250,7 +250,7 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | No
     topic = question.topics[0]
     if store.execute(graph, topic, gold) != question.answers:
         return "its template's relation path does not give its answers"
-    walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, most=_MOST_PATHS))
+    walks = (facts(chain, gold) for chain in store.instances(graph, topic, gold, limit=_MOST_PATHS))
     paths = tuple(path for path in walks if len(set(path)) == len(path))
     if not paths:
         return "its paths go by one fact twice"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any, Literal
 
-from safe_stepwise.graphs.told import end_key, first_lost, starts_of
+from safe_stepwise.graphs.told import end_key, find_unreached, starts_of
 from safe_stepwise.language.relations import RELATIONS, is_nation
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple
@@ -72,7 +72,7 @@ class PathQuestion:
         """Whether a path contains a gold one, in an order that follows from its starts."""
         facts = set(map(fact_of, path))
         return any(
-            first_lost(path, starts_of(self.question, gold)) is None
+            find_unreached(path, starts_of(self.question, gold)) is None
             for gold in self.paths
             if facts.issuperset(map(fact_of, gold))
         )

@@ -94,7 +94,7 @@ def without(source: Source, item: Item, partner: Question, seed: str) -> Context
     for page in pages[:3]:
         shown = _with_page(source.question, number, replace(page, is_gold=False))
         if all(first_mention(read(one), value) is None for one in shown.passages):
-            return Context(shown, source.checker.without(number, page), "borrowed", partner.id)
+            return Context(shown, source.checker.with_page(number, page), "borrowed", partner.id)
     return None
 
 

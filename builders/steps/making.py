@@ -16,7 +16,16 @@ from builders.steps.rows import Made, Refused, StepRow, TrajectoryError, well_fo
 from builders.work.shards import NoModel
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item, PlanError
-from safe_stepwise.checking.wordings import HELD_BACK, Half, choice_for, missing, phrase, said, searched_for, word
+from safe_stepwise.checking.wordings import (
+    HELD_BACK,
+    Half,
+    choice_for,
+    missing,
+    phrase,
+    render,
+    search_query,
+    state_item,
+)
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.mentions import first_mention
@@ -303,9 +312,9 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
     instead = _instead(question, ideal[:place], previous, seed)
     first: list[StepRow] = []
     for step in _denials(checker, item, place, seed, is_cited=instead is not None):
-        (said,) = _without(question, [step], instead)[1]
-        feedback = _lacking(checker, item, said.text)
-        row = StepRow(less, previous, said, feedback, INJECTED, teacher)
+        (altered,) = _without(question, [step], instead)[1]
+        feedback = _lacking(checker, item, altered.text)
+        row = StepRow(less, previous, altered, feedback, INJECTED, teacher)
         if twin := _twin(checker, ideal[:place], step, instead, row):
             return [row, twin]
         first = first or [row]
@@ -343,9 +352,9 @@ def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     what = missing(item, passages)
     return Feedback(
         MISSING_EVIDENCE,
-        word("diagnosis", "missing_evidence", text, half=half, what=what),
-        word("guidance", "search", text, half=half, what=what),
-        searched_for(item, passages),
+        render("diagnosis", "missing_evidence", text, half=half, what=what),
+        render("guidance", "search", text, half=half, what=what),
+        search_query(item, passages),
     )
 
 
@@ -360,8 +369,8 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
         return None
     if instead is not None:
         shown, previous = _without(shown, ideal, instead)
-        said = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
-        verdict = Feedback(INFORMATION_MISS, *said)
+        texts = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
+        verdict = Feedback(INFORMATION_MISS, *texts)
     return StepRow(shown, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
 
 
@@ -380,7 +389,7 @@ def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     """Whether question or earlier facts name what a passage is about, so that it can be asked."""
     assert item.passage is not None
     title = checker.passages[item.passage - 1].title
-    told = [said(other, checker.passages) for other in earlier]
+    told = [state_item(other, checker.passages) for other in earlier]
     words = read(Passage("", (" ".join([checker.question.question, *told]),)))
     return first_mention(words, title) is not None
 

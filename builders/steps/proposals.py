@@ -16,7 +16,7 @@ from builders.steps.values import WORDS
 from builders.steps.wrong_values import unstated_year, value_in, wrong_values
 from safe_stepwise.checking.inference import count_of, lifespan
 from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.statements import is_free, is_noun, several, state, steps_named, told
+from safe_stepwise.checking.statements import count_phrase, is_free, is_noun, list_steps, quote_sentence, state
 from safe_stepwise.checking.step_reading import content_words
 from safe_stepwise.checking.wordings import choice_for, missing
 from safe_stepwise.checking.writing import Writer
@@ -120,7 +120,7 @@ class Injector:
             return self.writer.quotation(values["sentence"], page, values["n"], item, position, seed)
         kind = WORDS["phrases"].get(draft.way, draft.way)
         around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
-        return self.writer.put(kind, seed, **{**around, **values})
+        return self.writer.render(kind, seed, **{**around, **values})
 
     # ------------------------------------------------------------------------------- procedural
 
@@ -128,7 +128,7 @@ class Injector:
         """Reading or deriving on once the answer is reached."""
         way = self._choice(position, "way") % 3
         if position > len(self.plan.items) and way == 0:
-            steps = steps_named([n + 1 for n in self.plan.facts])
+            steps = list_steps([n + 1 for n in self.plan.facts])
             yield _Draft("deriving_on", "Logical", {"steps": steps, "answer": self._plain_answer})
         if way == 1:
             yield from self._beside(position)
@@ -157,7 +157,7 @@ class Injector:
                 continue
             if shown := contexts.beside(self.source, self.partner, item, f"{self._seed} {position}"):
                 context, number = shown
-                values = {**writer.said(item, f"{self._seed} {position} beside"), "n": number}
+                values = {**writer.state_or_quote(item, f"{self._seed} {position} beside"), "n": number}
                 yield _Draft("elsewhere", "Attribution", values, context)
 
     def _redundancy(self, position: int) -> Iterator[_Draft]:
@@ -307,11 +307,11 @@ class Injector:
         """A deduction that the earlier steps do not give, be it the right one too early."""
         if item.triples:
             if position > 1 and self.words is None:
-                steps = steps_named(list(range(1, position)))
+                steps = list_steps(list(range(1, position)))
                 way = "wrong_end" if self.plan.kind == "sequential" or position == 2 else "wrong_result"
                 yield _Draft(way, "Logical", {"steps": steps, "answer": self._plain_answer})
             return
-        steps = steps_named([use + 1 for use in item.uses])
+        steps = list_steps([use + 1 for use in item.uses])
         if item.derivation == "life span":
             span = lifespan([self.plan.items[use].triples[0] for use in item.uses])
             off = (-11, 9, 14, -7)[self._choice(position, "off") % 4]
@@ -331,7 +331,7 @@ class Injector:
             yield from self._false_order(steps, wrong[0])
         way = "wrong_result"
         if self.plan.kind == "sequential":
-            way, steps = "wrong_end", steps_named([n + 1 for n in self.plan.facts])
+            way, steps = "wrong_end", list_steps([n + 1 for n in self.plan.facts])
         for answer in wrong:
             yield _Draft(way, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
 
@@ -341,7 +341,7 @@ class Injector:
             count = count_of(self.plan, item)
             off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
             number = count.number + off or count.number + 1
-            said = several(count.relation, number)
+            said = count_phrase(count.relation, number)
             yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": said})
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
@@ -392,12 +392,12 @@ class Injector:
         """A fact as a step would tell it, as a claim or in its passage's own words."""
         values: dict[str, Any] = {"n": item.passage}
         if self.words is None:
-            values |= self.writer.said(item, f"{position} told")
+            values |= self.writer.state_or_quote(item, f"{position} told")
         else:
             if item.sentence is None:
                 words = state(item.triples, position)
             else:
-                words = told(item.page(self.passages), item.sentence, self.claims.value_of(item))
+                words = quote_sentence(item.page(self.passages), item.sentence, self.claims.value_of(item))
             values |= {"claim": words, "sentence": words}
         return _Draft("told", "Attribution", values)
 
@@ -421,7 +421,7 @@ class Injector:
                 and not (gold and (n in places or any(value in said for value in values)))
             ]
             for n in options[:1] if not gold else options:
-                said = told(page, n, "")
+                said = quote_sentence(page, n, "")
                 found.append((-len(asked & content_words(said)), number, said))
         found.sort()
         return [(number, said) for _, number, said in found]

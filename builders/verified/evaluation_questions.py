@@ -25,7 +25,7 @@ from builders.benchmarks.musique import split_sentences
 from builders.verified.questions import PASSAGES, with_passages
 from builders.work import fields
 from builders.work.rejects import Reject, RejectPolicy
-from safe_stepwise.checking.plans import MOST_GOLD
+from safe_stepwise.checking.plans import MAX_GOLD
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import Hop, Passage, Question, QuestionSet, SupportingFact, Triple, identity
 from safe_stepwise.scoring import CUSTOM
@@ -67,8 +67,8 @@ def read(
                 question = question_of(sources.decode(row), benchmark, row_split, seed, all_passages)
                 if (question.benchmark, question.id) in questions:
                     raise RowError(f"its id {question.id!r} is that of an earlier row")
-                if planned and (gold := len(question.gold)) > MOST_GOLD:
-                    raise RowError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
+                if planned and (gold := len(question.gold)) > MAX_GOLD:
+                    raise RowError(f"{gold} gold passages, at most {MAX_GOLD} can be planned for")
             except RowError as error:
                 if not skip:
                     mend = "mend the row, or keep such rows apart with --on-error keep"

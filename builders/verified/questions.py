@@ -152,4 +152,4 @@ class EvaluationSample:
 
 def render_prompt(question: Question) -> str:
     """Render passages and question as one prompt that asks for the answer alone."""
-    return prompts.load("direct/input").ask(passages=question.passages, question=question.question)
+    return prompts.load("direct/input").render_user(passages=question.passages, question=question.question)

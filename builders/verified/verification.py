@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 
 from builders.verified.teachers import Proposal, Teacher, TeacherError
-from safe_stepwise.graphs.comparisons import compared, is_by_size, is_comparison, size
+from safe_stepwise.graphs.comparisons import comparison_of, count_values, is_by_size, is_comparison
 from safe_stepwise.graphs.hops import annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.mentions import is_about
@@ -120,14 +120,14 @@ def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Tripl
     """A chain must lead from where it starts to the answer, by single-valued hops."""
     names = [name for t in reversed(path) for name in (t.tail, t.head)]
     accepted = question.accepted
-    goal = next((n for n in names for a in accepted if graph.same(n, a) or similar(n, a)), "")
+    goal = next((n for n in names for a in accepted if graph.is_same_entity(n, a) or similar(n, a)), "")
     if not goal:
         return "wrong_answer", f"The path ends in “{path[-1].tail}”, not in “{question.answer}”."
     if ambiguity := _ambiguity(question, graph, path):
         return "ambiguous_question", ambiguity
     local = KnowledgeGraph((*path, *_contained(path)), graph.aliases)
     for triple in path:
-        start = triple.tail if graph.same(triple.head, goal) else triple.head
+        start = triple.tail if graph.is_same_entity(triple.head, goal) else triple.head
         if gap := local.gap([start], goal):
             return "missing_evidence", f"The path is broken: {gap}."
     facts = "1 stated fact leads" if len(path) == 1 else f"{len(path)} stated facts lead"
@@ -151,7 +151,7 @@ def _ambiguity(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ..
         link = f"“{hop.head} – {hop.relation}”"
         for value in _parallel_values(hop, path, graph):
             leads_on = (is_about(read(passage), value) for passage in question.passages)
-            if graph.same(hop.tail, path[-1].tail) or any(leads_on):
+            if graph.is_same_entity(hop.tail, path[-1].tail) or any(leads_on):
                 return f"The text gives more than one value for {link}: “{hop.tail}” and “{value}”."
         name = normal_name(hop.head)
         titles = {p.title: None for _, p in question.gold if normal_name(p.title) == name}
@@ -170,7 +170,8 @@ def _parallel_values(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGrap
         # One value may have several forms ("Kelvia", "Kelvian").
         value = candidate.tail
         in_path = any(
-            graph.same(value, tail) or similar(value, tail) or same_nation(clean(value), clean(tail)) for tail in tails
+            graph.is_same_entity(value, tail) or similar(value, tail) or same_nation(clean(value), clean(tail))
+            for tail in tails
         )
         if (candidate.passage, candidate.sentence) in places and not in_path:
             yield value
@@ -186,14 +187,14 @@ def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[
         return "missing_evidence", "A comparison needs two branches; the path has one."
     if len({branch[-1].relation for branch in branches} & set(RELATIONS)) > 1:
         return "missing_evidence", "The branches end in different relations: one is cut short."
-    comparison = compared(question, branches)
+    comparison = comparison_of(question, branches)
     result = comparison.result
     if result == "tie":
         value = f"the same value, “{comparison.sides[0].values[0]}”"
         if is_by_size(comparison.operation, comparison.sides):
-            value = f"the same number of values, {size(comparison.sides[0])}"
+            value = f"the same number of values, {count_values(comparison.sides[0])}"
         return "ambiguous_question", f"Both sides have {value}."
-    if result and not any(graph.same(result, a) or similar(result, a) for a in question.accepted):
+    if result and not any(graph.is_same_entity(result, a) or similar(result, a) for a in question.accepted):
         return "wrong_answer", f"The values compared give “{result}”, not “{question.answer}”."
     if not result:
         note = "the passages describe each of them; the comparison itself was not checked"

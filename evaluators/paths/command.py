@@ -14,7 +14,7 @@ from safe_stepwise.commands.asking import Asking
 from safe_stepwise.commands.values import Count
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.methods.paths import WAYS, Way, path_request, prompt_of, read_verdict
+from safe_stepwise.methods.paths import STYLES, Style, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Triple
 from safe_stepwise.store import boundary, published_tables
@@ -54,7 +54,7 @@ class PathCase:
         names = ("id", "benchmark", "question_id", "corruption")
         return {**{name: getattr(self, name) for name in names}, "gold": gold}
 
-    def request(self, way: Way) -> Request:
+    def request(self, way: Style) -> Request:
         """What is asked of it."""
         return path_request(self.question, self.answer, self.path, way, self.gold)
 
@@ -109,7 +109,7 @@ def _case(row: Mapping[str, Any]) -> PathCase:
 
 
 PAGE, VERDICTS = "paths.md", "verdicts"
-OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in WAYS))
+OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in STYLES))
 """Files of an evaluation."""
 IN_FLIGHT = 64
 SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
@@ -130,10 +130,10 @@ class Options(Asking):
     seed: int = 0
 
     @property
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[Style]:
         """The ways of asking, each once; raises ``UserError`` for one that is not known."""
-        named = [one_of(way, WAYS, "--prompt") for way in self.prompt] or WAYS[:1]
-        return [way for way in WAYS if way in named]
+        named = [one_of(way, STYLES, "--prompt") for way in self.prompt] or STYLES[:1]
+        return [way for way in STYLES if way in named]
 
 
 def run_paths(options: Options) -> str:
@@ -157,7 +157,11 @@ def run_paths(options: Options) -> str:
 
 
 def results(
-    probe: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts], limits: Mapping[Way, int], seed: int
+    probe: Mapping[str, Any],
+    cases: Sequence[PathCase],
+    runs: Sequence[Verdicts],
+    limits: Mapping[Style, int],
+    seed: int,
 ) -> dict[str, Any]:
     """All that was measured; ``probe`` says what the rows are, ``limits`` how many tokens a reply could have."""
     records = []
@@ -195,7 +199,7 @@ def files(found: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Ve
 def page(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
     limits = sorted({run["max_tokens"] for run in found["runs"]})
-    own = {"titles": SHOWN, "limits": limits, "ways": WAYS, "published": published()}
+    own = {"titles": SHOWN, "limits": limits, "ways": STYLES, "published": published()}
     return fill(Path(__file__).parent / "templates", "paths.md.jinja", **found, **own)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.methods.asking import ANSWERING, salvaged_answer, voted
-from safe_stepwise.methods.scene import Found
+from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
 from safe_stepwise.methods.sg_fsm_safe import FIND, GUARDED
 from safe_stepwise.records import ANSWERED, Attempt, Question, Trajectory
@@ -28,7 +28,7 @@ class Support:
 
     question: Question
     trajectory: Trajectory
-    sub_answers: tuple[Found, ...]
+    sub_answers: tuple[SubAnswer, ...]
     facts: tuple[tuple[int, int], ...] | None
     triples: tuple[tuple[str, str, str], ...] | None
     passages: frozenset[int] | None
@@ -96,9 +96,9 @@ def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
     return next((reply for reply in reversed(replies) if FACTS in reply), {})
 
 
-def sub_answers(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
+def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
     """Return the sub-answers that a machine gave and did not take back, in order; other methods give none."""
-    answers: list[Found] = []
+    answers: list[SubAnswer] = []
     subquestion = question = ""
     for attempt in attempts:
         reply = _strict(attempt)
@@ -111,13 +111,15 @@ def sub_answers(attempts: Sequence[Attempt]) -> tuple[Found, ...]:
             subquestion = question if reply["simple"] else str(reply["subquestion"])
         elif attempt.state in (SEARCH, REVISED_IN[SEARCH]):
             support = tuple(reply.get("sentences", ())), tuple(reply.get("evidence", ()))
-            answers.append(Found(subquestion or str(reply["question"]), reply["passage"], reply["answer"], *support))
+            answers.append(
+                SubAnswer(subquestion or str(reply["question"]), reply["passage"], reply["answer"], *support)
+            )
         elif attempt.state in (TERMINATE, REVISED_IN[TERMINATE]):
             question = str(reply["question"] or question)
     return tuple(answers)
 
 
-def _is_taken_back(attempt: Attempt, answers: Sequence[Found]) -> bool:
+def _is_taken_back(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
     if attempt.feedback and GUARDED.get(attempt.feedback.error_type) == DONE:
         return len(answers) > 1  # a needless sub-answer is dropped if there are others
     return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)

@@ -18,7 +18,7 @@ from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import Method, options_type, settled
+from safe_stepwise.methods.base import Method, options_type, resolve_options
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATE
 from safe_stepwise.methods.options import published_values
@@ -200,7 +200,7 @@ class Options(Trial, Asking):
                 )
         places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
         found = (
-            Setting(method, cast, settled(method, options, cast))
+            Setting(method, cast, resolve_options(method, options, cast))
             for method in methods
             for players in product(*(clients[role] for role in method.roles))
             for cast in [dict(zip(method.roles, players, strict=True))]

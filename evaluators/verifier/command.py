@@ -74,7 +74,7 @@ class Options(Asking):
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance, ROLE)
         learnt = as_learnt(self, engines)
-        return Setting(self.incomplete_evidence, dropped, PromptSet.of(learnt.prompts, learnt.verdict_order))
+        return Setting(self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order))
 
     def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:
         engine = opener(spec)

@@ -13,11 +13,11 @@ from typing import Any
 
 from safe_stepwise.checking import inference
 from safe_stepwise.checking.claims import MOST_OF_A_QUOTE, Claims
-from safe_stepwise.checking.inference import Drawn
+from safe_stepwise.checking.inference import Conclusion
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
-from safe_stepwise.checking.statements import plural, several, steps_named
+from safe_stepwise.checking.statements import count_phrase, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.wordings import Half, choice_for, guide_to, missing, quoted, said, word
+from safe_stepwise.checking.wordings import Half, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, dates_in, fold, has_words, without_qualifier, words_of
@@ -37,7 +37,7 @@ class _Case:
     previous: Sequence[Step]
     step: Step
     reading: Reading
-    done: dict[int, int]
+    established: dict[int, int]
 
 
 class Checker:
@@ -72,11 +72,11 @@ class Checker:
         self.claims = Claims(question, self.plan, graph_of(question, graph))
         self.gone: Mapping[int, Passage] = {}
 
-    def without(self, number: int, page: Passage) -> "Checker":
+    def with_page(self, number: int, page: Passage) -> "Checker":
         """A checker by the same plan where another page stands in the place of a passage."""
-        other = copy(self)
-        other.gone = {**self.gone, number: page}
-        return other
+        variant = copy(self)
+        variant.gone = {**self.gone, number: page}
+        return variant
 
     def check(self, previous: Sequence[Step], step: Step) -> Feedback | None:
         """The verdict on a step after those accepted before it; None where nothing is proved."""
@@ -98,15 +98,15 @@ class Checker:
 
     def established(self, previous: Sequence[Step]) -> dict[int, int]:
         """Places of plan items that accepted steps have established, to the steps' numbers."""
-        done: dict[int, int] = {}
+        steps_by_place: dict[int, int] = {}
         for step in previous:
             reading = read_step(step.text)
             for place in range(len(self.plan.items)):
-                if place not in done and self._carries_out(reading, step, place, done):
-                    done[place] = step.number
-        return done
+                if place not in steps_by_place and self._carries_out(reading, step, place, steps_by_place):
+                    steps_by_place[place] = step.number
+        return steps_by_place
 
-    def _carries_out(self, reading: Reading, step: Step, place: int, done: dict[int, int]) -> bool:
+    def _carries_out(self, reading: Reading, step: Step, place: int, established: dict[int, int]) -> bool:
         item = self.plan.items[place]
         if item.triples:
             return step.kind == "Attribution" and self.claims.states(reading, place)
@@ -116,55 +116,55 @@ class Checker:
             return inference.states_span(reading, inference.span_of(self.plan, item)) is True
         if item.derivation == "count":
             return inference.states_count(reading, inference.count_of(self.plan, item)) is True
-        read_all = all(place in done for place in self.plan.facts)
-        return read_all and self._drawn(reading).right is True
+        read_all = all(place in established for place in self.plan.facts)
+        return read_all and self._read_conclusion(reading).right is True
 
     def _settled_by(self, case: _Case) -> int | None:
         """The step that reached the answer, where there is nothing left to read or derive."""
-        done, last = case.done, len(self.plan.items) - 1
-        if last in done:
-            return done[last]
-        reached = all(place in done for place in self.plan.facts)
+        established, last = case.established, len(self.plan.items) - 1
+        if last in established:
+            return established[last]
+        reached = all(place in established for place in self.plan.facts)
         if self.plan.kind == "sequential" and reached and case.step.kind == "Attribution":
-            return max(done.values())
+            return max(established.values())
         return None
 
-    def next_item(self, done: dict[int, int]) -> int | None:
+    def next_item(self, established: dict[int, int]) -> int | None:
         """Place of the first item that is not established and builds on nothing that is not."""
-        waiting = ((n, item) for n, item in enumerate(self.plan.items) if n not in done)
-        return next((n for n, item in waiting if done.keys() >= set(item.uses)), None)
+        waiting = ((n, item) for n, item in enumerate(self.plan.items) if n not in established)
+        return next((n for n, item in waiting if established.keys() >= set(item.uses)), None)
 
-    def guidance(self, done: dict[int, int], previous: Sequence[Step], text: str) -> str:
+    def guidance(self, established: dict[int, int], previous: Sequence[Step], text: str) -> str:
         """The one next action, once some items are established by accepted steps.
 
         ``text`` decides how it is worded.
         """
-        place = self.next_item(done)
+        place = self.next_item(established)
         if place is None:
             return self._word("guidance", "answer", text)
         item = self.plan.items[place]
         if item.triples:
             return self._guide_to(item, previous, text)
-        steps = steps_named(sorted({done[use] for use in item.uses})) if item.uses else "the steps"
+        steps = list_steps(sorted({established[use] for use in item.uses})) if item.uses else "the steps"
         if item.derivation == "life span":
-            who = inference.span_of(self.plan, item).head
-            return self._word("guidance", "span", text, steps=steps, what=who)
+            person = inference.span_of(self.plan, item).head
+            return self._word("guidance", "span", text, steps=steps, what=person)
         if item.derivation == "count":
             count = inference.count_of(self.plan, item)
-            told = {"what": count.head, "things": plural(count.relation)}
-            return self._word("guidance", "count", text, steps=steps, **told)
+            fields = {"what": count.head, "things": plural(count.relation)}
+            return self._word("guidance", "count", text, steps=steps, **fields)
         code = "conclude" if self.plan.kind == "sequential" else "compare"
         return self._word("guidance", code, text, steps=steps)
 
     def _check_attribution(self, case: _Case) -> Feedback | None:
-        stated = [n for n in self.plan.facts if self.claims.states(case.reading, n)]
-        new = [n for n in stated if n not in case.done]
+        places = [n for n in self.plan.facts if self.claims.states(case.reading, n)]
+        new = [n for n in places if n not in case.established]
         if len(new) > 1:
             return None
         if new:
             return self._check_new_fact(case, new[0])
-        if stated:
-            return self._redundant(case, stated[0])
+        if places:
+            return self._redundant(case, places[0])
         checks: Mapping[str, Callable[[_Case], Feedback | None]] = {
             "Off-topic": self._off_topic,
             "Inefficiency": self._inefficiency,
@@ -173,40 +173,40 @@ class Checker:
             "Information Miss": self._information_miss,
             "Premature Attribution": self._bypass,
         }
-        found = (checks[name](case) for name in check_order("Attribution") if name in checks)
-        return next(filter(None, found), None)
+        verdicts = (checks[name](case) for name in check_order("Attribution") if name in checks)
+        return next(filter(None, verdicts), None)
 
     def _check_new_fact(self, case: _Case, place: int) -> Feedback | None:
         item = self.plan.items[place]
         if item.passage is not None and item.passage in self.gone:
-            told: dict[str, Any] = {"passage": item.passage, "title": self.gone[item.passage].title}
-            what = missing(item, self.passages)
-            guidance = self._word("guidance", "withdraw", case.step.text, what=what)
-            return self._feedback(case, "Unsupported", "not_stated", guidance, what=what, **told)
+            fields: dict[str, Any] = {"passage": item.passage, "title": self.gone[item.passage].title}
+            gap = missing(item, self.passages)
+            guidance = self._word("guidance", "withdraw", case.step.text, what=gap)
+            return self._feedback(case, "Unsupported", "not_stated", guidance, what=gap, **fields)
         if item.passage not in case.reading.cited and case.reading.cited:
             return self._not_in_passage(case, item)
-        waiting = [use for use in item.uses if use not in case.done]
+        waiting = [use for use in item.uses if use not in case.established]
         if not waiting and (extra := self._unheld(case)):
             return extra
         if waiting:
-            first = self.plan.items[self.next_item(case.done) or waiting[0]]
+            first = self.plan.items[self.next_item(case.established) or waiting[0]]
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
-            named = case.reading.mentions(entity)
-            told = {"entity": entity if named else None, "passage": item.passage}
-            return self._about(first, case, "Premature Attribution", "premature", **told)
-        return self._sound(case, "sound_fact", place, **self._told(case, item))
+            is_mentioned = case.reading.mentions(entity)
+            fields = {"entity": entity if is_mentioned else None, "passage": item.passage}
+            return self._about(first, case, "Premature Attribution", "premature", **fields)
+        return self._sound(case, "sound_fact", place, **self._fact_fields(case, item))
 
     def _unheld(self, case: _Case) -> Feedback | None:
         """A date or number that a step adds to a fact, and that stands nowhere."""
-        known = self.claims.known(case.previous)
+        earlier = self.claims.as_context(case.previous)
         for value in case.reading.values if case.reading.cited else ():
             exact = as_date(value) is not None or as_number(value) is not None
-            if exact and not has_value(known, value) and not self.claims.held(value):
+            if exact and not has_value(earlier, value) and not self.claims.is_in_passages(value):
                 pages = [self.passages[n - 1] for n in case.reading.cited if 0 < n <= len(self.passages)]
                 if as_date(value) and any(date.year for page in pages for date in dates_in(page.text)):
                     return None  # it may as well be a wrong one
-                told: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
-                return self._feedback(case, "Unsupported", "absent", **told)
+                fields: dict[str, Any] = {"claimed": value, "passage": case.reading.cited[0]}
+                return self._feedback(case, "Unsupported", "absent", **fields)
         return None
 
     def _not_in_passage(self, case: _Case, item: Item) -> Feedback | None:
@@ -216,9 +216,9 @@ class Checker:
         value = self.claims.value_of(item)
         if any(first_mention(read(page), value) is not None for page in pages):
             return None
-        told = {"passage": cited[0], "value": value, "source": item.passage}
-        told["title"] = pages[0].title if len(pages) == len(cited) else None
-        return self._about(item, case, "Unsupported", "not_in_passage", **told)
+        fields = {"passage": cited[0], "value": value, "source": item.passage}
+        fields["title"] = pages[0].title if len(pages) == len(cited) else None
+        return self._about(item, case, "Unsupported", "not_in_passage", **fields)
 
     def _off_topic(self, case: _Case) -> Feedback | None:
         """A true statement of one passage that is no fact of the plan."""
@@ -233,16 +233,16 @@ class Checker:
 
     def _inefficiency(self, case: _Case) -> Feedback | None:
         """Words about the work: they cite nothing and hold nothing of the passages that is new."""
-        reading, known = case.reading, self.claims.known(case.previous)
-        new = [v for v in reading.values if not has_value(known, v)]
-        tells = reading.cited and not reading.announces
-        if reading.denies or tells or any(self.claims.held(value) for value in new):
+        reading, earlier = case.reading, self.claims.as_context(case.previous)
+        new = [v for v in reading.values if not has_value(earlier, v)]
+        reads_passage = reading.cited and not reading.announces
+        if reading.denies or reads_passage or any(self.claims.is_in_passages(value) for value in new):
             return None
         entities = any(map(reading.mentions, self.claims.entities))
         if case.step.kind == "Logical" and (entities or inference.names_answer(reading)) and not reading.announces:
             return None
-        what = self._lacking(case) or None
-        return self._feedback(case, "Inefficiency", "no_operation", missing=what)
+        gap = self._lacking(case) or None
+        return self._feedback(case, "Inefficiency", "no_operation", missing=gap)
 
     def _contradictory(self, case: _Case) -> Feedback | None:
         reading = case.reading
@@ -250,12 +250,11 @@ class Checker:
         if reading.denies or idle or self._bypass(case):
             return None
         items = self.plan.items
-        for item in sorted(self.claims.facts, key=lambda item: items.index(item) in case.done):
+        for item in sorted(self.claims.facts, key=lambda item: items.index(item) in case.established):
             claimed = self.claims.other_value(reading, item)
             if claimed is not None:
                 value = None if item.sentence is not None else item.triples[0].tail
-                told = {"value": value, "claimed": claimed}
-                return self._about(item, case, "Contradictory", "contradicted", **told)
+                return self._about(item, case, "Contradictory", "contradicted", value=value, claimed=claimed)
         return None
 
     def _unsupported(self, case: _Case) -> Feedback | None:
@@ -268,32 +267,32 @@ class Checker:
                     return self._not_in_passage(case, item)
             elif self.claims.other_relation(reading, item):
                 ends = dict(zip(("head", "tail"), item.ends, strict=False))
-                told = {**self._told(case, item), **ends}
-                return self._feedback(case, "Unsupported", "no_relation", **told)
+                fields = {**self._fact_fields(case, item), **ends}
+                return self._feedback(case, "Unsupported", "no_relation", **fields)
         if not any(map(reading.mentions, self.claims.entities)):
             return None
-        known = self.claims.known(case.previous)
+        earlier = self.claims.as_context(case.previous)
         for value in reading.values if reading.cited else ():
-            stands = has_value(known, value) or self.claims.held(value)
+            stands = has_value(earlier, value) or self.claims.is_in_passages(value)
             if not stands and not reading.opens_with(value):
                 cited = [n for n in reading.cited if 0 < n <= len(self.passages)]
-                told = {"claimed": value, "passage": cited[0] if cited else None}
-                return self._feedback(case, "Unsupported", "absent", **told)
+                passage = cited[0] if cited else None
+                return self._feedback(case, "Unsupported", "absent", claimed=value, passage=passage)
         return None
 
     def _information_miss(self, case: _Case) -> Feedback | None:
         for item in self._unread(case) if case.reading.denies else ():
             if self.claims.asks_for(case.reading, item):
                 hidden = self._gives_away(item, case.previous)
-                told = {"missing": "what is needed"} if hidden else {}
-                return self._about(item, case, "Information Miss", "missed", **told)
+                fields = {"missing": "what is needed"} if hidden else {}
+                return self._about(item, case, "Information Miss", "missed", **fields)
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:
         """A value tied to an earlier entity as if the link between them were not needed."""
         mentions = case.reading.mentions
         for item in self._unread(case):
-            if item.sentence is not None or not item.uses or item.uses[-1] in case.done:
+            if item.sentence is not None or not item.uses or item.uses[-1] in case.established:
                 continue
             earlier = self.plan.items[item.uses[-1]]
             triple, first = item.triples[0], earlier.triples[0]
@@ -303,103 +302,103 @@ class Checker:
         return None
 
     def _check_logical(self, case: _Case) -> Feedback | None:
-        drawn = self._drawn(case.reading)
-        if inference.concludes(case.reading) and drawn.right is not None:
-            return self._check_conclusion(case, drawn)
+        conclusion = self._read_conclusion(case.reading)
+        if inference.concludes(case.reading) and conclusion.right is not None:
+            return self._check_conclusion(case, conclusion)
         for place, item in enumerate(self.plan.items):
             if item.derivation == "life span":
                 right = inference.states_span(case.reading, inference.span_of(self.plan, item))
                 if right is not None:
                     return self._check_calculation(case, place, right, "false_calculation")
-        if (counted := self._counts(case.reading)) is not None:
-            right = inference.states_count(case.reading, inference.count_of(self.plan, self.plan.items[counted]))
-            return self._check_calculation(case, counted, right is True, "false_inference")
-        facts = [n for n in self.plan.facts if n in case.done]
-        stated = [n for n in facts if self.claims.states(case.reading, n)]
-        if len(stated) == 1:
-            return self._redundant(case, stated[0])
-        if drawn.right is not None:
-            return self._check_conclusion(case, drawn)
+        if (place_counted := self._counts(case.reading)) is not None:
+            right = inference.states_count(case.reading, inference.count_of(self.plan, self.plan.items[place_counted]))
+            return self._check_calculation(case, place_counted, right is True, "false_inference")
+        facts = [n for n in self.plan.facts if n in case.established]
+        restated = [n for n in facts if self.claims.states(case.reading, n)]
+        if len(restated) == 1:
+            return self._redundant(case, restated[0])
+        if conclusion.right is not None:
+            return self._check_conclusion(case, conclusion)
         return self._inefficiency(case)
 
-    def _check_conclusion(self, case: _Case, drawn: Drawn) -> Feedback | None:
-        if what := self._lacking(case):
-            return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
+    def _check_conclusion(self, case: _Case, conclusion: Conclusion) -> Feedback | None:
+        if gap := self._lacking(case):
+            return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
         last = len(self.plan.items) - 1
-        if drawn.right:
+        if conclusion.right:
             return self._sound(case, "sound_derivation", last, **self._grounds(case, last))
         code = "false_inference" if self.plan.kind == "sequential" else "false_comparison"
-        told = self._grounds(case, last)
-        if not self._is_answer(drawn.claimed):  # else what is wrong is how it gets there
-            told |= {"claimed": drawn.claimed, "answer": self.question.answer.removesuffix(".")}
-        return self._feedback(case, "Logical Fallacy", code, **told)
+        fields = self._grounds(case, last)
+        if not self._is_answer(conclusion.claimed):  # else what is wrong is how it gets there
+            fields |= {"claimed": conclusion.claimed, "answer": self.question.answer.removesuffix(".")}
+        return self._feedback(case, "Logical Fallacy", code, **fields)
 
     def _check_calculation(self, case: _Case, place: int, right: bool, code: str) -> Feedback | None:
         item = self.plan.items[place]
-        if place in case.done:
+        if place in case.established:
             return self._redundant(case, place)
-        if any(use not in case.done for use in item.uses):
-            what = self._missing(self.plan.items[item.uses[0]], case.previous)
-            return self._feedback(case, "Logical Fallacy", "baseless", missing=what)
-        told = self._grounds(case, place)
+        if any(use not in case.established for use in item.uses):
+            gap = self._missing(self.plan.items[item.uses[0]], case.previous)
+            return self._feedback(case, "Logical Fallacy", "baseless", missing=gap)
+        fields = self._grounds(case, place)
         if right:
-            return self._sound(case, "sound_derivation", place, **told)
-        told["said"] = self._stated(case, item)
+            return self._sound(case, "sound_derivation", place, **fields)
+        fields["said"] = self._describe(case, item)
         if item.derivation == "life span":
             span = inference.span_of(self.plan, item)
-            told["said"] += f", from {span.born} to {span.died}"
-        return self._feedback(case, "Logical Fallacy", code, **told)
+            fields["said"] += f", from {span.born} to {span.died}"
+        return self._feedback(case, "Logical Fallacy", code, **fields)
 
     def _counts(self, reading: Reading) -> int | None:
         """Place of the one item whose count a step gives, be it right or wrong."""
         items = enumerate(self.plan.items)
         counts = [(n, inference.count_of(self.plan, i)) for n, i in items if i.derivation == "count"]
-        given = [n for n, count in counts if inference.states_count(reading, count) is not None]
-        return given[0] if len(given) == 1 else None
+        matches = [n for n, count in counts if inference.states_count(reading, count) is not None]
+        return matches[0] if len(matches) == 1 else None
 
-    def _drawn(self, reading: Reading) -> Drawn:
+    def _read_conclusion(self, reading: Reading) -> Conclusion:
         """What a step concludes, and whether that is what the facts give."""
         if self._counts(reading) is not None:
-            return Drawn(None)
-        others = [name for item in self.claims.facts for name in item.ends]
-        return inference.draw(reading, self.question, self.plan, others)
+            return Conclusion(None)
+        names = [name for item in self.claims.facts for name in item.ends]
+        return inference.read_conclusion(reading, self.question, self.plan, names)
 
     def _grounds(self, case: _Case, place: int) -> dict[str, Any]:
         """The steps that a derivation rests on, and what these say, unless it is long."""
         items, places = self.plan.items, self.plan.items[place].uses
-        whole_chain = self.plan.kind == "sequential" or any(use not in case.done for use in places)
+        whole_chain = self.plan.kind == "sequential" or any(use not in case.established for use in places)
         if whole_chain:
             places = self.plan.facts
-        steps = steps_named(sorted({case.done[use] for use in places}))
-        told = [self._stated(case, items[use]) for use in places]
-        brief = sum(map(len, told)) <= LONGEST_GROUNDS
-        return {"steps": steps, "said": " and ".join(told) if brief and len(told) < 3 else None}
+        steps = list_steps(sorted({case.established[use] for use in places}))
+        claims = [self._describe(case, items[use]) for use in places]
+        brief = sum(map(len, claims)) <= LONGEST_GROUNDS
+        return {"steps": steps, "said": " and ".join(claims) if brief and len(claims) < 3 else None}
 
-    def _stated(self, case: _Case, item: Item) -> str:
+    def _describe(self, case: _Case, item: Item) -> str:
         """What the text says of an item, in words that vary with the step's."""
         if item.triples:
-            return said(item, self.passages, choice_for(case.step.text, "said"))
+            return state_item(item, self.passages, choice_for(case.step.text, "said"))
         if item.derivation == "count":
             count = inference.count_of(self.plan, item)
-            return f"{count.head} has {several(count.relation, count.number)}"
+            return f"{count.head} has {count_phrase(count.relation, count.number)}"
         span = inference.span_of(self.plan, item)
         return f"{span.head} lived for {span.years} years"
 
     def _check_answer(self, case: _Case) -> Feedback | None:
         submitted = final_answer(case.step)
-        if what := self._lacking(case):
-            told: dict[str, Any] = {"missing": what, "claimed": submitted}
-            return self._feedback(case, "Wrong Conclusion", "unearned_answer", **told)
+        if gap := self._lacking(case):
+            fields: dict[str, Any] = {"missing": gap, "claimed": submitted}
+            return self._feedback(case, "Wrong Conclusion", "unearned_answer", **fields)
         steps = self._grounds(case, len(self.plan.items) - 1)["steps"]
         if self._is_answer(submitted):
             guidance = self._word("guidance", "finished", case.step.text)
-            told = {"value": submitted, "steps": steps}
-            return self._feedback(case, CORRECT, "sound_answer", guidance, **told)
-        given, accepted = _normal(submitted), map(_normal, self.question.accepted)
-        if given and any(answer and (has_words(answer, given) or has_words(given, answer)) for answer in accepted):
+            fields = {"value": submitted, "steps": steps}
+            return self._feedback(case, CORRECT, "sound_answer", guidance, **fields)
+        text, accepted = _normal(submitted), map(_normal, self.question.accepted)
+        if text and any(answer and (has_words(answer, text) or has_words(text, answer)) for answer in accepted):
             return None  # with more or fewer words around it: a matter for a judge
-        told = {"claimed": submitted, "value": self.question.answer, "steps": steps}
-        return self._feedback(case, "Wrong Conclusion", "wrong_answer", **told)
+        fields = {"claimed": submitted, "value": self.question.answer, "steps": steps}
+        return self._feedback(case, "Wrong Conclusion", "wrong_answer", **fields)
 
     def _is_answer(self, text: str) -> bool:
         accepted = self.question.accepted
@@ -410,30 +409,30 @@ class Checker:
         return next((self._missing(item, case.previous) for item in self._unread(case)), "")
 
     def _unread(self, case: _Case) -> list[Item]:
-        return [self.plan.items[n] for n in self.plan.facts if n not in case.done]
+        return [self.plan.items[n] for n in self.plan.facts if n not in case.established]
 
     def _redundant(self, case: _Case, place: int) -> Feedback:
         item = self.plan.items[place]
-        told = self._told(case, item) if item.triples else {}
-        return self._feedback(case, "Redundancy", "redundant", step=case.done[place], **told)
+        fields = self._fact_fields(case, item) if item.triples else {}
+        return self._feedback(case, "Redundancy", "redundant", step=case.established[place], **fields)
 
     def _sound(self, case: _Case, code: str, place: int, **values: Any) -> Feedback:
         """That a step is right, and what comes next once it has established a place."""
-        done, accepted = {**case.done, place: case.step.number}, [*case.previous, case.step]
-        guidance = self.guidance(done, accepted, case.step.text)
+        established, accepted = {**case.established, place: case.step.number}, [*case.previous, case.step]
+        guidance = self.guidance(established, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 
     def _about(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
-        again, text = error_type != "Premature Attribution", case.step.text
-        told = {**self._told(case, item), **values}
-        guidance = self._guide_to(item, case.previous, text, again=again)
-        return self._feedback(case, error_type, code, guidance, **told)
+        is_repeated, text = error_type != "Premature Attribution", case.step.text
+        fields = {**self._fact_fields(case, item), **values}
+        guidance = self._guide_to(item, case.previous, text, is_repeated=is_repeated)
+        return self._feedback(case, error_type, code, guidance, **fields)
 
-    def _guide_to(self, item: Item, previous: Sequence[Step], text: str, *, again: bool = False) -> str:
+    def _guide_to(self, item: Item, previous: Sequence[Step], text: str, *, is_repeated: bool = False) -> str:
         unnamed = self._gives_away(item, previous)
         pages, half = self.passages, self.half
-        return guide_to(item, pages, text, again=again, unnamed=unnamed, half=half)
+        return guide_to(item, pages, text, is_repeated=is_repeated, unnamed=unnamed, half=half)
 
     def _missing(self, item: Item, previous: Sequence[Step]) -> str:
         """What an item looks for, without what is still to be found."""
@@ -447,28 +446,28 @@ class Checker:
         """
         if item.sentence is None:
             return False
-        text = self.claims.known(previous).text
+        text = self.claims.as_context(previous).text
         title = without_qualifier(item.page(self.passages).title)
         if 2 * len(content_words(title) & content_words(text)) <= len(content_words(title)):
             return True
-        words, known = set(words_of(title).split()), set(words_of(text).split())
+        words, known_words = set(words_of(title).split()), set(words_of(text).split())
         answers = [set(words_of(answer).split()) for answer in self.question.accepted]
-        return any(2 * len(a & words) >= len(a) and a & words - known for a in answers)
+        return any(2 * len(a & words) >= len(a) and a & words - known_words for a in answers)
 
-    def _told(self, case: _Case, item: Item) -> dict[str, Any]:
+    def _fact_fields(self, case: _Case, item: Item) -> dict[str, Any]:
         """What a passage tells of a fact of the plan, and what one asks to hear that."""
-        what = self._missing(item, case.previous)
-        told = {"said": self._stated(case, item), "quote": quoted(item, self.passages)}
-        return {**told, "passage": item.passage, "what": what, "missing": what}
+        gap = self._missing(item, case.previous)
+        fields = {"said": self._describe(case, item), "quote": quote_item(item, self.passages)}
+        return {**fields, "passage": item.passage, "what": gap, "missing": gap}
 
     def _feedback(self, case: _Case, error_type: str, code: str, guidance: str = "", **values: Any) -> Feedback:
         """A finding in words; the guidance is to the next item of the plan unless given."""
         text = case.step.text
         diagnosis = self._word("diagnosis", code, text, **values)
-        return Feedback(error_type, diagnosis, guidance or self.guidance(case.done, case.previous, text))
+        return Feedback(error_type, diagnosis, guidance or self.guidance(case.established, case.previous, text))
 
-    def _word(self, part: str, code: str, text: str, **values: Any) -> str:
-        return word(part, code, f"{self.question.id} {text}", half=self.half, **values)
+    def _word(self, section: str, code: str, text: str, **values: Any) -> str:
+        return render(section, code, f"{self.question.id} {text}", half=self.half, **values)
 
 
 _DASHES = re.compile("[–—]")

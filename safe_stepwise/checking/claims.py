@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
-from safe_stepwise.checking.statements import asked_of, is_free
+from safe_stepwise.checking.statements import filled_question, is_free
 from safe_stepwise.checking.step_reading import Reading, content_words, coverage, has_value, quotations
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.grounding import ground
@@ -47,13 +47,13 @@ class Claims:
         titles = [page.title for _, page in self.question.gold]
         return tuple(dict.fromkeys([*ends, *titles]))
 
-    def held(self, value: str) -> bool:
+    def is_in_passages(self, value: str) -> bool:
         """Whether some passage has a value."""
         if value not in self._held:
             self._held[value] = any(has_value(page, value) for page in self.passages)
         return self._held[value]
 
-    def known(self, previous: Sequence[Step]) -> Passage:
+    def as_context(self, previous: Sequence[Step]) -> Passage:
         """The question and the accepted steps, as a text to search."""
         return Passage("", (self.question.question, *(step.text for step in previous)))
 
@@ -84,7 +84,7 @@ class Claims:
         first = item.triples[0]
         if is_free(first):
             return reading.mentions(first.tail) and _answers_question(reading, item)
-        return any(_says(reading, triple) for triple in item.triples)
+        return any(_states_triple(reading, triple) for triple in item.triples)
 
     def _quotes(self, reading: Reading, item: Item) -> bool:
         """Whether a step tells what a sentence tells: its words, and the names that link it."""
@@ -105,14 +105,14 @@ class Claims:
         sentence = read(Passage("", (item.quoted(self.passages),)))
         title = normal_name(item.page(self.passages).title)
         ends = [name for t in item.triples for name in (t.tail, t.head)]
-        others = [name for name in ends if normal_name(name) != title]
-        return tuple(dict.fromkeys(n for n in others if mentions(sentence, n)))
+        names = [name for name in ends if normal_name(name) != title]
+        return tuple(dict.fromkeys(n for n in names if mentions(sentence, n)))
 
     def quoted_share(self, reading: Reading, item: Item) -> float:
         """Share of the words of an item's sentence that a step holds, from 0 to 1."""
         keys = [content_words(key) for key in self._linking_names(item)]
-        others = content_words(item.quoted(self.passages)).difference(*keys)
-        return coverage(others, reading.claim)
+        words = content_words(item.quoted(self.passages)).difference(*keys)
+        return coverage(words, reading.claim)
 
     def other_value(self, reading: Reading, item: Item) -> str | None:
         """What a step gives in the place of an item's value, where the text has another one."""
@@ -121,22 +121,22 @@ class Claims:
             return None
         if item.sentence is not None:
             return self._altered(reading, item)
-        others = [v for v in reading.values if not _is_end(v, triple)]
-        if not others or reading.mentions(triple.tail):
+        values = [v for v in reading.values if not _is_end(v, triple)]
+        if not values or reading.mentions(triple.tail):
             return None
         if altered := self._altered_quote(reading, item):
             return altered
         if triple.relation in RELATIONS:
-            return self._misstated(reading, triple, others)
+            return self._misstated(reading, triple, values)
         if reading.cited and item.passage not in reading.cited:
             return None
         if is_free(triple):
-            asked = content_words(asked_of(item.triples))
-            others = [v for v in others if not content_words(v) <= asked]
-            return others[-1] if others and _repeats_question(reading, item) else None
+            question_words = content_words(filled_question(item.triples))
+            values = [v for v in values if not content_words(v) <= question_words]
+            return values[-1] if values and _repeats_question(reading, item) else None
         relation = content_words(triple.relation)
         about = reading.mentions(triple.head) and relation <= reading.words
-        return others[-1] if about else None
+        return values[-1] if about else None
 
     def _is_read_elsewhere(self, reading: Reading) -> bool:
         pages = [self.passages[n - 1] for n in reading.cited if 0 < n <= len(self.passages)]
@@ -146,12 +146,12 @@ class Claims:
             for page in pages
         )
 
-    def _misstated(self, reading: Reading, triple: Triple, others: Sequence[str]) -> str | None:
+    def _misstated(self, reading: Reading, triple: Triple, values: Sequence[str]) -> str | None:
         """The value that a step states in the place of a triple's, and that no passage does."""
         if not _has_cue(reading, triple.relation):
             return None
         # What the step means comes first, so that a number in a film's name is not called its date.
-        likely = sorted(others, key=lambda value: _is_unlike(value, triple))
+        likely = sorted(values, key=lambda value: _is_unlike(value, triple))
         claims = (Triple(triple.head, triple.relation, value) for value in likely)
         return next((claim.tail for claim in claims if self._only_said(reading, claim)), None)
 
@@ -171,8 +171,8 @@ class Claims:
             return item.sentence
         if triple.relation not in RELATIONS:
             return max(self._answering(item), default=(0.0, 0, None))[2]
-        found = self.graph.find(triple.head, triple.relation, triple.tail)
-        place = next((t.sentence for t in found if t.passage == triple.passage), None)
+        triples = self.graph.find(triple.head, triple.relation, triple.tail)
+        place = next((t.sentence for t in triples if t.passage == triple.passage), None)
         return place if place is not None and place < len(sentences) else None
 
     def is_grounded(self, item: Item) -> bool:
@@ -198,21 +198,21 @@ class Claims:
         page, question = item.page(self.passages), self.question
         if self.plan.kind != "sequential" or is_about(read(page), question.answer):
             return True
-        asked = content_words(question.question) - content_words(page.title)
-        return bool(asked & content_words(item.quoted(self.passages)))
+        question_words = content_words(question.question) - content_words(page.title)
+        return bool(question_words & content_words(item.quoted(self.passages)))
 
     def _answering(self, item: Item) -> list[tuple[float, int, int]]:
         """Sentences with a free hop's value, as (share of its words, - place, place)."""
         page, triple = item.page(self.passages), item.triples[0]
-        words = asked_of(item.triples) if is_free(triple) else f"{triple.head} {triple.relation}"
-        asked = content_words(words) - content_words(triple.tail)
-        found = []
+        words = filled_question(item.triples) if is_free(triple) else f"{triple.head} {triple.relation}"
+        question_words = content_words(words) - content_words(triple.tail)
+        matches = []
         for place, sentence in enumerate(page.sentences):
             if has_value(Passage("", (sentence,)), triple.tail):
-                share = coverage(asked, f"{page.title} {sentence}")
+                share = coverage(question_words, f"{page.title} {sentence}")
                 if share >= _ANSWERS:
-                    found.append((share, -place, place))
-        return found
+                    matches.append((share, -place, place))
+        return matches
 
     def _altered_quote(self, reading: Reading, item: Item) -> str | None:
         """What stands in the place of a fact's value in the sentence that states it."""
@@ -220,13 +220,13 @@ class Claims:
         if place is None or reading.denies or (reading.cited and item.passage not in reading.cited):
             return None
         page = item.page(self.passages)
-        rest = content_words(page.sentences[place]) - content_words(value)
-        if len(rest) < _LEAST_OF_A_QUOTE or coverage(rest, reading.claim) < MOST_OF_A_QUOTE:
+        remaining = content_words(page.sentences[place]) - content_words(value)
+        if len(remaining) < _LEAST_OF_A_QUOTE or coverage(remaining, reading.claim) < MOST_OF_A_QUOTE:
             return None
         return next((v for v in reading.values if not has_value(page, v)), None)
 
     def _only_said(self, reading: Reading, claim: Triple) -> bool:
-        if not _says(reading, claim):
+        if not _states_triple(reading, claim):
             return False
         pages = tuple(enumerate(self.passages, 1))
         return ground(claim.head, claim.relation, claim.tail, pages).status != "stated"
@@ -238,11 +238,11 @@ class Claims:
             return False
         if not (reading.mentions(triple.head) and reading.mentions(triple.tail)):
             return False
-        own = RELATIONS[triple.relation]
+        definition = RELATIONS[triple.relation]
         return any(
             self._only_said(reading, Triple(triple.head, name, triple.tail))
             for name, relation in RELATIONS.items()
-            if relation.group and relation.kind == own.kind and name != triple.relation
+            if relation.group and relation.kind == definition.kind and name != triple.relation
         )
 
     def taken_from(self, reading: Reading, number: int) -> bool:
@@ -260,23 +260,23 @@ class Claims:
         if not needed:
             return True
         shares = [coverage(reading.words, f"{page.title} {s}") for s in page.sentences]
-        told = any(reading.mentions(self.value_of(item)) for item in needed)
+        gives_needed = any(reading.mentions(self.value_of(item)) for item in needed)
         # What a supporting sentence says besides may be needed, though the plan needs another part.
         supporting = any(
             fact.title == page.title and shares[fact.sentence] >= IN_ONE_SENTENCE
             for fact in self.question.supporting_facts
             if fact.sentence < len(shares)
         )
-        return max(shares) >= IN_ONE_SENTENCE and not told and not supporting
+        return max(shares) >= IN_ONE_SENTENCE and not gives_needed and not supporting
 
     def _says_beside(self, reading: Reading, number: int) -> bool:
         """Whether a claim states what the graph has of a passage and the plan does not need."""
-        needed = {_said_of(triple) for item in self.facts for triple in item.triples}
+        needed = {_parts_of(triple) for item in self.facts for triple in item.triples}
         return any(
             triple.passage == number
             and triple.relation in RELATIONS
-            and _said_of(triple) not in needed
-            and _says(reading, triple)
+            and _parts_of(triple) not in needed
+            and _states_triple(reading, triple)
             for triple in self.graph.triples
         )
 
@@ -285,7 +285,7 @@ class Claims:
         if item.sentence is not None:
             return False
         if is_free(item.triples[0]):
-            question = content_words(asked_of(item.triples))
+            question = content_words(filled_question(item.triples))
             return len(question & reading.words) >= max(2, 0.8 * len(question))
         return self.other_value(reading, item) is not None
 
@@ -306,30 +306,30 @@ def _in_longer_names(page: Passage, name: str) -> bool:
     True
     """
     word = normal_name(name)
-    names = [normal_name(found) for found in names_in(page)]
-    return " " not in word and word not in names and any(word in found.split() for found in names)
+    names = [normal_name(longer) for longer in names_in(page)]
+    return " " not in word and word not in names and any(word in longer.split() for longer in names)
 
 
-def _said_of(triple: Triple) -> tuple[str, str, str]:
+def _parts_of(triple: Triple) -> tuple[str, str, str]:
     return (triple.head, triple.relation, triple.tail)
 
 
-def _says(reading: Reading, triple: Triple) -> bool:
+def _states_triple(reading: Reading, triple: Triple) -> bool:
     """Whether a step states a triple whose relation has a wording of its own."""
     if triple.relation in RELATIONS:
-        found = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
-        return found.status == "stated"
+        finding = ground(triple.head, triple.relation, triple.tail, [(1, reading.page)])
+        return finding.status == "stated"
     return reading.mentions(triple.head) and reading.mentions(triple.tail)
 
 
 def _has_cue(reading: Reading, relation: str) -> bool:
     """Whether a step has wording of a known relation, be it of this fact or another."""
-    known = RELATIONS[relation]
-    if known.kind == "nation":
+    definition = RELATIONS[relation]
+    if definition.kind == "nation":
         return bool(_OF_A_NATION.search(reading.text.clean))
-    if not known.group:
+    if not definition.group:
         return True
-    return any(cue.label in known.cues for cue in cues_in(reading.text.clean, known.group))
+    return any(cue.label in definition.cues for cue in cues_in(reading.text.clean, definition.group))
 
 
 def _is_end(value: str, triple: Triple) -> bool:
@@ -357,12 +357,12 @@ def _answers_question(reading: Reading, item: Item) -> bool:
 
 
 def _quoted_question(reading: Reading) -> str | None:
-    return next((said for said in quotations(reading.claim) if said[1:].endswith("?")), None)
+    return next((quotation for quotation in quotations(reading.claim) if quotation[1:].endswith("?")), None)
 
 
 def _repeats_question(reading: Reading, item: Item) -> bool:
     """Whether a step speaks in the words of the question that a free hop asks."""
-    question = content_words(asked_of(item.triples))
+    question = content_words(filled_question(item.triples))
     quoted = _quoted_question(reading)
     if quoted is not None:
         return len(question & content_words(quoted)) >= _SAME_QUESTION * len(question)

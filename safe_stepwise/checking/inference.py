@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from safe_stepwise.checking.plans import Item, Plan
 from safe_stepwise.checking.step_reading import Reading, read_step
-from safe_stepwise.graphs.comparisons import Side, is_yes_or_no, size
+from safe_stepwise.graphs.comparisons import Side, count_values, is_yes_or_no
 from safe_stepwise.language.mentions import first_mention, mentions
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, dates_in, normal_name, without_qualifier
@@ -30,7 +30,7 @@ _YEARS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Conclusion:
     """What a step concludes; ``right`` is None where it concludes nothing that can be told."""
 
     right: bool | None
@@ -82,7 +82,7 @@ def count_of(plan: Plan, item: Item) -> Count:
     """What an item of a plan counts."""
     facts = [plan.items[use].triples[0] for use in item.uses]
     sides = Side(facts[0].head, tuple(triple.tail for triple in facts))
-    return Count(facts[0].head, facts[0].relation, size(sides))
+    return Count(facts[0].head, facts[0].relation, count_values(sides))
 
 
 def states_count(reading: Reading, count: Count) -> bool | None:
@@ -95,8 +95,8 @@ def states_count(reading: Reading, count: Count) -> bool | None:
     if not reading.mentions(count.head):
         return None
     bare = without_qualifier(count.head)
-    rest = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
-    numbers = {as_number(found) for found in _NUMBERS.findall(rest)}
+    remaining = re.sub(re.escape(bare), " ", reading.claim, flags=re.IGNORECASE)
+    numbers = {as_number(number) for number in _NUMBERS.findall(remaining)}
     return None if len(numbers) != 1 else numbers == {float(count.number)}
 
 
@@ -105,11 +105,11 @@ def states_span(reading: Reading, span: Lifespan) -> bool | None:
 
     A year more or less is right where a date has no day.
     """
-    found = _YEARS.search(reading.claim)
-    if found is None or not reading.mentions(span.head):
+    match = _YEARS.search(reading.claim)
+    if match is None or not reading.mentions(span.head):
         return None
     full = all((date := as_date(text)) and date.day for text in (span.born, span.died))
-    return abs(int(found[1] or found[2]) - span.years) <= (0 if full else 1)
+    return abs(int(match[1] or match[2]) - span.years) <= (0 if full else 1)
 
 
 def concludes(reading: Reading) -> bool:
@@ -131,43 +131,43 @@ def names_answer(reading: Reading) -> bool:
     return bool(clause and (_YES_NO.search(clause) or read_step(clause).values))
 
 
-def draw(reading: Reading, question: Question, plan: Plan, others: Sequence[str]) -> Drawn:
-    """What a step concludes about the question. ``others`` are names that it could mistake.
+def read_conclusion(reading: Reading, question: Question, plan: Plan, names: Sequence[str]) -> Conclusion:
+    """What a step concludes about the question. ``names`` are names that it could mistake.
 
     A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
     """
     clause = _conclusion(reading.claim)
-    said = _SAYS_YES_NO.search(reading.claim) is not None
-    idle = reading.announces and not said
-    whole = reading.refers and not idle and not _YEARS.search(reading.claim)
-    if not clause and whole:
+    says_yes_or_no = _SAYS_YES_NO.search(reading.claim) is not None
+    idle = reading.announces and not says_yes_or_no
+    is_unmarked = reading.refers and not idle and not _YEARS.search(reading.claim)
+    if not clause and is_unmarked:
         clause = reading.claim
     if not clause:
-        return Drawn(None)
+        return Conclusion(None)
     if is_yes_or_no(question.answer):
-        return _yes_or_no(reading, clause, question.answer.lower(), same=plan.operation == "same")
-    drawn = _named(clause, question, others)
-    if drawn.right and _false_premise(reading.claim):
-        return Drawn(False, question.answer)
-    return drawn
+        return _yes_or_no(reading, clause, question.answer.lower(), asks_sameness=plan.operation == "same")
+    conclusion = _named_answer(clause, question, names)
+    if conclusion.right and _false_premise(reading.claim):
+        return Conclusion(False, question.answer)
+    return conclusion
 
 
 def _conclusion(claim: str) -> str:
     """The clause of a claim that draws the conclusion, or ""."""
-    if found := _THE_ANSWER.search(claim):
-        return found[1]
+    if match := _THE_ANSWER.search(claim):
+        return match[1]
     markers = list(_MARKER.finditer(claim))
     return claim[markers[-1].end() :] if markers else ""
 
 
-def _yes_or_no(reading: Reading, clause: str, answer: str, *, same: bool) -> Drawn:
-    premise = claim_polarity(reading.claim[: len(reading.claim) - len(clause)]) if same else None
+def _yes_or_no(reading: Reading, clause: str, answer: str, *, asks_sameness: bool) -> Conclusion:
+    premise = claim_polarity(reading.claim[: len(reading.claim) - len(clause)]) if asks_sameness else None
     explicit = _YES_NO.search(clause)
-    said = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
-    if said is None:
-        return Drawn(None)
+    verdict = (explicit[1] or explicit[2]).lower() if explicit else claim_polarity(clause)
+    if verdict is None:
+        return Conclusion(None)
     consistent = premise in (None, answer) and not _false_premise(reading.claim)
-    return Drawn(said == answer and consistent, said)
+    return Conclusion(verdict == answer and consistent, verdict)
 
 
 def claim_polarity(text: str) -> str | None:
@@ -181,31 +181,31 @@ def claim_polarity(text: str) -> str | None:
     return "yes" if _ALIKE.search(text) else None
 
 
-def _named(clause: str, question: Question, others: Sequence[str]) -> Drawn:
+def _named_answer(clause: str, question: Question, names: Sequence[str]) -> Conclusion:
     reading = read_step(clause)
-    at = [place for a in question.accepted if (place := first_mention(reading.text, a)) is not None]
+    places = [place for a in question.accepted if (place := first_mention(reading.text, a)) is not None]
     words = {word for answer in question.accepted for word in normal_name(answer).split()}
     rivals: dict[str, int] = {}
-    asked = read(Passage("", (question.question,)))
-    for name in dict.fromkeys([*others, *reading.values]):
+    question_text = read(Passage("", (question.question,)))
+    for name in dict.fromkeys([*names, *reading.values]):
         place = first_mention(reading.text, name)
         if place is not None and not set(normal_name(name).split()) & words:
             rivals.setdefault(name, place)
-    if at:
-        first = min(at)
-        sides = {n: p for n, p in rivals.items() if p < first and not mentions(asked, n)}
-        return Drawn(not sides, next(iter(sides), question.answer))
-    return Drawn(False, next(iter(rivals))) if rivals else Drawn(None)
+    if places:
+        earliest = min(places)
+        sides = {n: p for n, p in rivals.items() if p < earliest and not mentions(question_text, n)}
+        return Conclusion(not sides, next(iter(sides), question.answer))
+    return Conclusion(False, next(iter(rivals))) if rivals else Conclusion(None)
 
 
 def _false_premise(claim: str) -> bool:
     """Whether a claim compares two dates or numbers the wrong way round."""
-    for found in _COMPARATOR.finditer(claim):
-        left = _value(claim[max(0, found.start() - 60) : found.start()], -1)
-        right = _value(claim[found.end() : found.end() + 60], 0)
-        if left is None or right is None or len(left) != len(right) or left == right:
+    for match in _COMPARATOR.finditer(claim):
+        value = _value(claim[max(0, match.start() - 60) : match.start()], -1)
+        other_value = _value(claim[match.end() : match.end() + 60], 0)
+        if value is None or other_value is None or len(value) != len(other_value) or value == other_value:
             continue
-        if (left < right) != (found[1].lower() in _SMALLER_FIRST):
+        if (value < other_value) != (match[1].lower() in _SMALLER_FIRST):
             return True
     return False
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import Literal
 
-from safe_stepwise.graphs.comparisons import Operation, Side, answers_choice, compared, is_by_size, is_comparison
+from safe_stepwise.graphs.comparisons import Operation, Side, answers_choice, comparison_of, is_by_size, is_comparison
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language.mentions import is_about, mentions, names_in, titles_of
 from safe_stepwise.language.reading import clean, read
@@ -23,7 +23,7 @@ PlanKind = Literal["sequential", "simple comparison", "bridge comparison", "calc
 NAMES, DESCRIBED = "names", "is described as"
 """Relations of facts that are told in a passage's own words: what else a sentence names, or all."""
 Derivation = Literal["", "life span", "count", "conclusion"]
-MOST_GOLD = 10
+MAX_GOLD = 10
 """Gold passages of a plan, as of the evaluation's samples: steps grow with them, and with each step
 what there is to check. Those of real rows are up to four."""
 
@@ -87,7 +87,7 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     """The plan that a verified reasoning path carries out.
 
     ``path`` and ``graph`` are a label's: triples with the passage (from 1) that states them. Raises PlanError for a
-    path that is empty, broken off, or leads elsewhere than to the answer, and for more than `MOST_GOLD` gold passages.
+    path that is empty, broken off, or leads elsewhere than to the answer, and for more than `MAX_GOLD` gold passages.
 
     >>> path = (Triple("Dune Rain", "director", "Ors Velt", 1),
     ...         Triple("Ors Velt", "spouse", "Ana", 2))
@@ -95,8 +95,8 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     >>> plan.kind, [(item.kind, item.uses) for item in plan.items]
     ('sequential', [('Attribution', ()), ('Attribution', (0,)), ('Logical', (1,))])
     """
-    if (gold := len(question.gold)) > MOST_GOLD:
-        raise PlanError(f"{gold} gold passages, at most {MOST_GOLD} can be planned for")
+    if (gold := len(question.gold)) > MAX_GOLD:
+        raise PlanError(f"{gold} gold passages, at most {MAX_GOLD} can be planned for")
     if not path:
         raise PlanError("no path")
     if any(triple.passage is None for triple in path):
@@ -105,7 +105,7 @@ def make_plan(question: Question, path: Sequence[Triple], graph: Sequence[Triple
     if is_comparison(question):
         return _comparison(question, path, graph_)
     if _by_sentences(question):
-        return Plan("sequential", _concluded(_told(question)))
+        return Plan("sequential", _concluded(_sentence_items(question)))
     facts = tuple(_facts(path, graph_))
     return Plan("sequential", _concluded(_linked(facts, graph_, question)))
 
@@ -121,22 +121,22 @@ def graph_of(question: Question, triples: Sequence[Triple]) -> KnowledgeGraph:
     A people ("American") is no such name, though a passage may open with it.
     """
     names = [(name, clean(name)) for t in triples for name in (t.head, t.tail)]
-    things = [name for name, words in names if not is_nation(words) or is_country(words)]
-    return KnowledgeGraph(triples, titles_of(things, question.gold))
+    entities = [name for name, words in names if not is_nation(words) or is_country(words)]
+    return KnowledgeGraph(triples, titles_of(entities, question.gold))
 
 
 def _facts(path: Sequence[Triple], graph: KnowledgeGraph) -> Iterator[Item]:
     """One item a statement: what joins several earlier answers is said once."""
-    for _, said in groupby(path, key=lambda t: (t.relation, t.tail, t.passage)):
-        triples = tuple(said)
+    for _, group in groupby(path, key=lambda t: (t.relation, t.tail, t.passage)):
+        triples = tuple(group)
         first, sentence = triples[0], None
         if first.relation in (NAMES, DESCRIBED):  # a stretch of text, as HotpotQA's are
-            found = graph.find(first.head, first.relation, first.tail)
-            sentence = next((t.sentence for t in found if t.passage == first.passage), None)
+            triples_ = graph.find(first.head, first.relation, first.tail)
+            sentence = next((t.sentence for t in triples_ if t.passage == first.passage), None)
         yield Item("Attribution", triples, (), sentence)
 
 
-def _told(question: Question) -> tuple[Item, ...]:
+def _sentence_items(question: Question) -> tuple[Item, ...]:
     """Supporting sentences of the gold passages, as their passages are first cited.
 
     HotpotQA annotates no triples: of a passage's supporting sentences those count that are the
@@ -144,19 +144,19 @@ def _told(question: Question) -> tuple[Item, ...]:
     """
     items = []
     for number, passage in sorted(question.gold, key=lambda gold: _cited(question, gold[1].title)):
-        told = [f.sentence for f in question.supporting_facts if f.title == passage.title]
-        told = [n for n in dict.fromkeys(told) if n < len(passage.sentences)] or [0]
+        sentences = [f.sentence for f in question.supporting_facts if f.title == passage.title]
+        sentences = [n for n in dict.fromkeys(sentences) if n < len(passage.sentences)] or [0]
         keys = [p.title for n, p in question.gold if n != number]
         if not is_about(read(passage), question.answer):
             keys.append(question.answer)
         linked: list[Item] = []
-        for sentence in told:
+        for sentence in sentences:
             text = read(Passage("", (passage.sentences[sentence],)))
             new = [key for key in keys if mentions(text, key) and normal_name(key) != normal_name(passage.title)]
             keys = [key for key in keys if key not in new]
             if new:
                 linked.append(_quoted(passage, number, sentence, NAMES, new))
-        items += linked or [_quoted(passage, number, told[0], DESCRIBED, [passage.title])]
+        items += linked or [_quoted(passage, number, sentences[0], DESCRIBED, [passage.title])]
     return _in_order(items, question)
 
 
@@ -182,25 +182,27 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
     that no passage is about, it need not come before what it leads to, and builds on that if it comes later. What
     names something that the question names builds on nothing.
     """
-    asked = words_of(question.question)
-    alone = _alone_telling(items, question)
+    question_words = words_of(question.question)
+    alone = _sole_answering(items, question)
     waiting = list(items)
     placed: list[Item] = []
     while waiting:
         leaders = [item for item in waiting if item is not alone]
-        item = next((i for i in waiting if not _leading(i, leaders, asked)), waiting[0])
+        item = next((i for i in waiting if not _leading(i, leaders, question_words)), waiting[0])
         waiting.remove(item)
-        uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], asked)]
-        if item is alone and not uses and not has_words(asked, normal_name(item.triples[0].head)):
-            uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], asked)]
+        uses = [n for n, earlier in enumerate(placed) if _leading(item, [earlier], question_words)]
+        if item is alone and not uses and not has_words(question_words, normal_name(item.triples[0].head)):
+            uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], question_words)]
         own_words = Passage("", (item.quoted(question.passages),))
-        if any(has_words(asked, words_of(name)) for name in names_in(own_words)):  # so it can be read at any time
+        if any(
+            has_words(question_words, words_of(name)) for name in names_in(own_words)
+        ):  # so it can be read at any time
             uses = []
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)
 
 
-def _alone_telling(items: Sequence[Item], question: Question) -> Item | None:
+def _sole_answering(items: Sequence[Item], question: Question) -> Item | None:
     """The one sentence that has the answer, where no passage is about it."""
     answer = normal_name(question.answer)
     if any(normal_name(page.title) == answer for _, page in question.gold):
@@ -209,12 +211,12 @@ def _alone_telling(items: Sequence[Item], question: Question) -> Item | None:
     return telling[0] if len(telling) == 1 else None
 
 
-def _leading(item: Item, others: Sequence[Item], asked: str) -> list[Item]:
+def _leading(item: Item, items: Sequence[Item], question_words: str) -> list[Item]:
     """Those of some sentences that name what another is about, where the question does not."""
     title = item.triples[0].head
-    if has_words(asked, normal_name(title)):
+    if has_words(question_words, normal_name(title)):
         return []
-    return [o for o in others if o is not item and any(t.tail == title for t in o.triples)]
+    return [o for o in items if o is not item and any(t.tail == title for t in o.triples)]
 
 
 def _quoted(passage: Passage, number: int, sentence: int, relation: str, tails: Sequence[str]) -> Item:
@@ -224,22 +226,22 @@ def _quoted(passage: Passage, number: int, sentence: int, relation: str, tails: 
 
 def _linked(facts: Sequence[Item], graph: KnowledgeGraph, question: Question) -> tuple[Item, ...]:
     """The facts with what each builds on: earlier ones that give an entity the question lacks."""
-    asked = words_of(question.question)
+    question_words = words_of(question.question)
     nodes = [{graph.node(name) for name in item.ends} for item in facts]
     linked: list[Item] = []
     for item in facts:
-        new = (name for name in item.ends if not has_words(asked, normal_name(name)))
+        new = (name for name in item.ends if not has_words(question_words, normal_name(name)))
         ends = {graph.node(name) for name in new}
         uses = [n for n in range(len(linked)) if ends & nodes[n] and not _beside(linked[n], item)]
         linked.append(replace(item, uses=tuple(uses[-len(item.triples) :])))
     return tuple(linked)
 
 
-def _beside(one: Item, other: Item) -> bool:
+def _beside(item: Item, other_item: Item) -> bool:
     """Whether two facts are members of one set, of which none leads to another."""
-    first, second = one.triples[0], other.triples[0]
-    same = (first.head, first.relation) == (second.head, second.relation)
-    return same and first.relation in RELATIONS
+    triple, other_triple = item.triples[0], other_item.triples[0]
+    is_same_set = (triple.head, triple.relation) == (other_triple.head, other_triple.relation)
+    return is_same_set and triple.relation in RELATIONS
 
 
 def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
@@ -261,12 +263,12 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         branches = tuple(sorted(branches, key=lambda branch: _first_cited(question, branch)))
     if len(branches) < 2:
         raise PlanError("a comparison with one branch")
-    found = compared(question, branches)
-    if not answers_choice(question, [side.entity for side in found.sides]):
+    comparison = comparison_of(question, branches)
+    if not answers_choice(question, [side.entity for side in comparison.sides]):
         raise PlanError("the answer is none of those that the question lets choose from")
-    told = found.result is not None and graph.same(found.result, question.answer)
-    counted = told and is_by_size(found.operation, found.sides)
-    spans = len(branches) == 2 and all(side.since for side in found.sides)
+    is_decided = comparison.result is not None and graph.is_same_entity(comparison.result, question.answer)
+    by_count = is_decided and is_by_size(comparison.operation, comparison.sides)
+    spans = len(branches) == 2 and all(side.since for side in comparison.sides)
     items: list[Item] = []
     ends: list[int] = []
     for branch in branches:
@@ -275,13 +277,13 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         start = len(items)
         for fact in _linked(facts, graph, question):
             items.append(replace(fact, uses=tuple(start + n for n in fact.uses)))
-        own = list(range(start, len(items))) or shared
-        values = [n for n in own if items[n].triples[0].relation == branch[-1].relation]
+        places = list(range(start, len(items))) or shared
+        values = [n for n in places if items[n].triples[0].relation == branch[-1].relation]
         if spans:
-            dated = [n for n in own if items[n].triples[0].relation.startswith("date of")]
+            dated = [n for n in places if items[n].triples[0].relation.startswith("date of")]
             items.append(Item("Logical", (), tuple(dated), None, "life span"))
             ends.append(len(items) - 1)
-        elif counted:
+        elif by_count:
             items.append(Item("Logical", (), tuple(values), None, "count"))
             ends.append(len(items) - 1)
         else:
@@ -294,4 +296,4 @@ def _comparison(question: Question, path: Sequence[Triple], graph: KnowledgeGrap
         kind = "set comparison"
     elif any(len(branch) > 1 for branch in branches):
         kind = "bridge comparison"
-    return Plan(kind, tuple(items), *((found.operation, found.sides) if told else ()))
+    return Plan(kind, tuple(items), *((comparison.operation, comparison.sides) if is_decided else ()))

@@ -54,7 +54,7 @@ Rewards = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedTrajectory:
     """What came of one trajectory.
 
     ``labels`` are those of its steps up to the first fault, None where the checker abstained;
@@ -84,7 +84,7 @@ class Judged:
         return (self.sound / max(self.steps, self.needed) + self.earned) / 2
 
 
-def judge_trajectory(checker: Checker, text: str) -> Judged:
+def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
     """What the checker says of a trajectory, a step a line; what precedes the first is skipped.
 
     >>> from safe_stepwise.records import Passage, Question
@@ -100,30 +100,30 @@ def judge_trajectory(checker: Checker, text: str) -> Judged:
     >>> judge_trajectory(checker, told).reward
     1.0
     """
-    written = [part for part in _STEP.split(text)[1:] if part.strip()]
+    texts = [text_ for text_ in _STEP.split(text)[1:] if text_.strip()]
     labels: list[str | None] = []
     accepted: list[Step] = []
-    for part in written:
-        label = _label(checker, accepted, part)
+    for text_ in texts:
+        label = _label(checker, accepted, text_)
         labels.append(label)
         if label not in (None, CORRECT):
             break
-        accepted.append(read_step(part))
+        accepted.append(read_step(text_))
     needed = len(checker.plan.items) + 1
     ended = bool(accepted) and accepted[-1].kind == "Final Answer"
-    whole = ended and len(accepted) == len(written) and labels[-1] == CORRECT
+    is_complete = ended and len(accepted) == len(texts) and labels[-1] == CORRECT
     # Of steps that count it is known already.
     unproved = (step for step, label in zip(accepted, labels, strict=False) if label is None)
-    earned = whole and not any(_hedges(checker, step) for step in unproved)
-    return Judged(tuple(labels), len(written), needed, earned)
+    earned = is_complete and not any(_hedges(checker, step) for step in unproved)
+    return JudgedTrajectory(tuple(labels), len(texts), needed, earned)
 
 
-def _label(checker: Checker, accepted: Sequence[Step], written: str) -> str | None:
+def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
     """What a step is, after those accepted before it; None where nothing is proved."""
     if accepted and accepted[-1].kind == "Final Answer":
         return AFTER_THE_ANSWER
     try:
-        step = read_step(written)
+        step = read_step(text)
     except StepError:
         return MALFORMED
     if step.number != len(accepted) + 1:
@@ -140,14 +140,14 @@ def _hedges(checker: Checker, step: Step) -> bool:
     The checker looks for the fact, not for what else stands beside it. Whoever is paid for proofs
     would learn to write both.
     """
-    asked = checker.question
-    words = _OPEN if asked.answer.casefold() in ("yes", "no") else _HEDGE
-    found = words.findall(_ASIDE.sub(" ", fold(step.text)).casefold())
-    if not found:  # as of nearly all: the passages need not be joined
+    question = checker.question
+    words = _OPEN if question.answer.casefold() in ("yes", "no") else _HEDGE
+    hedges = words.findall(_ASIDE.sub(" ", fold(step.text)).casefold())
+    if not hedges:  # as of nearly all: the passages need not be joined
         return False
-    told = " ".join([asked.question, asked.answer, *(page.text for page in asked.passages)])
-    folded = told.casefold()
-    return any(hedge not in folded for hedge in found)
+    evidence = " ".join([question.question, question.answer, *(page.text for page in question.passages)])
+    folded = evidence.casefold()
+    return any(hedge not in folded for hedge in hedges)
 
 
 def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any) -> Rewards:
@@ -160,8 +160,8 @@ def trajectory_reward(prompts: Sequence[Any], completions: Sequence[Completion],
         checker and judge_trajectory(checker, _text(completion))
         for checker, completion in zip(checkers, completions, strict=True)
     ]
-    _log(log, [label for one in judged if one for label in one.labels])
-    return [one.reward if one else None for one in judged]
+    _log(log, [label for verdict in judged if verdict for label in verdict.labels])
+    return [verdict.reward if verdict else None for verdict in judged]
 
 
 def step_reward(
@@ -180,8 +180,8 @@ def step_reward(
         checker and (_label(checker, _steps(previous), _text(completion)),)
         for checker, completion, previous in zip(checkers, completions, previous_steps, strict=True)
     ]
-    _log(log, [one[0] for one in labels if one])
-    return [float(one[0] == CORRECT) if one else None for one in labels]
+    _log(log, [labels_[0] for labels_ in labels if labels_])
+    return [float(labels_[0] == CORRECT) if labels_ else None for labels_ in labels]
 
 
 async def async_trajectory_reward(
@@ -231,15 +231,15 @@ def _text(completion: Completion) -> str:
     if isinstance(completion, str):
         return split_thought(completion).text
     contents = [turn.get("content") or "" for turn in completion]
-    texts = [content if isinstance(content, str) else "".join(map(_part, content)) for content in contents]
+    texts = [content if isinstance(content, str) else "".join(map(_text_of, content)) for content in contents]
     return "\n".join(split_thought(text).text for text in texts)
 
 
-def _part(part: Any) -> str:
+def _text_of(item: Any) -> str:
     """The text of a part of a turn's content; a thought or an image has none."""
-    if isinstance(part, str):
-        return part
-    return str(part.get("text") or "") if str(part.get("type", "text")).endswith("text") else ""
+    if isinstance(item, str):
+        return item
+    return str(item.get("text") or "") if str(item.get("type", "text")).endswith("text") else ""
 
 
 def _log(log_metric: Any, labels: Sequence[str | None]) -> None:

@@ -38,7 +38,7 @@ def fill(wording: str, **values: object) -> str:
     >>> fill("According to Passage {n}, {claim}.", n=3, claim="Oru is a town")
     'According to Passage 3, Oru is a town.'
     """
-    return _FIELD.sub(lambda found: str(values.get(found[1], found[0])), wording)
+    return _FIELD.sub(lambda match: str(values.get(match[1], match[0])), wording)
 
 
 def is_noun(relation: str) -> bool:
@@ -59,7 +59,7 @@ def noun_of(relation: str) -> str:
     return f"the {relation}" if len(relation.split()) <= LONGEST_NAME else f"the “{relation}”"
 
 
-def several(relation: str, number: int) -> str:
+def count_phrase(relation: str, number: int) -> str:
     """So many things that stand in a relation to one.
 
     >>> several("director", 2), several("country of citizenship", 2), several("cast member", 1)
@@ -76,9 +76,9 @@ def plural(relation: str) -> str:
     """
     if not is_noun(relation):
         return f"things under “{relation}”"
-    noun, of, rest = relation.partition(" of ")
+    noun, preposition, complement = relation.partition(" of ")
     ends = "ies" if noun.endswith("y") else "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
-    return f"{noun[:-1] if ends == 'ies' else noun}{ends}{of}{rest}"
+    return f"{noun[:-1] if ends == 'ies' else noun}{ends}{preposition}{complement}"
 
 
 def is_free(triple: Triple) -> bool:
@@ -91,7 +91,7 @@ def is_free(triple: Triple) -> bool:
     return "…" in words or words.endswith("?") or bool(_QUESTION_OPENS.match(words))
 
 
-def asked_of(triples: Sequence[Triple]) -> str:
+def filled_question(triples: Sequence[Triple]) -> str:
     """The question in words of a free hop, earlier answers filled in.
 
     >>> asked_of([Triple("Oru", "when was … founded", "1901")])
@@ -109,11 +109,11 @@ def wordings(triple: Triple) -> tuple[str, ...]:
     >>> wordings(Triple("Dune Rain", "director", "Ors Velt"))[0]
     'Dune Rain was directed by Ors Velt'
     """
-    known = _WORDINGS["statements"].get(triple.relation)
+    templates = _WORDINGS["statements"].get(triple.relation)
     people = clean(triple.tail)
     if is_nation(people) and not is_country(people):
-        known = _WORDINGS["of_a_people"].get(triple.relation, known)
-    patterns = known or [f"{noun_of(triple.relation)} of {{h}} is {{t}}"]
+        templates = _WORDINGS["of_a_people"].get(triple.relation, templates)
+    patterns = templates or [f"{noun_of(triple.relation)} of {{h}} is {{t}}"]
     date = as_date(triple.tail)
     on = "on" if date and date.day else "in"
     tail = triple.tail.title() if date and triple.tail.islower() else triple.tail
@@ -124,7 +124,7 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     """What a fact says, as a clause in words of ours."""
     triple = triples[0]
     if is_free(triple):
-        question = asked_of(triples).strip(" ?") + "?"
+        question = filled_question(triples).strip(" ?") + "?"
         answer = _FULL_STOP.sub("", triple.tail)
         if len(answer.split()) > LONGEST_NAME:
             answer = f"“{answer}”"
@@ -132,7 +132,7 @@ def state(triples: Sequence[Triple], choice: int) -> str:
     return pick(wordings(triple), choice)
 
 
-def told(passage: Passage, sentence: int, needed: str) -> str:
+def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     """A passage's sentence as a step quotes it, so that it says of itself what it is about.
 
     ``sentence`` counts from 0; a pronoun that opens it gives way to the title, where the passage
@@ -152,35 +152,35 @@ def told(passage: Passage, sentence: int, needed: str) -> str:
     opens = before.strip().startswith(title.split()[0]) or _PRONOUN.match(before.strip())
     if not opens or not names_subject(passage, passage.sentences[0]) or title.startswith("List"):
         return words  # whom a pronoun means is not known
-    said = _PRONOUN.sub(lambda _: title, words)
-    said = _POSSESSIVE.sub(lambda _: f"{title}'s", said)
-    if needed in words and needed not in said:
+    text = _PRONOUN.sub(lambda _: title, words)
+    text = _POSSESSIVE.sub(lambda _: f"{title}'s", text)
+    if needed in words and needed not in text:
         return words
-    return said
+    return text
 
 
-def names_subject(passage: Passage, said: str) -> bool:
+def names_subject(passage: Passage, sentence: str) -> bool:
     """Whether a sentence names what its passage is about, so that it can stand by itself.
 
     >>> names_subject(Passage("Oru", ("A big town.",)), "A big town.")
     False
     """
     title = without_qualifier(passage.title)
-    return title in said or any(part in said for part in title.split() if len(part) > 3)
+    return title in sentence or any(word in sentence for word in title.split() if len(word) > 3)
 
 
 def _shortened(sentence: str, needed: str) -> str:
     if len(sentence) <= LONGEST_QUOTATION:
         return sentence
-    at = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
-    for end in re.finditer(r"[,;] | and | but ", sentence[at.end() :]) if at else ():
-        kept = sentence[: at.end() + end.start()] if at else sentence
-        if kept.count("(") == kept.count(")") and kept.count('"') % 2 == 0:
-            return kept.rstrip(" ,;") + "."
+    match = re.search(rf"(?<!\w){re.escape(needed)}(?!\w)", sentence, re.IGNORECASE)
+    for end in re.finditer(r"[,;] | and | but ", sentence[match.end() :]) if match else ():
+        clause = sentence[: match.end() + end.start()] if match else sentence
+        if clause.count("(") == clause.count(")") and clause.count('"') % 2 == 0:
+            return clause.rstrip(" ,;") + "."
     return sentence
 
 
-def steps_named(numbers: Sequence[int]) -> str:
+def list_steps(numbers: Sequence[int]) -> str:
     """Step numbers in words.
 
     >>> steps_named([1]), steps_named([1, 2]), steps_named([1, 2, 4])
@@ -193,7 +193,7 @@ def steps_named(numbers: Sequence[int]) -> str:
 _QUESTIONS: Mapping[str, Any] = load("questions")
 
 
-def ask(triples: Sequence[Triple], for_head: bool = False) -> str:
+def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
     """The question that a fact answers: with its tail, or with its head where the tail is known.
 
     >>> ask([Triple("Dune Rain", "director", "Ors Velt")])
@@ -205,30 +205,30 @@ def ask(triples: Sequence[Triple], for_head: bool = False) -> str:
     """
     first = triples[0]
     if is_free(first):
-        words = " ".join(asked_of(triples).split()).strip(" ?") + "?"
+        words = " ".join(filled_question(triples).split()).strip(" ?") + "?"
         return words[:1].upper() + words[1:]
     if for_head:
-        other = f"What has {{t}} as its {first.relation}?"
-        return fill(_QUESTIONS["of_the_head"].get(first.relation, other), t=first.tail)
-    other = f"What is the {first.relation} of {{h}}?"
-    return fill(_QUESTIONS["questions"].get(first.relation, other), h=first.head)
+        fallback = f"What has {{t}} as its {first.relation}?"
+        return fill(_QUESTIONS["of_the_head"].get(first.relation, fallback), t=first.tail)
+    fallback = f"What is the {first.relation} of {{h}}?"
+    return fill(_QUESTIONS["questions"].get(first.relation, fallback), h=first.head)
 
 
-def besides(question: str, known: Sequence[str]) -> str:
+def besides(question: str, answers: Sequence[str]) -> str:
     """A question once more, for another answer than those that are known.
 
     >>> besides("Who directed Dune Rain?", ["Ors Velt"])
     'Besides Ors Velt, who directed Dune Rain?'
     """
     opened = question[:1].lower() + question[1:]
-    return fill(_QUESTIONS["besides"], known=" and ".join(known), q=opened)
+    return fill(_QUESTIONS["besides"], known=" and ".join(answers), q=opened)
 
 
-def given(question: str, found: Sequence[tuple[str, str]]) -> str:
+def condition_on(question: str, answered: Sequence[tuple[str, str]]) -> str:
     """A question with what was found put in: pairs of a question and its answer.
 
     >>> given("Where was its director born?", [("Who directed Dune Rain?", "Ors Velt")])
     'Where was its director born, given that the answer to “Who directed Dune Rain?” is Ors Velt?'
     """
-    told = " and ".join(f"the answer to “{asked}” is {answer}" for asked, answer in found)
-    return fill(_QUESTIONS["given"], q=question.rstrip(" ?"), found=told) if told else question
+    quote_sentence = " and ".join(f"the answer to “{subquestion}” is {answer}" for subquestion, answer in answered)
+    return fill(_QUESTIONS["given"], q=question.rstrip(" ?"), found=quote_sentence) if quote_sentence else question

@@ -70,21 +70,21 @@ class Reading:
         >>> read_step("About Oru, Passage 4 states: “It lies 45 miles from Marn.”").values
         ('Oru', 'Marn', '45')
         """
-        runs = [_OPENER.sub("", written) for written, _ in names_in(self.page).values()]
+        runs = [_OPENER.sub("", spelling) for spelling, _ in names_in(self.page).values()]
         runs = [_LEADS_ON.sub("", run) for run in runs if run.lower() not in MONTHS]
-        found = [re.sub(r"['’]s?$", "", run) for run in runs if run]
+        names = [re.sub(r"['’]s?$", "", run) for run in runs if run]
         dates = dates_in(self.claim)
         dated = {place for d in dates for place in range(d.start, d.end)}
-        found += [self.claim[d.start : d.end] for d in dates if d.year]
+        names += [self.claim[d.start : d.end] for d in dates if d.year]
         for match in re.finditer(r"\b\d[\d,.]*\b", self.claim):
             if match.start() not in dated and as_number(match[0]) is not None:
-                found.append(match[0])
-        return tuple(dict.fromkeys(found))
+                names.append(match[0])
+        return tuple(dict.fromkeys(names))
 
     def mentions(self, name: str) -> bool:
         """Whether the step gives a name, date or number."""
         if date := as_date(name):
-            return any(found.year and found.agrees(date) for found in dates_in(self.text.clean))
+            return any(day.year and day.agrees(date) for day in dates_in(self.text.clean))
         if mentions(self.text, name):
             return True
         return has_words(self.text.clean.replace(" . ", " "), clean(name))
@@ -129,9 +129,9 @@ def _denies(text: str) -> bool:
     """
     text = _NO_DENIAL.sub("", text)
     quoting = _QUOTING.search(text)
-    own = _own_words(text[: quoting.end(1)] if quoting else text)
-    lacks = _NOT.search(own) and _TOLD.search(own) and _OF_THE_TEXT.search(text)
-    return bool(_UNKNOWN.search(own) or lacks)
+    own_words = _own_words(text[: quoting.end(1)] if quoting else text)
+    lacks = _NOT.search(own_words) and _TOLD.search(own_words) and _OF_THE_TEXT.search(text)
+    return bool(_UNKNOWN.search(own_words) or lacks)
 
 
 def _without_silences(text: str) -> str:
@@ -142,37 +142,37 @@ def _without_silences(text: str) -> str:
     >>> _without_silences("Passage 5 does not mention it, and Passage 3 is silent as well.")
     'Passage 5 does not mention it, and Passage 3 is silent as well.'
     """
-    parts = _parted(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
-    clauses = parts[::2]
+    pieces = _parted(_THOUGH.sub(r"\1; ", text))  # clauses, and between them what parts them
+    clauses = pieces[::2]
     silent = [bool(_CITED.search(c)) and _denies(c) and len(c.split()) <= _LONGEST_REMARK for c in clauses]
-    rest = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
-    elsewhere = {n for clause in rest for n in _CITED.findall(clause)}
-    if all(silent) or not any(silent) or not elsewhere or any(map(_denies, rest)):
+    spoken = [clause for clause, remark in zip(clauses, silent, strict=True) if not remark]
+    elsewhere = {n for clause in spoken for n in _CITED.findall(clause)}
+    if all(silent) or not any(silent) or not elsewhere or any(map(_denies, spoken)):
         return text
-    kept = ""
+    result = ""
     for number, (clause, remark) in enumerate(zip(clauses, silent, strict=True)):
         if not remark or elsewhere & set(_CITED.findall(clause)):
-            kept += (parts[2 * number - 1] if kept else "") + clause
-    return kept if kept.endswith((".", "”", "?", "!")) else f"{kept}."
+            result += (pieces[2 * number - 1] if result else "") + clause
+    return result if result.endswith((".", "”", "?", "!")) else f"{result}."
 
 
 def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Where a pattern is found, but for within “…”."""
-    quoted = [found.span() for found in _QUOTED.finditer(text) if found[0].endswith("”")]
+    quoted = [match.span() for match in _QUOTED.finditer(text) if match[0].endswith("”")]
     starts = [start for start, _ in quoted]
-    for found in pattern.finditer(text):
-        before = bisect_right(starts, found.start()) - 1
-        if before < 0 or found.start() >= quoted[before][1]:
-            yield found
+    for match in pattern.finditer(text):
+        before = bisect_right(starts, match.start()) - 1
+        if before < 0 or match.start() >= quoted[before][1]:
+            yield match
 
 
 def _parted(text: str) -> list[str]:
     """Clauses of a text, and between each two what parts them."""
-    parts, end = [], 0
+    pieces, end = [], 0
     for cut in _outside_quotes(_CLAUSE, text):
-        parts += [text[end : cut.start()], cut[0]]
+        pieces += [text[end : cut.start()], cut[0]]
         end = cut.end()
-    return [*parts, text[end:]]
+    return [*pieces, text[end:]]
 
 
 def _without_goal(text: str) -> str:
@@ -184,9 +184,9 @@ def _without_goal(text: str) -> str:
     if not _GOAL.match(text):
         return text
     for cut in islice(_outside_quotes(_GOAL_ENDS, text), _LEADS_TRIED):
-        rest = text[cut.end() :]
-        if _CITED.search(rest) and not _NOT_ASSERTED.search(_own_words(rest)):
-            return rest
+        remaining = text[cut.end() :]
+        if _CITED.search(remaining) and not _NOT_ASSERTED.search(_own_words(remaining)):
+            return remaining
     return text
 
 
@@ -198,23 +198,23 @@ def _without_pointers(text: str) -> tuple[str, str]:
     >>> _without_pointers("Ana Vorr was born in Oru. I have this from Passage 9.")
     ('Ana Vorr was born in Oru.', 'I have this from Passage 9.')
     """
-    found = ""
+    removed = ""
     lead = _POINTER.match(text)
     if lead is not None and _points(lead[0]) and len(text[lead.end() :].split()) >= _SHORTEST_CLAIM:
-        found, text = lead[0], text[lead.end() :]
+        removed, text = lead[0], text[lead.end() :]
     tail = max(text.rfind(". ", 0, -1), text.rfind(".” ", 0, -1) + 1, text.rfind(".) ", 0, -1))
     last = text[tail + 2 :]
     if tail > 0 and len(last) <= _LONGEST_POINTER and _CITED.search(last) and _points(last):
-        found, text = found + last, text[: tail + 1]
-    return text, found
+        removed, text = removed + last, text[: tail + 1]
+    return text, removed
 
 
 def _points(sentence: str) -> bool:
     """Whether a sentence names nothing but passages and steps, and denies nothing."""
-    named = _STEP_LIST.sub("", _CITED.sub("", sentence)).strip(" .:()")
-    if named == sentence.strip(" .:()") and len(named.split()) < _SHORTEST_CLAIM:
+    remaining = _STEP_LIST.sub("", _CITED.sub("", sentence)).strip(" .:()")
+    if remaining == sentence.strip(" .:()") and len(remaining.split()) < _SHORTEST_CLAIM:
         return False
-    return not re.search(r"[A-Z\d“]", re.sub(r"\bI\b|^\w", "", named)) and not _denies(sentence)
+    return not re.search(r"[A-Z\d“]", re.sub(r"\bI\b|^\w", "", remaining)) and not _denies(sentence)
 
 
 def _own_words(text: str) -> str:
@@ -233,7 +233,7 @@ def quotations(text: str) -> Iterator[str]:
     >>> list(quotations("“Who led Oru?” is answered by “Vel”, “not"))
     ['Who led Oru?', 'Vel']
     """
-    return (found[1] for found in _QUOTED.finditer(text) if found[0].endswith("”"))
+    return (match[1] for match in _QUOTED.finditer(text) if match[0].endswith("”"))
 
 
 def _unframed(text: str) -> str:
@@ -243,11 +243,11 @@ def _unframed(text: str) -> str:
     ('Oru is a town.', 'Oru is old')
     """
     for pattern in (_LEAD, _FRAME, _SUFFIX):
-        found = pattern.search(text)
-        bare = text[: found.start()] + text[found.end() :] if found else text
-        if found is None or len(bare.split()) < _SHORTEST_CLAIM:
+        match = pattern.search(text)
+        bare = text[: match.start()] + text[match.end() :] if match else text
+        if match is None or len(bare.split()) < _SHORTEST_CLAIM:
             continue
-        if pattern is _SUFFIX or not _names_something(found[0]):
+        if pattern is _SUFFIX or not _names_something(match[0]):
             return bare
     return text
 
@@ -286,10 +286,10 @@ def has_value(page: Passage, value: str) -> bool:
     """
     date = as_date(value)
     if date and date.month:
-        given = dates_in(read(page).clean)
-        return any(found.year and found.agrees(date) for found in given)
-    whole = first_mention(read(page), value) is not None
-    return whole or _squeezed(value) in _letters_of(page)
+        days = dates_in(read(page).clean)
+        return any(day.year and day.agrees(date) for day in days)
+    is_mentioned = first_mention(read(page), value) is not None
+    return is_mentioned or _squeezed(value) in _letters_of(page)
 
 
 @lru_cache(maxsize=4096)

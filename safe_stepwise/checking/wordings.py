@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any, Literal
 
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.statements import asked_of, fill, is_free, noun_of, pick, state
+from safe_stepwise.checking.statements import fill, filled_question, is_free, noun_of, pick, state
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage
 
@@ -26,13 +26,13 @@ HELD_BACK: Mapping[Half, Half] = {"seen": "unseen", "brief": "brief unseen"}
 _SLOT = re.compile(r"{(\w+)}|\[([^\]]*)\]")
 
 
-def choice_for(*parts: str) -> int:
+def choice_for(*texts: str) -> int:
     """A number that depends on some texts alone.
 
     >>> choice_for("a") == choice_for("a") != choice_for("b")
     True
     """
-    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:4], "big")
+    return int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[:4], "big")
 
 
 class _Lacking(Exception):
@@ -62,11 +62,11 @@ def phrase(kind: str, seed: str, *, half: Half = "seen", **values: object) -> st
     values["later" if values.get("k") else "first"] = ""
     if " and " in str(values.get("steps")):
         values["several"] = ""
-    text = _drawn(kind, half, seed, {k: str(v) for k, v in values.items() if v is not None})
+    text = _draw(kind, half, seed, {k: str(v) for k, v in values.items() if v is not None})
     return text[:1].upper() + text[1:]
 
 
-def _drawn(kind: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
+def _draw(kind: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
     brief = load("brief")["phrases"] if is_brief(half) else {}
     options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[part_of(half)]
     start = choice_for(seed, kind)
@@ -80,23 +80,23 @@ def _drawn(kind: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
 
 def _filled(option: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
     """A wording with its places filled; values are not looked into."""
-    parts: list[str] = []
+    pieces: list[str] = []
     end = 0
     for number, place in enumerate(_SLOT.finditer(option)):
-        parts.append(option[end : place.start()])
+        pieces.append(option[end : place.start()])
         end = place.end()
-        name, either = place.groups()
+        name, alternatives = place.groups()
         if name is None:
-            choices = either.split("|")
+            choices = alternatives.split("|")
             chosen = choices[choice_for(seed, option, str(number)) % len(choices)]
-            parts.append(_filled(chosen, half, seed, values))
+            pieces.append(_filled(chosen, half, seed, values))
         elif name in values:
-            parts.append(values[name])
+            pieces.append(values[name])
         elif name in load("phrases"):
-            parts.append(_drawn(name, half, seed, values))
+            pieces.append(_draw(name, half, seed, values))
         else:
             raise _Lacking(name)
-    return "".join([*parts, option[end:]])
+    return "".join([*pieces, option[end:]])
 
 
 _PLACE = re.compile(r"{(\w+)}(\.?)")
@@ -105,41 +105,41 @@ LONGEST_QUOTE = 200
 """Characters of a sentence that a diagnosis may quote where we have words of our own for it."""
 
 
-def word(part: str, code: str, text: str, *, half: Half = "seen", **values: Any) -> str:
+def render(section: str, code: str, text: str, *, half: Half = "seen", **values: Any) -> str:
     """One wording of ``diagnosis`` or ``guidance``; parts with a value that is None are not taken.
 
     >>> word("guidance", "conclude", "a step", steps="Step 1")
     'Conclude from Step 1 what the question asks for, as the facts for it are in.'
     """
-    given = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
-    for slot, options in _fitting(part, code, half, frozenset(given)).items():
-        drawn = _placed(pick(options, choice_for(text, f"{part} {slot}")), given)
-        given |= {slot: drawn, slot.capitalize(): _capital(drawn)}
-    return given["join"]
+    values_ = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
+    for slot, options in _fitting(section, code, half, frozenset(values_)).items():
+        clause = _placed(pick(options, choice_for(text, f"{section} {slot}")), values_)
+        values_ |= {slot: clause, slot.capitalize(): _capital(clause)}
+    return values_["join"]
 
 
 @cache
-def _fitting(part: str, code: str, half: Half, given: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+def _fitting(section: str, code: str, half: Half, names: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
     """Of each kind of part the options that want no other value than those given and drawn."""
-    fitting, known = {}, set(given)
-    for slot, options in grammar(part, code, half).items():
-        fitting[slot] = tuple(option for option, fields in options if fields <= known)
-        known |= {slot, slot.capitalize()}
+    fitting, available = {}, set(names)
+    for slot, options in grammar(section, code, half).items():
+        fitting[slot] = tuple(option for option, fields in options if fields <= available)
+        available |= {slot, slot.capitalize()}
     return fitting
 
 
 @cache
-def grammar(part: str, code: str, half: Half = "seen") -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
+def grammar(section: str, code: str, half: Half = "seen") -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
     """The options of each kind of part, with the values they need; last ``join``, the whole text.
 
     >>> list(grammar("diagnosis", "contradicted"))
     ['finding', 'reason', 'join']
     """
     verdicts = load("brief") if is_brief(half) else {}
-    verdicts = verdicts if code in verdicts.get(part, ()) else load("verdicts")
-    kinds = dict(verdicts[part][code])
-    whole = kinds.pop("whole", [])
-    kinds["join"] = [verdicts["joins"][next(iter(kinds))], whole]
+    verdicts = verdicts if code in verdicts.get(section, ()) else load("verdicts")
+    kinds = dict(verdicts[section][code])
+    full_texts = kinds.pop("whole", [])
+    kinds["join"] = [verdicts["joins"][next(iter(kinds))], full_texts]
     return {
         kind: tuple((o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half)))
         for kind, tree in kinds.items()
@@ -159,7 +159,7 @@ def _options(tree: Any, half: str) -> Iterator[str]:
             yield from _options(branch, half)
 
 
-def _placed(wording: str, given: Mapping[str, str]) -> str:
+def _placed(wording: str, values: Mapping[str, str]) -> str:
     """A wording with its values, which are not looked into: a brace of theirs stays one.
 
     >>> _placed("It is {what}. {More}.", {"what": "Ors Velt Jr.", "More": "So it {is}"})
@@ -168,7 +168,7 @@ def _placed(wording: str, given: Mapping[str, str]) -> str:
 
     def value(place: re.Match[str]) -> str:
         name, stop = place.groups()
-        return given[name] + ("" if given[name].endswith((".", "!", "?")) else stop)
+        return values[name] + ("" if values[name].endswith((".", "!", "?")) else stop)
 
     return _PLACE.sub(value, wording)
 
@@ -189,18 +189,18 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
     if item.sentence is not None:
         return item.page(passages).title
     if is_free(triple):
-        return asked_of(item.triples).strip(" ?") + "?"
-    known = load("statements")["sought"].get(triple.relation)
-    return fill(known or f"{noun_of(triple.relation)} of {{h}}", h=triple.head)
+        return filled_question(item.triples).strip(" ?") + "?"
+    template = load("statements")["sought"].get(triple.relation)
+    return fill(template or f"{noun_of(triple.relation)} of {{h}}", h=triple.head)
 
 
-def searched_for(item: Item, passages: Sequence[Passage]) -> str:
+def search_query(item: Item, passages: Sequence[Passage]) -> str:
     """What to search for to find a fact: subject and relation, without the value."""
     triple = item.triples[0]
     if item.sentence is not None:
         return sought(item, passages)
     if is_free(triple):
-        return asked_of(item.triples).strip(" ?")
+        return filled_question(item.triples).strip(" ?")
     return f"{triple.head} {triple.relation}"
 
 
@@ -213,17 +213,17 @@ def missing(item: Item, passages: Sequence[Passage]) -> str:
     return sought(item, passages)
 
 
-def said(item: Item, passages: Sequence[Passage], choice: int = 0) -> str:
+def state_item(item: Item, passages: Sequence[Passage], choice: int = 0) -> str:
     """What a passage says of an item: our statement of it, or its own sentence."""
     if item.sentence is not None:
         return _in_quotes(item.quoted(passages))
     return state(item.triples, choice)
 
 
-def quoted(item: Item, passages: Sequence[Passage]) -> str | None:
+def quote_item(item: Item, passages: Sequence[Passage]) -> str | None:
     """The passage's own sentence for an item, where one is known to give the value."""
     if item.sentence is not None:
-        return said(item, passages)
+        return state_item(item, passages)
     triple, page = item.triples[0], item.page(passages)
     if triple.sentence is None or triple.sentence >= len(page.sentences):
         return None
@@ -241,11 +241,11 @@ def guide_to(
     passages: Sequence[Passage],
     text: str,
     *,
-    again: bool = False,
+    is_repeated: bool = False,
     unnamed: bool = False,
     half: Half = "seen",
 ) -> str:
-    """The action that an item asks for; ``again`` after a step that got it wrong.
+    """The action that an item asks for; ``is_repeated`` after a step that got it wrong.
 
     ``unnamed``: without the title of the passage that tells what is asked for.
     """
@@ -256,5 +256,5 @@ def guide_to(
         codes = ("read", "read_instead")
     elif is_free(item.triples[0]):
         codes = ("ask", "ask_instead")
-    what = sought(item, passages)
-    return word("guidance", codes[again], text, half=half, what=what, passage=item.passage)
+    target = sought(item, passages)
+    return render("guidance", codes[is_repeated], text, half=half, what=target, passage=item.passage)

@@ -11,9 +11,9 @@ from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import count_of, lifespan, span_of
 from safe_stepwise.checking.plans import Item
-from safe_stepwise.checking.statements import steps_named
+from safe_stepwise.checking.statements import list_steps
 from safe_stepwise.checking.wordings import Half, choice_for, missing, phrase
-from safe_stepwise.graphs.comparisons import Side, compare, in_common, is_by_size
+from safe_stepwise.graphs.comparisons import Side, compare, find_common_values, is_by_size
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import normal_name, without_qualifier
@@ -70,20 +70,20 @@ class Writer:
         seed = f"{seed} {self.plan.items.index(item)}"
         if item.triples:
             return self.fact(item, position, seed)
-        steps = steps_named([use + 1 for use in item.uses])
+        steps = list_steps([use + 1 for use in item.uses])
         if item.derivation == "life span":
             span = span_of(self.plan, item)
-            return self.put("lifespan", seed, steps=steps, h=span.head, t=span.years)
+            return self.render("lifespan", seed, steps=steps, h=span.head, t=span.years)
         if item.derivation == "count":
             count = count_of(self.plan, item)
-            told = statements.several(count.relation, count.number)
-            return self.put("count", seed, steps=steps, h=count.head, t=told)
+            amount = statements.count_phrase(count.relation, count.number)
+            return self.render("count", seed, steps=steps, h=count.head, t=amount)
         if self.plan.kind == "sequential":
-            facts = steps_named([n + 1 for n in self.plan.facts])
-            return self.put("conclusion", seed, steps=facts, answer=self.question.answer)
+            facts = list_steps([n + 1 for n in self.plan.facts])
+            return self.render("conclusion", seed, steps=facts, answer=self.question.answer)
         return self.comparison(item, self.question.answer, seed)
 
-    def put(self, kind: str, seed: str, **values: object) -> str:
+    def render(self, kind: str, seed: str, **values: object) -> str:
         """A wording of a kind of step."""
         if "answer" in values:
             values["answer"] = str(values["answer"]).removesuffix(".")
@@ -92,35 +92,35 @@ class Writer:
     def fact(self, item: Item, position: int, seed: str) -> str:
         """A fact of the plan as it is told at a position."""
         assert item.passage is not None
-        told = self.said(item, seed)
-        if "claim" in told:
-            return self.claim(told["claim"], item.passage, item, position, seed)
+        content = self.state_or_quote(item, seed)
+        if "claim" in content:
+            return self.claim(content["claim"], item.passage, item, position, seed)
         page = item.page(self.question.passages)
-        return self.quotation(told["sentence"], page, item.passage, item, position, seed)
+        return self.quotation(content["sentence"], page, item.passage, item, position, seed)
 
-    def said(self, item: Item, seed: str) -> dict[str, str]:
+    def state_or_quote(self, item: Item, seed: str) -> dict[str, str]:
         """What a fact says: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
         place = self.claims.place_of(item)
         twice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN < 2
-        own = item.sentence is None and twice == statements.is_free(item.triples[0])
-        if place is None or own:
+        in_our_words = item.sentence is None and twice == statements.is_free(item.triples[0])
+        if place is None or in_our_words:
             choice = choice_for(self.seed, seed, "claim")
             return {"claim": statements.state(item.triples, choice)}
         page = item.page(self.question.passages)
-        return {"sentence": statements.told(page, place, self.claims.value_of(item))}
+        return {"sentence": statements.quote_sentence(page, place, self.claims.value_of(item))}
 
     def claim(self, claim: str, number: int, item: Item, position: int, seed: str) -> str:
         """A clause as a step that reads it in a passage, where the plan has an item to find."""
         around = self.around(item, number, position, seed)
-        return self.put("fact", seed, claim=claim.removesuffix("."), **around)
+        return self.render("fact", seed, claim=claim.removesuffix("."), **around)
 
-    def quotation(self, told: str, page: Passage, number: int, item: Item, position: int, seed: str) -> str:
+    def quotation(self, sentence: str, page: Passage, number: int, item: Item, position: int, seed: str) -> str:
         """A page's sentence as a step that quotes it, where the plan has an item to find."""
         around = self.around(item, number, position, seed)
-        if statements.names_subject(page, told):
-            return self.put("quotation", seed, sentence=told, **around)
+        if statements.names_subject(page, sentence):
+            return self.render("quotation", seed, sentence=sentence, **around)
         title = without_qualifier(page.title)
-        return self.put("quotation_about", seed, sentence=told, title=title, **around)
+        return self.render("quotation_about", seed, sentence=sentence, title=title, **around)
 
     def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
         """What may stand around a fact: what is sought, a step before, a passage that is silent."""
@@ -136,46 +136,46 @@ class Writer:
         pages = self.question.passages
         start = choice_for(self.seed, seed, "silent")
         for step in range(len(pages)):
-            other = (start + step) % len(pages) + 1
-            text = read(pages[other - 1])
-            free = other != number and not pages[other - 1].is_gold
+            number_ = (start + step) % len(pages) + 1
+            text = read(pages[number_ - 1])
+            free = number_ != number and not pages[number_ - 1].is_gold
             if free and all(first_mention(text, name) is None for name in item.ends):
-                return other
+                return number_
         return None
 
     def comparison(self, item: Item, answer: str, seed: str) -> str:
         """What comes of a comparison, with what is compared: of its answer, or of a wrong one."""
         uses = [use + 1 for use in item.uses][-2:]
-        steps = steps_named([use + 1 for use in item.uses])
-        told = {"steps": steps, "answer": answer}
+        steps = list_steps([use + 1 for use in item.uses])
+        fields = {"steps": steps, "answer": answer}
         sides, operation = self.plan.sides, self.plan.operation
         if operation is None or len(sides) != 2 or len(uses) != 2:
             subjects = [f"{self._subject(use - 1)} (Step {use})" for use in uses]
             if len(subjects) == 2 and subjects[0] != subjects[1]:
-                return self.put("comparison_open", seed, **told, a=subjects[0], b=subjects[1])
-            return self.put("comparison", seed, **told)
+                return self.render("comparison_open", seed, **fields, a=subjects[0], b=subjects[1])
+            return self.render("comparison", seed, **fields)
         if len(item.uses) > 2:
-            return self._of_sets(item, told, seed)
+            return self._of_sets(item, fields, seed)
         values = [self._compared(side, n) for side, n in zip(sides, uses, strict=True)]
         outcome: str = operation
         if outcome == "same" and answer.lower() == "no":
             outcome = "different"
         elif outcome not in ("same", "different") and self._is_second(answer):
             values.reverse()
-        said = self.put(f"outcome_{outcome}", seed, a=values[0], b=values[1])
-        return self.put("comparison", seed, **told, outcome=said)
+        outcome_text = self.render(f"outcome_{outcome}", seed, a=values[0], b=values[1])
+        return self.render("comparison", seed, **fields, outcome=outcome_text)
 
-    def _of_sets(self, item: Item, told: Mapping[str, Any], seed: str) -> str:
+    def _of_sets(self, item: Item, fields: Mapping[str, Any], seed: str) -> str:
         """What comes of two sets, with what they share where that is what is asked for."""
-        shared = in_common(self.plan.sides) if self.plan.operation == "same" else None
-        if shared is None or told["answer"].lower() == "no":
-            return self.put("comparison", seed, **told)
+        shared = find_common_values(self.plan.sides) if self.plan.operation == "same" else None
+        if shared is None or fields["answer"].lower() == "no":
+            return self.render("comparison", seed, **fields)
         facts = [(self.plan.items[use].triples[0], use + 1) for use in item.uses]
         ends = zip(shared, (facts, facts[::-1]), strict=True)
-        steps = [next(n for t, n in of if t.tail == value) for value, of in ends]
+        steps = [next(n for t, n in ends_facts if t.tail == value) for value, ends_facts in ends]
         values = [f"{value} (Step {n})" for value, n in zip(shared, steps, strict=True)]
-        said = self.put("outcome_same", seed, a=values[0], b=values[1])
-        return self.put("comparison", seed, **told, outcome=said)
+        outcome_text = self.render("outcome_same", seed, a=values[0], b=values[1])
+        return self.render("comparison", seed, **fields, outcome=outcome_text)
 
     def _is_second(self, answer: str) -> bool:
         sides, right = self.plan.sides, normal_name(answer) == normal_name(self.question.answer)
@@ -192,9 +192,9 @@ class Writer:
     def _compared(self, side: Side, step: int) -> str:
         if side.since:
             facts = [t for n in self.plan.facts for t in self.plan.items[n].triples]
-            own = [t for t in facts if t.tail in (*side.since, *side.values)]
-            return f"{lifespan(own).years} years (Step {step})"
+            bounds = [t for t in facts if t.tail in (*side.since, *side.values)]
+            return f"{lifespan(bounds).years} years (Step {step})"
         if is_by_size(self.plan.operation, self.plan.sides):
             count = count_of(self.plan, self.plan.items[step - 1])
-            return f"{statements.several(count.relation, count.number)} (Step {step})"
+            return f"{statements.count_phrase(count.relation, count.number)} (Step {step})"
         return f"{side.values[0]} (Step {step})"

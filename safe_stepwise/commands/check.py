@@ -13,7 +13,7 @@ from safe_stepwise.commands.telling import ascii_json
 from safe_stepwise.commands.values import Known
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import RowError, UserError, at_place
-from safe_stepwise.players.steps import own_checker_of
+from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.records import Feedback, Question, Step, as_object
 from safe_stepwise.scoring import BENCHMARKS
 from safe_stepwise.steps import StepError, format_step, read_step
@@ -65,7 +65,7 @@ def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[s
     if not question.answer.strip():
         return [(NO_PLAN, {"diagnosis": "the row has no answer"})] * len(texts)
     try:
-        checker = own_checker_of(question)
+        checker = strict_checker_of(question)
     except EngineError as error:
         return [(NO_PLAN, {"diagnosis": str(error)})] * len(texts)
     judged: list[tuple[str, dict[str, Any]]] = []

@@ -76,5 +76,5 @@ class Loop:
     async def answer(self, question: Question, clients: Mapping[str, Client], heard: Heard) -> Trajectory:
         """What the loop does with a question; each attempt is ``heard`` as it ends."""
         players = {role: clients[role] for role in self.stepwise.roles}
-        limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, heard=heard)
+        limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, on_attempt=heard)
         return await answering(self.stepwise, players, limits)(question)

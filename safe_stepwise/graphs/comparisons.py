@@ -54,19 +54,19 @@ def is_by_size(op: Operation | None, sides: Sequence[Side]) -> bool:
     return op in ("most", "fewest") and len(values) > len(sides) and not amounts
 
 
-def size(side: Side) -> int:
+def count_values(side: Side) -> int:
     """How many different values a side has."""
-    found: list[str] = []
+    distinct: list[str] = []
     for value in side.values:
-        if not any(_equal(value, other) for other in found):
-            found.append(value)
-    return len(found)
+        if not any(_equal(value, earlier) for earlier in distinct):
+            distinct.append(value)
+    return len(distinct)
 
 
-def in_common(sides: Sequence[Side]) -> tuple[str, str] | None:
+def find_common_values(sides: Sequence[Side]) -> tuple[str, str] | None:
     """The first values of two sides that are one, as each side has it; None if there are none."""
     pairs = product(*(side.values for side in sides))
-    return next(((one, other) for one, other in pairs if _equal(one, other)), None)
+    return next(((value, match) for value, match in pairs if _equal(value, match)), None)
 
 
 def is_comparison(question: Question) -> bool:
@@ -90,11 +90,11 @@ def answers_choice(question: Question, names: Sequence[str]) -> bool:
     if offered is None or is_yes_or_no(question.answer):
         return True
     words = (word for name in names for word in clean(name).split() if len(word) > _SHORT)
-    said = clean(question.answer)
-    return any(word in said for word in words)
+    answer = clean(question.answer)
+    return any(word in answer for word in words)
 
 
-def compared(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
+def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
     """What the values that the branches of a path end in answer to a question.
 
     Nothing is told where the question's words name no operation, where a branch ends in a relation
@@ -106,8 +106,8 @@ def compared(question: Question, branches: Sequence[Sequence[Triple]]) -> Compar
     """
     sides = tuple(side_of(branch) for branch in branches)
     op = operation(without_names(question.question, [side.entity for side in sides]))
-    known = all(branch[-1].relation in RELATIONS for branch in branches)
-    if op is None or not known or (is_yes_or_no(question.answer) and op != "same"):
+    is_comparable = all(branch[-1].relation in RELATIONS for branch in branches)
+    if op is None or not is_comparable or (is_yes_or_no(question.answer) and op != "same"):
         return Comparison(sides)
     return Comparison(sides, op, compare(op, sides))
 
@@ -160,18 +160,18 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
     if len(sides) != 2 or not all(side.values for side in sides):
         return None
     if op == "same":
-        return "yes" if in_common(sides) else "no"
+        return "yes" if find_common_values(sides) else "no"
     if op in ("earliest", "latest"):
-        one, other = (as_date(side.values[0]) for side in sides)
-        if one and other and one[:3] != other[:3] and one.agrees(other):
+        date, other_date = (as_date(side.values[0]) for side in sides)
+        if date and other_date and date[:3] != other_date[:3] and date.agrees(other_date):
             return None
     by_size = is_by_size(op, sides)
-    first, second = (size(side) if by_size else _key(op, side) for side in sides)
-    if first is None or second is None:
+    size_left, size_right = (count_values(side) if by_size else _key(op, side) for side in sides)
+    if size_left is None or size_right is None:
         return None
-    if first == second:
+    if size_left == size_right:
         return "tie"
-    return sides[(first > second) != (op in ("latest", "longest", "most"))].entity
+    return sides[(size_left > size_right) != (op in ("latest", "longest", "most"))].entity
 
 
 def _key(op: Operation, side: Side) -> float | None:
@@ -190,9 +190,9 @@ def _ordinal(text: str) -> float | None:
     return date.year + (date.month or 6.5) / 13 + (date.day or 15) / 500 if date else None
 
 
-def _equal(one: str, other: str) -> bool:
+def _equal(value: str, other_value: str) -> bool:
     """Whether two values are one: a date, a name, or a nation and its demonym."""
-    dates = as_date(one), as_date(other)
+    dates = as_date(value), as_date(other_value)
     if dates[0] and dates[1]:
         return dates[0].agrees(dates[1])
-    return normal_name(one) == normal_name(other) or same_nation(clean(one), clean(other))
+    return normal_name(value) == normal_name(other_value) or same_nation(clean(value), clean(other_value))

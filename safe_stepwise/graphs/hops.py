@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from safe_stepwise.language.relations import TriplePattern, asked
+from safe_stepwise.language.relations import TriplePattern, parse_question
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Hop, Question, Triple
 
@@ -50,7 +50,7 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
 @lru_cache(maxsize=256)
 def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
     """Made once: a question's hops are looked up in each of its passages."""
-    made: list[AnnotatedHop] = []
+    annotated: list[AnnotatedHop] = []
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
     referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
 
@@ -62,17 +62,17 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[Annotat
         if number == len(hops):
             # An answer that no hop names again is needed by the last one all the same.
             refers += [answers[str(n)] for n in range(1, number) if str(n) not in referred]
-        head, arrow, relation = (part.strip() for part in hop.question.partition(">>"))
-        known = TriplePattern(head, relation) if arrow else asked(hop.question)
-        if known:
-            subject = _SORT_OF_WORK.sub("", _LEADING_WORD.sub("", fill(known.subject)))
-            ends = (hop.answer, subject) if known.inverse else (subject, hop.answer)
-            made.append(AnnotatedHop(Triple(ends[0], known.relation, ends[1], hop.passage)))
+        head, arrow, relation = (side.strip() for side in hop.question.partition(">>"))
+        pattern = TriplePattern(head, relation) if arrow else parse_question(hop.question)
+        if pattern:
+            subject = _SORT_OF_WORK.sub("", _LEADING_WORD.sub("", fill(pattern.subject)))
+            ends = (hop.answer, subject) if pattern.inverse else (subject, hop.answer)
+            annotated.append(AnnotatedHop(Triple(ends[0], pattern.relation, ends[1], hop.passage)))
         else:
             words = _REFERENCE.sub("…", hop.question).strip()
             start = refers[0] if refers else _start(hop, titles)
-            made.append(AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers)))
-    return tuple(made)
+            annotated.append(AnnotatedHop(Triple(start, words, hop.answer, hop.passage), True, tuple(refers)))
+    return tuple(annotated)
 
 
 def _start(hop: Hop, titles: Sequence[str]) -> str:

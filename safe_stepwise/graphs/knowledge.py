@@ -35,11 +35,11 @@ from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention, GraphStore
 from safe_stepwise.language.text import as_date
 from safe_stepwise.records import Candidate, Comparison, Constraint, ConstraintKind, RelationPath
 
-MOST = 50_000
+MAX_ENTITIES = 50_000
 """Entities of a graph that are looked at: all of MetaQA's (43,234), of Freebase a sample."""
-FEWEST = 100
+MIN_RANGE = 100
 """Entities that each of two relations has to lead to before their being apart means something."""
-SELDOM = 0.01
+MAX_SHARED_SHARE = 0.01
 """The share of the smaller of two ranges that may be in both. In MetaQA people share at most .0064
 with films, but the three relations that lead to people at least .095 with each other. A film may
 have the name of a year (.058), so that of those two nothing is said."""
@@ -59,25 +59,25 @@ class Ranges:
     """
 
     def __init__(self, graph: GraphStore) -> None:
-        self._ends: Mapping[str, set[int]] = graph.ranges(MOST)
+        self._ends: Mapping[str, set[int]] = graph.ranges(MAX_ENTITIES)
         self.are_apart = cache(self._are_apart)
 
-    def _are_apart(self, one: str, other: str) -> bool:
+    def _are_apart(self, relation: str, other_relation: str) -> bool:
         """Whether what one relation leads to is nothing that the other could lead to."""
-        ends, others = (self._ends.get(relation, set()) for relation in (one, other))
-        fewer = min(len(ends), len(others))
-        return fewer >= FEWEST and len(ends & others) <= SELDOM * fewer
+        ends, other_ends = (self._ends.get(name, set()) for name in (relation, other_relation))
+        fewer = min(len(ends), len(other_ends))
+        return fewer >= MIN_RANGE and len(ends & other_ends) <= MAX_SHARED_SHARE * fewer
 
 
-_KNOWN: WeakKeyDictionary[GraphStore, Ranges] = WeakKeyDictionary()
+_RANGES: WeakKeyDictionary[GraphStore, Ranges] = WeakKeyDictionary()
 
 
 def ranges_of(graph: GraphStore) -> Ranges:
     """A graph's ranges, which are looked at once."""
-    found = _KNOWN.get(graph)
-    if found is None:
-        found = _KNOWN[graph] = Ranges(graph)
-    return found
+    ranges = _RANGES.get(graph)
+    if ranges is None:
+        ranges = _RANGES[graph] = Ranges(graph)
+    return ranges
 
 
 Day = tuple[int, int, int]
@@ -85,27 +85,27 @@ Day = tuple[int, int, int]
 Value = tuple[float, ...]
 """What is put in order."""
 T = TypeVar("T")
-_MET, _FAILED = frozenset((True,)), frozenset((False,))
+_ALL_MET, _ALL_FAILED = frozenset((True,)), frozenset((False,))
 _ISO = re.compile(r"(-?\d{4})-(\d\d)(?:-(\d\d)(?:T[\d:.]+)?)?(?:Z|[+-]\d\d:\d\d)?")
 
 
 @dataclass(frozen=True)
 class Place:
     """A path that was followed: where it leads, how, and what candidates of the constraint's
-    entity lead to (``others``).
+    entity lead to (``other_ends``).
     """
 
     graph: GraphStore
     candidate: Candidate
     ends: tuple[str, ...]
     chains: tuple[tuple[str, ...], ...]
-    others: frozenset[str] = frozenset()
+    other_ends: frozenset[str] = frozenset()
 
-    def known(self, relation: str) -> str:
+    def graph_relation(self, relation: str) -> str:
         """The relation if the graph has it, else nothing."""
         return relation if relation in self.graph.relations else ""
 
-    def told(self, name: str, relation: str) -> list[str]:
+    def follow_from(self, name: str, relation: str) -> list[str]:
         """What a relation leads to from an entity."""
         node = self.graph.node(name)
         return [] if node is None else self.graph.names(self.graph.follow([node], relation))
@@ -113,7 +113,7 @@ class Place:
     def leading_to(self, name: str) -> list[str]:
         """The relations that lead to an entity from anywhere."""
         node = self.graph.node(name)
-        return [] if node is None else [store.inverse(one) for one in self.graph.steps([node])]
+        return [] if node is None else [store.inverse(step) for step in self.graph.steps([node])]
 
 
 def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
@@ -126,33 +126,33 @@ def decide(constraint: Constraint, place: Place) -> dict[str, bool]:
     >>> decide(Constraint("explicit_time", "After 1999.", time="1999", comparison="after"), place)
     {'Vel': False}
     """
-    found = _RULES[constraint.kind](constraint, place)
-    return {end: found[end] for end in place.ends if end in found}
+    verdicts = _RULES[constraint.kind](constraint, place)
+    return {end: verdicts[end] for end in place.ends if end in verdicts}
 
 
 def _type(constraint: Constraint, place: Place) -> dict[str, bool]:
-    relation = place.known(constraint.relation)
+    relation = place.graph_relation(constraint.relation)
     if not relation:
         return {}
-    found, ranges = dict[str, bool](), ranges_of(place.graph)
+    verdicts, ranges = dict[str, bool](), ranges_of(place.graph)
     for end in place.ends:
-        seen = place.leading_to(end)
-        if relation in seen:
-            found[end] = True
-        elif seen and all(ranges.are_apart(relation, one) for one in seen):
-            found[end] = False
-    return found
+        incoming = place.leading_to(end)
+        if relation in incoming:
+            verdicts[end] = True
+        elif incoming and all(ranges.are_apart(relation, relation_in) for relation_in in incoming):
+            verdicts[end] = False
+    return verdicts
 
 
 def _entity(constraint: Constraint, place: Place) -> dict[str, bool]:
-    other, graph = _node(place, constraint.entity), place.graph
-    if other is None or constraint.entity == place.candidate.topic:
+    node, graph = _node(place, constraint.entity), place.graph
+    if node is None or constraint.entity == place.candidate.topic:
         return {}
-    relation = place.known(constraint.relation)
+    relation = place.graph_relation(constraint.relation)
     for towards in (relation, store.inverse(relation)) if relation else ():
-        if linked := set(graph.names(graph.follow([other], store.inverse(towards)))):
-            return {end: end in linked for end in place.ends if place.told(end, towards)}
-    met = place.others & {*place.ends}
+        if linked := set(graph.names(graph.follow([node], store.inverse(towards)))):
+            return {end: end in linked for end in place.ends if place.follow_from(end, towards)}
+    met = place.other_ends & {*place.ends}
     return {end: end in met for end in place.ends} if met else {}
 
 
@@ -168,47 +168,47 @@ def _explicit(constraint: Constraint, place: Place) -> dict[str, bool]:
 def _implicit(constraint: Constraint, place: Place) -> dict[str, bool]:
     if _node(place, constraint.entity) is None:
         return {}
-    by = _days_by(place, constraint.entity, place.known(constraint.relation))
-    meant = set().union(*by.values()) if len(by) == 1 else set()
-    return _timed(constraint, place, meant)
+    days_by_relation = _days_by(place, constraint.entity, place.graph_relation(constraint.relation))
+    target = set().union(*days_by_relation.values()) if len(days_by_relation) == 1 else set()
+    return _timed(constraint, place, target)
 
 
-def _timed(constraint: Constraint, place: Place, meant: set[Day]) -> dict[str, bool]:
+def _timed(constraint: Constraint, place: Place, target: set[Day]) -> dict[str, bool]:
     """Compare dates with those that are meant; several of them are a time from first to last."""
     compare = _COMPARED.get(constraint.comparison or "in")
-    if not meant or compare is None:
+    if not target or compare is None:
         return {}
-    relation = place.known(constraint.relation)
+    relation = place.graph_relation(constraint.relation)
 
     def verdicts(name: str) -> frozenset[bool] | None:
-        by = _days_by(place, name, relation)
-        said = frozenset(any(compare(day, meant) for day in days) for days in by.values())
-        is_within = said == _FAILED and compare is _is_in and _surrounds(place, name, meant)
-        return None if not said else frozenset() if is_within else said
+        days_by_relation = _days_by(place, name, relation)
+        outcomes = frozenset(any(compare(day, target) for day in days) for days in days_by_relation.values())
+        is_within = outcomes == _ALL_FAILED and compare is _is_in and _surrounds(place, name, target)
+        return None if not outcomes else frozenset() if is_within else outcomes
 
     # It meets what one of its chains meets, and fails what all of them fail.
-    told = {end: {*said} for end, said in _speaking(place, verdicts)}
-    met = {end: True for end, said in told.items() if _MET in said}
-    return met | {end: False for end, said in told.items() if said == {_FAILED}}
+    outcomes_by_end = {end: {*outcomes} for end, outcomes in _speaking(place, verdicts)}
+    met = {end: True for end, outcomes in outcomes_by_end.items() if _ALL_MET in outcomes}
+    return met | {end: False for end, outcomes in outcomes_by_end.items() if outcomes == {_ALL_FAILED}}
 
 
-def _speaking(place: Place, ask: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:
+def _speaking(place: Place, evaluate: Callable[[str], T | None]) -> Iterator[tuple[str, list[T | None]]]:
     """Each end with what its chains say: of each the last entity that can, the topic aside."""
-    known: dict[str, T | None] = {}
-    said: dict[str, list[T | None]] = {}
+    values: dict[str, T | None] = {}
+    by_end: dict[str, list[T | None]] = {}
     for chain in place.chains:
         for name in chain[1:]:
-            if name not in known:
-                known[name] = ask(name)
-        told = (known[name] for name in chain[:0:-1] if known[name] is not None)
-        said.setdefault(chain[-1], []).append(next(told, None))
-    yield from said.items()
+            if name not in values:
+                values[name] = evaluate(name)
+        values_on_chain = (values[name] for name in chain[:0:-1] if values[name] is not None)
+        by_end.setdefault(chain[-1], []).append(next(values_on_chain, None))
+    yield from by_end.items()
 
 
-def _surrounds(place: Place, name: str, meant: set[Day]) -> bool:
+def _surrounds(place: Place, name: str, target: set[Day]) -> bool:
     """Whether an entity has a date before and one after what is meant."""
     days = set().union(*_days_by(place, name, "").values())
-    return any(_is_before(day, meant) for day in days) and any(_is_after(d, meant) for d in days)
+    return any(_is_before(day, target) for day in days) and any(_is_after(d, target) for d in days)
 
 
 def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
@@ -218,37 +218,37 @@ def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
     """
     node = _node(place, name)
     steps = {} if node is None else place.graph.steps([node])
-    asked = [relation] if relation else [one for one in steps if not one.startswith(store.BACKWARDS)]
-    told = {one: place.graph.names(steps.get(one, ())) for one in asked}
-    days = {one: {day for said in names if (day := _day(said))} for one, names in told.items()}
-    is_value = not relation and all(one.startswith(store.BACKWARDS) for one in steps)
-    own = _day(name) if is_value else None
-    return {one: found for one, found in days.items() if found} or ({"": {own}} if own else {})
+    relations = [relation] if relation else [step for step in steps if not step.startswith(store.BACKWARDS)]
+    names_by_relation = {step: place.graph.names(steps.get(step, ())) for step in relations}
+    days = {step: {day for name_ in names if (day := _day(name_))} for step, names in names_by_relation.items()}
+    is_value = not relation and all(step.startswith(store.BACKWARDS) for step in steps)
+    name_day = _day(name) if is_value else None
+    return {step: step_days for step, step_days in days.items() if step_days} or ({"": {name_day}} if name_day else {})
 
 
 def _day(text: str) -> Day | None:
     """A date in words, or as Freebase writes it: ``1998-05-03``, with a time of day or without."""
     if iso := _ISO.fullmatch(text):
-        year, month, day = (int(part or 0) for part in iso.groups())
+        year, month, day = (int(number or 0) for number in iso.groups())
         return (year, month, day) if year and month <= 12 and day <= 31 else None
     date = as_date(text) if text else None
     return (date.year, date.month, date.day) if date and date.year else None
 
 
-def _is_in(day: Day, meant: set[Day]) -> bool:
+def _is_in(day: Day, target: set[Day]) -> bool:
     """As precise as the less precise of two says."""
-    one, other = min(meant), max(meant)
-    if one == other:
-        return all(a == b or not a or not b for a, b in zip(day, one, strict=True))
-    return one <= day <= other or _is_in(day, {one}) or _is_in(day, {other})
+    earliest, latest = min(target), max(target)
+    if earliest == latest:
+        return all(a == b or not a or not b for a, b in zip(day, earliest, strict=True))
+    return earliest <= day <= latest or _is_in(day, {earliest}) or _is_in(day, {latest})
 
 
-def _is_before(day: Day, meant: set[Day]) -> bool:
-    return day < min(meant) and not _is_in(day, {min(meant)})
+def _is_before(day: Day, target: set[Day]) -> bool:
+    return day < min(target) and not _is_in(day, {min(target)})
 
 
-def _is_after(day: Day, meant: set[Day]) -> bool:
-    return day > max(meant) and not _is_in(day, {max(meant)})
+def _is_after(day: Day, target: set[Day]) -> bool:
+    return day > max(target) and not _is_in(day, {max(target)})
 
 
 _COMPARED: Mapping[Comparison, Callable[[Day, set[Day]], bool]] = {
@@ -266,19 +266,19 @@ def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
     if not constraint.comparison or constraint.comparison in _COMPARED:
         return {}
     extreme = min if constraint.comparison in ("first", "least") else max
-    relation = place.known(constraint.relation)
+    relation = place.graph_relation(constraint.relation)
     read = _day if constraint.comparison in ("first", "last") else _number
     values = _values(place, relation, read, extreme)
     if not values and relation and read is _number:
-        counts = {end: len(place.told(end, relation)) for end in place.ends}
+        counts = {end: len(place.follow_from(end, relation)) for end in place.ends}
         values = {end: (float(count),) for end, count in counts.items() if count}
     is_whole = len(values) == len(place.ends)
     if not values or not (is_whole or relation):
         return {}
     goes_before = _goes_before(read is _day, extreme is min)
-    every = set(values.values())
-    beaten = {v for v in every if any(goes_before(other, v) for other in every)}
-    best = {v for v in every if all(other == v or goes_before(v, other) for other in every)}
+    distinct = set(values.values())
+    beaten = {v for v in distinct if any(goes_before(rival, v) for rival in distinct)}
+    best = {v for v in distinct if all(rival == v or goes_before(v, rival) for rival in distinct)}
     met = {end: True for end, value in values.items() if value in best and is_whole}
     return met | {end: False for end, value in values.items() if value in beaten}
 
@@ -286,11 +286,11 @@ def _ordinal(constraint: Constraint, place: Place) -> dict[str, bool]:
 def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]:
     """Whether one value is surely nearer to the extreme than another: no year is, to its days."""
 
-    def is_less(one: Value, other: Value) -> bool:
-        alike = is_day and all(a == b or not a or not b for a, b in zip(one, other, strict=True))
-        return one < other and not alike
+    def is_less(value: Value, rival: Value) -> bool:
+        alike = is_day and all(a == b or not a or not b for a, b in zip(value, rival, strict=True))
+        return value < rival and not alike
 
-    return is_less if is_least else lambda one, other: is_less(other, one)
+    return is_less if is_least else lambda value, rival: is_less(rival, value)
 
 
 def _values(
@@ -298,13 +298,13 @@ def _values(
 ) -> dict[str, Value]:
     """What the ends are put in order by: of each the extreme of what its chains say."""
 
-    def own(name: str) -> Value | None:
-        told = place.told(name, relation) if relation else [name]
-        found = [value for value in map(read, told) if value is not None]
-        return extreme(found) if found else None
+    def extreme_of(name: str) -> Value | None:
+        texts = place.follow_from(name, relation) if relation else [name]
+        values = [value for value in map(read, texts) if value is not None]
+        return extreme(values) if values else None
 
-    said = {end: [v for v in told if v is not None] for end, told in _speaking(place, own)}
-    return {end: extreme(told) for end, told in said.items() if told}
+    values_by_end = {end: [v for v in texts if v is not None] for end, texts in _speaking(place, extreme_of)}
+    return {end: extreme(texts) for end, texts in values_by_end.items() if texts}
 
 
 def _number(text: str) -> Value | None:
@@ -325,7 +325,7 @@ _RULES: Mapping[ConstraintKind, Callable[[Constraint, Place], dict[str, bool]]] 
 }
 
 
-MOST_CHAINS = 5_000
+MAX_CHAINS = 5_000
 """Of a path with more of them a constraint is decided by what it leads to alone."""
 
 
@@ -352,10 +352,10 @@ class GraphKnowledge:
 
         They are found by ``no_topic``; where no entity may be visited twice, some lead nowhere.
         """
-        found = store.paths_from(self.graph, topic, self.hops)
+        paths = store.paths_from(self.graph, topic, self.hops)
         if self.convention != "no_revisit":
-            return found
-        return [path for path in found if self.chains(Candidate(topic, path), 1)]
+            return paths
+        return [path for path in paths if self.chains(Candidate(topic, path), 1)]
 
     def ranked(self, candidate: Candidate) -> tuple[str, ...]:
         """What a path leads to, by the number of its instantiations, then by name; found once."""
@@ -381,37 +381,37 @@ class GraphKnowledge:
             times = onwards
         return dict(zip(self.graph.names(times), times.values(), strict=True))
 
-    def chains(self, candidate: Candidate, most: int | None) -> list[tuple[str, ...]]:
-        """Its instantiations entity by entity, the first ``most`` of them by name."""
-        return store.instances(self.graph, candidate.topic, candidate.path, self.convention, most)
+    def chains(self, candidate: Candidate, limit: int | None) -> list[tuple[str, ...]]:
+        """Its instantiations entity by entity, the first ``limit`` of them by name."""
+        return store.instances(self.graph, candidate.topic, candidate.path, self.convention, limit)
 
     def relations(self, pool: Sequence[Candidate]) -> list[str]:
         """The relations of some paths, and those that lead on from what they lead to; sorted."""
-        found = {relation for candidate in pool for relation in candidate.path}
+        relations = {relation for candidate in pool for relation in candidate.path}
         ends = {name for candidate in pool for name in self.ranked(candidate)}
         nodes = [node for name in ends if (node := self.graph.node(name)) is not None]
-        return sorted(found | set(self.graph.steps(nodes)))
+        return sorted(relations | set(self.graph.steps(nodes)))
 
     def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
         """Whether what a path leads to meets a constraint; without what the graph can't tell."""
         constraint = self._spelt(constraint, pool)
         ends = self.ranked(candidate)
-        chains = self.chains(candidate, MOST_CHAINS + 1)
-        if len(chains) > MOST_CHAINS:
+        chains = self.chains(candidate, MAX_CHAINS + 1)
+        if len(chains) > MAX_CHAINS:
             chains = [(candidate.topic, end) for end in ends]
-        others = {
+        other_ends = {
             name
-            for other in pool
-            if other.topic == constraint.entity != candidate.topic
-            for name in self.ranked(other)
+            for rival in pool
+            if rival.topic == constraint.entity != candidate.topic
+            for name in self.ranked(rival)
         }
-        place = Place(self.graph, candidate, ends, tuple(chains), frozenset(others))
+        place = Place(self.graph, candidate, ends, tuple(chains), frozenset(other_ends))
         return decide(constraint, place)
 
     def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
         """The constraint with its entity as the graph has it, if that is a topic but for case."""
-        named = constraint.entity
-        if not named or self.graph.node(named) is not None:
+        entity = constraint.entity
+        if not entity or self.graph.node(entity) is not None:
             return constraint
-        meant = {one.topic for one in pool if one.topic.casefold() == named.casefold()}
-        return replace(constraint, entity=meant.pop()) if len(meant) == 1 else constraint
+        spellings = {member.topic for member in pool if member.topic.casefold() == entity.casefold()}
+        return replace(constraint, entity=spellings.pop()) if len(spellings) == 1 else constraint

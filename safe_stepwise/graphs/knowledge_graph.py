@@ -51,8 +51,8 @@ class KnowledgeGraph:
     '“Vel” is not in the graph'
     """
 
-    def __init__(self, triples: Iterable[Triple] = (), same: Mapping[str, str] | None = None) -> None:
-        self.aliases: Mapping[str, str] = dict(same or {})
+    def __init__(self, triples: Iterable[Triple] = (), aliases: Mapping[str, str] | None = None) -> None:
+        self.aliases: Mapping[str, str] = dict(aliases or {})
         self._canonical = _canonical(tuple(self.aliases.items()))
         self._triples = dict.fromkeys(triples)
         self._ends: dict[str, dict[str, list[Triple]]] = {}
@@ -78,9 +78,9 @@ class KnowledgeGraph:
         return _linked((self.node(t.head), self.node(t.tail)) for t in self._triples)
 
     @cached_property
-    def _parts(self) -> dict[str, Set[str]]:
+    def _components(self) -> dict[str, Set[str]]:
         """Each node with all that are joined to it, itself included."""
-        return {node: part for part in nx.connected_components(self._joined) for node in part}
+        return {node: component for component in nx.connected_components(self._joined) for node in component}
 
     @property
     def triples(self) -> tuple[Triple, ...]:
@@ -92,9 +92,9 @@ class KnowledgeGraph:
         key = entity_key(name)
         return self._canonical.get(key, key)
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same_entity(self, name: str, other_name: str) -> bool:
         """Whether two names mean one entity."""
-        return self.node(one) == self.node(other)
+        return self.node(name) == self.node(other_name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.node(name) in self._ends
@@ -102,14 +102,14 @@ class KnowledgeGraph:
     def find(self, head: str, relation: str, tail: str | None = None) -> tuple[Triple, ...]:
         """Edges from ``head`` by ``relation``, to ``tail`` or to anything."""
         ends = self._ends.get(self.node(head), {})
-        found = chain(*ends.values()) if tail is None else ends.get(self.node(tail), ())
-        return tuple(triple for triple in found if triple.relation == relation)
+        edges = chain(*ends.values()) if tail is None else ends.get(self.node(tail), ())
+        return tuple(triple for triple in edges if triple.relation == relation)
 
     def path(self, sources: Iterable[str], target: str) -> tuple[Triple, ...] | None:
         """The shortest chain of edges, either way, from any source to the target, or None."""
         goal = self.node(target)
-        part = self._parts.get(goal, frozenset())
-        joined = [start for start in map(self.node, sources) if start in part]
+        component = self._components.get(goal, frozenset())
+        joined = [start for start in map(self.node, sources) if start in component]
         paths: list[list[str]] = [nx.shortest_path(self._joined, start, goal) for start in joined]
         if not paths:
             return None
@@ -129,9 +129,9 @@ class KnowledgeGraph:
         chains = []
         for start in (head for head in heads if head not in reached):
             frontier, chain = {start}, list[Triple]()
-            while found := [t for t in triples if t not in chain and self.node(t.head) in frontier]:
-                chain += found
-                frontier |= {self.node(t.tail) for t in found}
+            while onward := [t for t in triples if t not in chain and self.node(t.head) in frontier]:
+                chain += onward
+                frontier |= {self.node(t.tail) for t in onward}
             chains.append(tuple(chain))
         return tuple(chains)
 
@@ -140,16 +140,16 @@ class KnowledgeGraph:
         sources = tuple(sources)
         if target not in self:
             return f"“{target}” is not in the graph"
-        known = [s for s in sources if s in self]
-        if not known:
+        present = [s for s in sources if s in self]
+        if not present:
             return f"none of {', '.join(f'“{s}”' for s in sources)} is in the graph"
-        if any(self.node(target) in self._parts[self.node(source)] for source in known):
+        if any(self.node(target) in self._components[self.node(source)] for source in present):
             return ""
-        near = self._parts[self.node(known[0])]
-        names = sorted(self.graph.nodes[n]["name"] for n in near if n != self.node(known[0]))
+        near = self._components[self.node(present[0])]
+        names = sorted(self.graph.nodes[n]["name"] for n in near if n != self.node(present[0]))
         quoted = ", ".join(f"“{name}”" for name in names)
         reach = f"only reaches {quoted}" if names else "has no edge"
-        return f"“{known[0]}” {reach}; nothing joins it to “{target}”"
+        return f"“{present[0]}” {reach}; nothing joins it to “{target}”"
 
 
 def _linked(pairs: Iterable[tuple[str, str]]) -> "nx.Graph[str]":

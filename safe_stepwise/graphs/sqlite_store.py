@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.graphs.store import NamedTriple, checked, inverse
+from safe_stepwise.graphs.store import NamedTriple, check_relation, inverse
 
 _FORM = 2  # changes with the tables
 _TABLES = """
@@ -47,8 +47,8 @@ def build_sqlite(file: Path, triples: Iterable[NamedTriple]) -> None:
     half.unlink(missing_ok=True)
     try:
         _write(half, triples)
-        with half.open("rb") as written:
-            os.fsync(written.fileno())
+        with half.open("rb") as stream:
+            os.fsync(stream.fileno())
         half.replace(file)
     except sqlite3.OperationalError as error:
         raise OSError(f"{file}: {error}") from error
@@ -59,8 +59,8 @@ def build_sqlite(file: Path, triples: Iterable[NamedTriple]) -> None:
 def _write(half: Path, triples: Iterable[NamedTriple]) -> None:
     connection = sqlite3.connect(half, isolation_level=None)
     try:
-        for said in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
-            connection.execute(f"PRAGMA {said}")
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
+            connection.execute(f"PRAGMA {setting}")
         connection.execute("PRAGMA page_size = 8192")
         connection.execute(f"PRAGMA user_version = {_FORM}")
         connection.executescript(_TABLES)
@@ -81,10 +81,10 @@ def _numbered(triples: Iterable[NamedTriple], connection: sqlite3.Connection) ->
         heads.append(nodes[head])
         labels.append(relations[relation])
         tails.append(nodes[tail])
-    both = [(2 * n + way, f(checked(r))) for r, n in relations.items() for way, f in _DIRECTIONS]
-    connection.executemany("INSERT INTO relation VALUES (?, ?)", both)
-    named = ((number, name) for name, number in nodes.items())
-    connection.executemany("INSERT INTO entity VALUES (?, ?)", named)
+    directions = [(2 * n + side, f(check_relation(r))) for r, n in relations.items() for side, f in _DIRECTIONS]
+    connection.executemany("INSERT INTO relation VALUES (?, ?)", directions)
+    numbered_names = ((number, name) for name, number in nodes.items())
+    connection.executemany("INSERT INTO entity VALUES (?, ?)", numbered_names)
     connection.execute("CREATE INDEX entity_name ON entity (name)")
     return len(nodes), (heads, labels, tails)
 
@@ -95,32 +95,32 @@ _DIRECTIONS = ((0, str), (1, inverse))  # the number of a relation is even forwa
 def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, int, bytes]]:
     """The rows of both directions, sorted, each once; an edge is one number while it is sorted."""
     heads, labels, tails = (np.frombuffer(column, np.uint32) for column in columns)
-    wide = max(1, (entities - 1).bit_length())
-    of_label = (2 * int(labels.max(initial=0)) + 1).bit_length()
-    if 2 * wide + of_label > 63:
+    node_bits = max(1, (entities - 1).bit_length())
+    label_bits = (2 * int(labels.max(initial=0)) + 1).bit_length()
+    if 2 * node_bits + label_bits > 63:
         raise ValueError(f"{entities:,} entities are too many for this store; split the graph")
     keys = np.empty(2 * len(heads), np.int64)
-    for way, (here, there) in enumerate(((heads, tails), (tails, heads))):
-        part = keys[way * len(heads) : (way + 1) * len(heads)]
-        part[:] = here
-        part <<= of_label
-        part |= 2 * labels + np.uint32(way)
-        part <<= wide
-        part |= there
+    for direction, (start_nodes, end_nodes) in enumerate(((heads, tails), (tails, heads))):
+        half = keys[direction * len(heads) : (direction + 1) * len(heads)]
+        half[:] = start_nodes
+        half <<= label_bits
+        half |= 2 * labels + np.uint32(direction)
+        half <<= node_bits
+        half |= end_nodes
     keys.sort()
     start = 0
     while start < len(keys):
-        last = keys[min(start + _BLOCK, len(keys)) - 1] >> wide
-        stop = int(np.searchsorted(keys, (last + 1) << wide))
+        last_node = keys[min(start + _BLOCK, len(keys)) - 1] >> node_bits
+        stop = int(np.searchsorted(keys, (last_node + 1) << node_bits))
         block = keys[start:stop][_changes(keys[start:stop])]
-        first = np.flatnonzero(_changes(block >> wide))
-        row = block[first] >> wide
-        tails = (block & (1 << wide) - 1).astype(np.uint32).tobytes()
-        ends = pairwise([*(4 * first).tolist(), len(tails)])
+        run_starts = np.flatnonzero(_changes(block >> node_bits))
+        row = block[run_starts] >> node_bits
+        tails = (block & (1 << node_bits) - 1).astype(np.uint32).tobytes()
+        ends = pairwise([*(4 * run_starts).tolist(), len(tails)])
         yield from zip(
-            (row >> of_label).tolist(),
-            (row & (1 << of_label) - 1).tolist(),
-            (tails[here:there] for here, there in ends),
+            (row >> label_bits).tolist(),
+            (row & (1 << label_bits) - 1).tolist(),
+            (tails[begin:end] for begin, end in ends),
             strict=True,
         )
         start = stop
@@ -155,45 +155,45 @@ class SqliteGraph:
 
     def node(self, name: str) -> int | None:
         """See `GraphStore`."""
-        found = self._db.execute("SELECT id FROM entity WHERE name = ?", (name,)).fetchone()
-        return None if found is None else int(found[0])
+        row = self._db.execute("SELECT id FROM entity WHERE name = ?", (name,)).fetchone()
+        return None if row is None else int(row[0])
 
     def names(self, nodes: Iterable[int]) -> list[str]:
         """See `GraphStore`."""
-        asked = "SELECT json_group_array(name) FROM json_each(?) CROSS JOIN entity ON entity.id = value"
-        wanted = list(nodes)
-        ordered = sorted(set(wanted))
-        (found,) = self._db.execute(asked, (json.dumps(ordered),)).fetchone()
-        names = json.loads(found)
-        if ordered == wanted:
+        query = "SELECT json_group_array(name) FROM json_each(?) CROSS JOIN entity ON entity.id = value"
+        requested = list(nodes)
+        ordered = sorted(set(requested))
+        (encoded,) = self._db.execute(query, (json.dumps(ordered),)).fetchone()
+        names = json.loads(encoded)
+        if ordered == requested:
             return list(names)
-        told = dict(zip(ordered, names, strict=True))
-        return [told[node] for node in wanted]
+        name_by_node = dict(zip(ordered, names, strict=True))
+        return [name_by_node[node] for node in requested]
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
         """See `GraphStore`."""
-        asked = "SELECT relation, tails FROM json_each(?) CROSS JOIN edge ON head = value"
-        found: dict[int, list[bytes]] = {}
-        for relation, tails in self._db.execute(asked, (json.dumps(sorted(nodes)),)):
-            found.setdefault(relation, []).append(tails)
-        return {self._relations[number]: _unpacked(tails) for number, tails in found.items()}
+        query = "SELECT relation, tails FROM json_each(?) CROSS JOIN edge ON head = value"
+        packed: dict[int, list[bytes]] = {}
+        for relation, tails in self._db.execute(query, (json.dumps(sorted(nodes)),)):
+            packed.setdefault(relation, []).append(tails)
+        return {self._relations[number]: _unpacked(tails) for number, tails in packed.items()}
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
         """See `GraphStore`."""
         number = self._numbers.get(relation)
         if number is None:
             return set()
-        asked = "SELECT tails FROM json_each(?) CROSS JOIN edge ON head = value AND relation = ?"
-        found = self._db.execute(asked, (json.dumps(sorted(nodes)), number))
-        return _unpacked([tails for (tails,) in found])
+        query = "SELECT tails FROM json_each(?) CROSS JOIN edge ON head = value AND relation = ?"
+        rows = self._db.execute(query, (json.dumps(sorted(nodes)), number))
+        return _unpacked([tails for (tails,) in rows])
 
-    def ranges(self, most: int) -> dict[str, set[int]]:
+    def ranges(self, limit: int) -> dict[str, set[int]]:
         """See `GraphStore`."""
-        found: dict[str, set[int]] = {}
-        asked = "SELECT head, relation FROM edge WHERE head < ?"
-        for head, number in self._db.execute(asked, (most,)):
-            found.setdefault(inverse(self._relations[number]), set()).add(head)
-        return found
+        ends_by_relation: dict[str, set[int]] = {}
+        query = "SELECT head, relation FROM edge WHERE head < ?"
+        for head, number in self._db.execute(query, (limit,)):
+            ends_by_relation.setdefault(inverse(self._relations[number]), set()).add(head)
+        return ends_by_relation
 
 
 def _unpacked(tails: Iterable[bytes]) -> set[int]:

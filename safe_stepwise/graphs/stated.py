@@ -21,12 +21,12 @@ def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Findi
     """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
     triple = hop.triple
     if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
-        found = ground(triple.head, triple.relation, triple.tail, passages)
-        pinned = found.status == "mentioned" and found.passage == triple.passage
+        finding = ground(triple.head, triple.relation, triple.tail, passages)
+        pinned = finding.status == "mentioned" and finding.passage == triple.passage
         # What pins a passage may call the same thing otherwise: a part of the name will do.
         if pinned and triple.passage and _overlap(triple.head, dict(passages)[triple.passage]) > 0:
-            return replace(found, status="stated", loose=True)
-        return found
+            return replace(finding, status="stated", loose=True)
+        return finding
     for number, passage in passages:
         if triple.passage in (None, number):
             return _answered(hop, number, passage)
@@ -39,17 +39,17 @@ def _answered(hop: AnnotatedHop, number: int, passage: Passage) -> Finding:
     place = first_mention(text, hop.triple.tail)
     if place is None:
         return Finding("absent")
-    here = text.sentence_at(place)
-    said = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
+    sentence = text.sentence_at(place)
+    claim = hop.triple.relation if hop.free else f"{hop.triple.head} {hop.triple.relation}"
     linked = any(mentions(text, name) or is_about(text, name) for name in hop.refers)
     builds = hop.refers or not hop.free
-    if builds and not linked and _overlap(said, passage) < _LEAST_OVERLAP:
-        return Finding("mentioned", number, here)
-    return Finding("stated", number, here)
+    if builds and not linked and _overlap(claim, passage) < _LEAST_OVERLAP:
+        return Finding("mentioned", number, sentence)
+    return Finding("stated", number, sentence)
 
 
-def _overlap(said: str, passage: Passage) -> float:
+def _overlap(text: str, passage: Passage) -> float:
     """Share of content words, told by their stems, that a passage has."""
     stems = {word[:5] for word in f"{clean(passage.title)} {read(passage).clean}".split()}
-    words = [w for w in clean(said).replace("?", "").split() if w not in _STOP_WORDS]
+    words = [w for w in clean(text).replace("?", "").split() if w not in _STOP_WORDS]
     return sum(word[:5] in stems for word in words) / max(1, len(words))

@@ -49,14 +49,14 @@ def read_triples(file: Path) -> Iterator[NamedTriple]:
                 if not text:
                     continue
                 mark = mark or ("\t" if text.count("\t") == 2 else "|")
-                parts = text.split(mark)
-                if len(parts) != 3 or not all(parts):
+                fields = text.split(mark)
+                if len(fields) != 3 or not all(fields):
                     form = "head|relation|tail" if mark == "|" else "head, relation and tail with tabs between"
                     raise UserError(f"{file}:{number}: {text[:80]!r} is no triple; write {form}, each with a name")
-                yield parts[0], parts[1], parts[2]
+                yield fields[0], fields[1], fields[2]
     except (OSError, EOFError, zlib.error) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"{file}: can't be read to its end: {said}") from None
+        problem = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{file}: can't be read to its end: {problem}") from None
     if not mark:
         raise UserError(f"{file}: holds no triples; write head|relation|tail, one a line")
 
@@ -87,8 +87,8 @@ class GraphStore(Protocol):
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
         """The same by one relation."""
 
-    def ranges(self, most: int) -> dict[str, set[int]]:
-        """What each relation leads to from anywhere, of the first ``most`` entities."""
+    def ranges(self, limit: int) -> dict[str, set[int]]:
+        """What each relation leads to from anywhere, of the first ``limit`` entities."""
 
 
 def inverse(relation: str) -> str:
@@ -100,7 +100,7 @@ def inverse(relation: str) -> str:
     return relation[1:] if relation.startswith(BACKWARDS) else BACKWARDS + relation
 
 
-def checked(relation: str) -> str:
+def check_relation(relation: str) -> str:
     """A relation of a graph, forwards; raises ``ValueError`` if its name can't be told from one
     that is followed backwards.
     """
@@ -118,19 +118,19 @@ class MemoryGraph:
     """
 
     def __init__(self, triples: Iterable[NamedTriple]) -> None:
-        """Raises ``ValueError`` for a relation's name that `checked` refuses."""
+        """Raises ``ValueError`` for a relation's name that `check_relation` refuses."""
         self._nodes: dict[str, int] = {}
         self._edges: list[dict[str, set[int]]] = []
         names: dict[str, tuple[str, str]] = {}
         for head, relation, tail in triples:
             if relation not in names:
-                names[relation] = checked(relation), inverse(relation)
+                names[relation] = check_relation(relation), inverse(relation)
             forwards, backwards = names[relation]
-            one, other = self._number(head), self._number(tail)
-            self._edges[one].setdefault(forwards, set()).add(other)
-            self._edges[other].setdefault(backwards, set()).add(one)
+            start, end = self._number(head), self._number(tail)
+            self._edges[start].setdefault(forwards, set()).add(end)
+            self._edges[end].setdefault(backwards, set()).add(start)
         self._names = list(self._nodes)
-        self.relations = tuple(sorted(name for both in names.values() for name in both))
+        self.relations = tuple(sorted(name for directions in names.values() for name in directions))
 
     def _number(self, name: str) -> int:
         number = self._nodes.setdefault(name, len(self._nodes))
@@ -148,29 +148,29 @@ class MemoryGraph:
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
         """See `GraphStore`."""
-        found: dict[str, set[int]] = {}
+        ends_by_relation: dict[str, set[int]] = {}
         for node in nodes:
             for relation, ends in self._edges[node].items():
-                if relation in found:
-                    found[relation] |= ends
+                if relation in ends_by_relation:
+                    ends_by_relation[relation] |= ends
                 else:
-                    found[relation] = set(ends)
-        return found
+                    ends_by_relation[relation] = set(ends)
+        return ends_by_relation
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
         """See `GraphStore`."""
-        found: set[int] = set()
+        reached: set[int] = set()
         for node in nodes:
-            found |= self._edges[node].get(relation, set())
-        return found
+            reached |= self._edges[node].get(relation, set())
+        return reached
 
-    def ranges(self, most: int) -> dict[str, set[int]]:
+    def ranges(self, limit: int) -> dict[str, set[int]]:
         """See `GraphStore`."""
-        found: dict[str, set[int]] = {}
-        for node, edges in enumerate(self._edges[:most]):
+        ends_by_relation: dict[str, set[int]] = {}
+        for node, edges in enumerate(self._edges[:limit]):
             for relation in edges:
-                found.setdefault(inverse(relation), set()).add(node)
-        return found
+                ends_by_relation.setdefault(inverse(relation), set()).add(node)
+        return ends_by_relation
 
 
 Convention = Literal["no_topic", "no_revisit", "walk"]
@@ -205,20 +205,20 @@ def execute(graph: GraphStore, topic: str, path: RelationPath, convention: Conve
 
 
 def instances(
-    graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC, most: int | None = None
+    graph: GraphStore, topic: str, path: RelationPath, convention: Convention = NO_TOPIC, limit: int | None = None
 ) -> list[tuple[str, ...]]:
-    """The chains of entities along a path, sorted by their names; the first ``most`` of them.
+    """The chains of entities along a path, sorted by their names; the first ``limit`` of them.
 
-    Those that are met in `MOST_VISITED` steps, that is: of a path with more the rest is left out, which is said.
+    Those that are met in `MAX_VISITED` steps, that is: of a path with more the rest is left out, which is said.
     """
     start = graph.node(topic)
     if start is None:
         return []
-    budget = iter(range(MOST_VISITED))
-    chains = list(islice(_chains(graph, (start,), (topic,), path, convention, budget), most))
+    budget = iter(range(MAX_VISITED))
+    chains = list(islice(_chains(graph, (start,), (topic,), path, convention, budget), limit))
     if next(budget, None) is None:
-        told = f"note: from {topic!r} only the first {len(chains):,} chains of {' > '.join(path)} are told"
-        tqdm.write(shown(f"{told}, and entities by them: {MOST_VISITED:,} were visited"), file=sys.stderr)
+        note = f"note: from {topic!r} only the first {len(chains):,} chains of {' > '.join(path)} are told"
+        tqdm.write(shown(f"{note}, and entities by them: {MAX_VISITED:,} were visited"), file=sys.stderr)
     return chains
 
 
@@ -242,11 +242,11 @@ def _chains(
         yield from _chains(graph, (*nodes, node), (*names, name), path[1:], convention, budget)
 
 
-MOST_PATHS = 200_000
+MAX_PATHS = 200_000
 """Paths from a topic entity: MetaQA's films have at most some thousands of three relations."""
-MOST_REACHED = 5_000_000
+MAX_REACHED = 5_000_000
 """Entities that a search looks at, each as often as a relation leads to it from another set of them."""
-MOST_VISITED = 5_000_000
+MAX_VISITED = 5_000_000
 """Entities that are visited for the chains of a path, dead ends included."""
 
 
@@ -254,40 +254,40 @@ def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:
     """All paths of 1 to ``hops`` relations that lead somewhere by ``no_topic``, and where to.
 
     Breadth first, a frontier of all entities that a path reaches at a time. A hop with which there would be more than
-    `MOST_PATHS`, or more than `MOST_REACHED` entities to look at, is left out as a whole, which is said.
+    `MAX_PATHS`, or more than `MAX_REACHED` entities to look at, is left out as a whole, which is said.
     """
-    found: dict[RelationPath, frozenset[int]] = {}
+    reached: dict[RelationPath, frozenset[int]] = {}
     last: Reached = {(): frozenset((topic,))}
     onwards: dict[frozenset[int], Reached] = {}
-    reached = 0
+    visited = 0
     for hop in range(hops):
         frontier: dict[RelationPath, frozenset[int]] = {}
         for path, nodes in last.items():
             if nodes not in onwards:
                 steps = {(relation,): frozenset(ends - {topic}) for relation, ends in graph.steps(nodes).items()}
                 onwards[nodes] = {step: ends for step, ends in steps.items() if ends}
-                reached += sum(map(len, steps.values()))
+                visited += sum(map(len, steps.values()))
             frontier |= {path + step: ends for step, ends in onwards[nodes].items()}
-            if len(found) + len(frontier) > MOST_PATHS or reached > MOST_REACHED:
+            if len(reached) + len(frontier) > MAX_PATHS or visited > MAX_REACHED:
                 _tell_cut(hop, graph.names([topic])[0])
-                return found
-        found |= frontier
+                return reached
+        reached |= frontier
         if not frontier:
             break
         last = frontier
-    return found
+    return reached
 
 
 @cache
 def _tell_cut(hop: int, topic: str) -> None:
     """Say that a search ended early, once a topic and hop."""
-    more = f"more than {MOST_PATHS:,} paths, or {MOST_REACHED:,} entities on the way"
-    told = f"note: from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {more}"
-    tqdm.write(shown(told), file=sys.stderr)
+    excess = f"more than {MAX_PATHS:,} paths, or {MAX_REACHED:,} entities on the way"
+    note = f"note: from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}"
+    tqdm.write(shown(note), file=sys.stderr)
 
 
 def paths_from(graph: GraphStore, topic: str, hops: int = HOPS) -> list[RelationPath]:
     """The paths of `search` from a topic by its name, shortest first, then by name."""
     start = graph.node(topic)
-    found = () if start is None else search(graph, start, hops)
-    return sorted(found, key=lambda path: (len(path), path))
+    paths = () if start is None else search(graph, start, hops)
+    return sorted(paths, key=lambda path: (len(path), path))

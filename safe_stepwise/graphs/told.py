@@ -35,25 +35,25 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
     >>> sorted(starts_of("In which country was Ana Vorr born?", [oru, kelvia]))
     ['ana vorr']
     """
-    starts = set(named_in(question, path))
-    found = set(starts)
+    starts = set(ends_in_question(question, path))
+    reached = set(starts)
     for triple in path:
         keys = {end_key(triple.head), end_key(triple.tail)}
-        if not keys & found:
+        if not keys & reached:
             starts.add(end_key(triple.head))
-        found |= keys
+        reached |= keys
     return frozenset(starts)
 
 
-def named_in(question: str, path: Sequence[Triple]) -> frozenset[str]:
+def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:
     """The ends of a path that the question names, as `end_key`."""
-    asked = f" {words_of(question)} "
+    padded_question = f" {words_of(question)} "
     ends = {end for triple in path for end in (triple.head, triple.tail)}
     forms = ((end, form) for end in ends for form in (end_key(end), words_of(end)))
-    return frozenset(end_key(end) for end, form in forms if form and f" {form} " in asked)
+    return frozenset(end_key(end) for end, form in forms if form and f" {form} " in padded_question)
 
 
-def first_lost(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
+def find_unreached(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
     """The place (from 1) of the first triple that does not follow; None where all do.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
@@ -62,10 +62,10 @@ def first_lost(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
     >>> first_lost([kelvia, oru], frozenset({"ana vorr"}))
     1
     """
-    found = set(starts)
+    reached = set(starts)
     for place, triple in enumerate(path, 1):
         ends = {end_key(triple.head), end_key(triple.tail)}
-        if not ends & found:
+        if not ends & reached:
             return place
-        found |= ends
+        reached |= ends
     return None

@@ -118,11 +118,11 @@ def _event_behind(text: str, end: int, following: tuple[Cue, ...], opens: bool) 
     event = next(events, None)
     if event is None or not opens or text[end - 1].isdigit():
         return None
-    where = _WHERE_SHE.match(text, end, event.start)
-    return event if where and not _OWN_PLACE.match(text, event.end) else None
+    clause = _WHERE_SHE.match(text, end, event.start)
+    return event if clause and not _OWN_PLACE.match(text, event.end) else None
 
 
-def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
+def _event_belongs(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
     """Whether an event of a life behind a place or date belongs to it ("Oru, where she died")."""
     between = text[end : cue.start]
     if text.startswith(" there", cue.end):
@@ -132,8 +132,8 @@ def _is_told_of(text: str, end: int, cue: Cue, *, opens: bool) -> bool:
         return cue.label in _EVENTS and not apart and len(between) <= REACH // 2
     if _OWN_PLACE.match(text, cue.end):
         return False
-    told = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
-    return bool(told) or (cue.label in _EVENTS and len(between) <= 2)
+    placement = _PLACED.fullmatch(between) or (opens and _OPENED.fullmatch(between))
+    return bool(placement) or (cue.label in _EVENTS and len(between) <= 2)
 
 
 def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> bool:
@@ -141,9 +141,9 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
 
     ``opens``: the name opens its sentence.
     """
-    between, said = text[end : cue.start], text[cue.start : cue.end]
+    between, cue_text = text[end : cue.start], text[cue.start : cue.end]
     if group == "life":
-        return _is_told_of(text, end, cue, opens=opens)
+        return _event_belongs(text, end, cue, opens=opens)
     passive = text.startswith(" by ", cue.end)
     if opens and _AND_SOMEBODY.fullmatch(between):
         return not passive
@@ -153,8 +153,8 @@ def _has_subject(text: str, end: int, cue: Cue, group: str, *, opens: bool) -> b
         return len(between) <= REACH // 2 and (
             cue.label in ("border", "capital") or _PLACED.fullmatch(between) is not None
         )
-    no_object = said.endswith("ing") or _NO_OBJECT.match(text, cue.end)
-    if _PASSIVE.fullmatch(said) and no_object:
+    no_object = cue_text.endswith("ing") or _NO_OBJECT.match(text, cue.end)
+    if _PASSIVE.fullmatch(cue_text) and no_object:
         return False
     return len(between) <= 40
 
@@ -241,7 +241,7 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
         is_near = not ahead or len(between) < (start - ahead[-1].end) // 2
         if not ahead or (is_near and not between.startswith((" ,", " and "))):
             return frozenset((behind,))
-    return _told_ahead(text, ahead, start, owners) if ahead else frozenset()
+    return _roles_ahead(text, ahead, start, owners) if ahead else frozenset()
 
 
 def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
@@ -258,7 +258,7 @@ def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
     return _BEHIND.get(cue.label, "other") if _IS.fullmatch(between) else None
 
 
-def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
+def _roles_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
     """What a name is by the cues that lead it, the last of them first."""
     last = ahead[-1]
     if last.label in _OF_A_COUPLE and any(
@@ -278,8 +278,8 @@ def _told_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span])
     weds = text.startswith("marr", last.start)
     if weds and earlier.label == "child_of" and _BY_HIS.search(between):
         return frozenset(("parent",))
-    own = weds or text.startswith(" of ", last.end)
-    if role == "spouse" and not own and _AND_HIS.fullmatch(between):
+    is_direct = weds or text.startswith(" of ", last.end)
+    if role == "spouse" and not is_direct and _AND_HIS.fullmatch(between):
         if owned or earlier.label == "spouse":
             return frozenset((role,))
         return frozenset(("parent",) if earlier.label == "child_of" else ("other",))

@@ -31,7 +31,7 @@ class Finding:
     ``stated``: a sentence says it. ``other``: a sentence gives another ``value`` where there can be
     only one. ``together``: head and tail share a sentence that does not say the relation.
     ``mentioned``: the tail stands somewhere. ``absent``: it does not. ``loose``: it counts as
-    stated only as long as the passage gives no other value. ``told``: of what stands together,
+    stated only as long as the passage gives no other value. ``says_otherwise``: of what stands together,
     that the sentence tells something else of the two ("moved to", "co-starred with").
     """
 
@@ -40,11 +40,11 @@ class Finding:
     sentence: int | None = None
     value: str = ""
     loose: bool = False
-    told: bool = False
+    says_otherwise: bool = False
 
-    def at(self, passage: int | None, sentence: int | None) -> "Finding":
+    def located(self, passage: int | None, sentence: int | None) -> "Finding":
         """The same, told of a place; dataclasses.replace would take five times as long."""
-        return Finding(self.status, passage, sentence, self.value, self.loose, self.told)
+        return Finding(self.status, passage, sentence, self.value, self.loose, self.says_otherwise)
 
     @property
     def rank(self) -> float:
@@ -64,12 +64,12 @@ def ground(head: str, relation: str, tail: str, passages: Sequence[tuple[int, Pa
     >>> ground("Ana Vorr", "place of death", "Oru", [(1, page)]).status
     'together'
     """
-    known = RELATIONS.get(relation, Relation(relation, "name"))
+    definition = RELATIONS.get(relation, Relation(relation, "name"))
     best = _ABSENT
     for number, passage in passages:
-        for found in _findings(head, known, tail, passage):
-            if found.rank < best.rank:
-                best = found.at(number, found.sentence)
+        for finding in _findings(head, definition, tail, passage):
+            if finding.rank < best.rank:
+                best = finding.located(number, finding.sentence)
             if best.rank == 0:
                 return best
     return best
@@ -118,25 +118,25 @@ def _findings(head: str, relation: Relation, tail: str, passage: Passage) -> Ite
         return
     text = read(passage)
     about = is_about(text, head)
-    wanted = as_date(tail) if relation.kind == "date" else None
-    if wanted:
-        yield from _dated(head, relation, wanted, text, about)
+    date = as_date(tail) if relation.kind == "date" else None
+    if date:
+        yield from _find_dated(head, relation, date, text, about)
     elif relation.kind == "nation":
-        yield from _national(head, relation, tail, text, about)
+        yield from _find_nation(head, relation, tail, text, about)
         if about:
             yield from _other_nation(relation, passage)
     else:
-        yield from _named(head, relation, tail, text, about)
-        of_tail = not about and is_about(text, tail)
-        if of_tail or (not about and relation.group in ("kin", "credit", "place", "")):
-            turned = _named(tail, relation, head, text, of_tail, turned=True)
+        yield from _find_named(head, relation, tail, text, about)
+        about_tail = not about and is_about(text, tail)
+        if about_tail or (not about and relation.group in ("kin", "credit", "place", "")):
+            turned = _find_named(tail, relation, head, text, about_tail, turned=True)
             # A head that stands alone says nothing about where the tail is mentioned.
             yield from (finding for finding in turned if finding.status != "mentioned")
         if about and relation.functional and relation.kind == "place":
             yield from _other_places(relation, tail, passage, text)
 
 
-def _named(
+def _find_named(
     head: str, relation: Relation, tail: str, text: Text, about: bool, *, turned: bool = False
 ) -> Iterator[Finding]:
     if not (spans := mentions(text, tail)):
@@ -144,7 +144,7 @@ def _named(
     relatives = bool(set(normal_name(head).split()) & set(normal_name(tail).split()))
     heads = sorted(mentions(text, head)) if relation.name in _REGIONS or not about else []
     for start, end in spans:
-        here = text.sentence_at(start)
+        sentence = text.sentence_at(start)
         low, high = text.sentence_span(start)
         if about or mentioned_within(text, head, low, high, in_full=relatives):
             near = heads[bisect_left(heads, (start - _NEAR,)) : bisect_left(heads, (start,))]
@@ -154,9 +154,9 @@ def _named(
             between_places = (_BETWEEN_PLACES.fullmatch(text.clean, past, start) for _, past in near)
             if relation.name in _REGIONS and any(between_places):
                 read_as = _STATED
-            yield read_as.at(None, here)
+            yield read_as.located(None, sentence)
         else:
-            yield Finding("mentioned", None, here)
+            yield Finding("mentioned", None, sentence)
 
 
 _NEAR = 200  # characters before a name in which the one that it may belong to is looked for
@@ -167,7 +167,7 @@ _BETWEEN_PLACES = re.compile(r"(?: :(?: [\w'-]+){1,3})?(?: ,(?: [\w'-]+){1,4})? 
 _STATED = Finding("stated")
 _LOOSELY = Finding("stated", loose=True)
 _TOGETHER = Finding("together")
-_OTHERWISE = Finding("together", told=True)
+_OTHERWISE = Finding("together", says_otherwise=True)
 
 
 def _read_as(
@@ -180,8 +180,8 @@ def _read_as(
     if relation.group == "kin":
         roles = roles_of(text.clean, *span, owners)
         if roles:
-            meant = (TURNED if turned else ROLES)[relation.name]
-            return _STATED if meant & roles else _OTHERWISE
+            roles_wanted = (TURNED if turned else ROLES)[relation.name]
+            return _STATED if roles_wanted & roles else _OTHERWISE
         near = cues_between(text.clean, "kin", low, high)
         spoken = any(cue.label in relation.cues and not cue.denied for cue in near)
         return _LOOSELY if spoken else _TOGETHER
@@ -191,12 +191,12 @@ def _read_as(
         return _LOOSELY
     if relation.bracketed and start < _OPENING and text.clean.endswith(" ( ", 0, start):
         return _LOOSELY
-    said = governing_cues(text.clean, *span, relation.group)
-    if relation.cues & said:
+    labels = governing_cues(text.clean, *span, relation.group)
+    if relation.cues & labels:
         return _STATED
-    if relation.loosely & said:
+    if relation.loosely & labels:
         return _LOOSELY
-    return _OTHERWISE if said else _TOGETHER
+    return _OTHERWISE if labels else _TOGETHER
 
 
 _RELATIVE = wording("grounding", "relative")
@@ -209,19 +209,19 @@ _OPENING = 400
 
 def _is_of_a_relative(text: str, low: int, start: int) -> bool:
     """Whether a span is told of a relative ("her father died in Oru"): nobody came in between."""
-    relatives, others = _people(text)
+    relatives, breaks = _people(text)
     last = bisect_right(relatives, start, key=itemgetter(1)) - 1
     if last < 0 or relatives[last][0] < low:
         return False
-    other = bisect_left(others, start) - 1
-    return other < 0 or others[other] < relatives[last][1]
+    last_break = bisect_left(breaks, start) - 1
+    return last_break < 0 or breaks[last_break] < relatives[last][1]
 
 
 @lru_cache(maxsize=4096)
 def _people(text: str) -> tuple[tuple[Span, ...], tuple[int, ...]]:
     """Where a text speaks of relatives, and where of somebody else or in another clause."""
-    relatives = tuple(found.span() for found in _RELATIVE.finditer(text))
-    return relatives, tuple(found.start() for found in _SOMEBODY_ELSE.finditer(text))
+    relatives = tuple(match.span() for match in _RELATIVE.finditer(text))
+    return relatives, tuple(match.start() for match in _SOMEBODY_ELSE.finditer(text))
 
 
 def _is_adjective(text: str, start: int, end: int) -> bool:
@@ -237,24 +237,24 @@ def _is_origin(text: str, start: int, end: int) -> bool:
     return start < _OPENING and _is_adjective(text, start, end)
 
 
-def _dated(head: str, relation: Relation, wanted: Date, text: Text, about: bool) -> Iterator[Finding]:
+def _find_dated(head: str, relation: Relation, date_wanted: Date, text: Text, about: bool) -> Iterator[Finding]:
     for date in dates_in(text.clean):
         low, high = text.sentence_span(date.start)
-        here = text.sentence_at(date.start)
+        sentence = text.sentence_at(date.start)
         if not date.year:
             continue
         if not about and not mentioned_within(text, head, low, high):
-            if date.agrees(wanted):
-                yield Finding("mentioned", None, here)
+            if date.agrees(date_wanted):
+                yield Finding("mentioned", None, sentence)
             continue
         cues = _cues_of(relation, text, date)
-        said, surely = _says_date(relation, text, date, cues)
-        if date.agrees(wanted):
-            told = not said and bool(cues)
-            status: Status = "stated" if said else "together"
-            yield Finding(status, None, here, loose=said and not surely, told=told)
+        says_date, surely = _says_date(relation, text, date, cues)
+        if date.agrees(date_wanted):
+            says_otherwise = not says_date and bool(cues)
+            status: Status = "stated" if says_date else "together"
+            yield Finding(status, None, sentence, loose=says_date and not surely, says_otherwise=says_otherwise)
         elif about and surely:
-            yield Finding("other", None, here, text.clean[date.start : date.end])
+            yield Finding("other", None, sentence, text.clean[date.start : date.end])
 
 
 def _cues_of(relation: Relation, text: Text, date: Date) -> frozenset[str]:
@@ -297,7 +297,7 @@ _BORN_OR_CITIZEN = wording("grounding", "born_or_citizen")
 _OF_WHICH = wording("grounding", "of_which")
 
 
-def _national(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
+def _find_nation(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
     """Where a passage says the nation of its subject, or of somebody it calls "a Kelvian poet".
 
     An adjective that qualifies something else, or a noun, says it loosely, and not at all where
@@ -307,13 +307,13 @@ def _national(head: str, relation: Relation, tail: str, text: Text, about: bool)
     for match in nation_pattern(clean(tail)).finditer(text.clean):
         start, end = match.span()
         low, high = text.sentence_span(start)
-        here = text.sentence_at(start)
+        sentence = text.sentence_at(start)
         if not about:
             if not mentioned_within(text, head, low, high):
-                yield Finding("mentioned", None, here)
+                yield Finding("mentioned", None, sentence)
             else:
                 cues = cues_between(text.clean, relation.group, low, start)
-                said = (
+                says_nation = (
                     (is_country(match[0]) and relation.name == "country")
                     or (cues and cues[-1].label == "origin")
                     or any(
@@ -321,27 +321,27 @@ def _national(head: str, relation: Relation, tail: str, text: Text, about: bool)
                         for first, _ in heads[bisect_left(heads, (end,)) :][:2]
                     )
                 )
-                yield Finding("stated" if said else "together", None, here)
+                yield Finding("stated" if says_nation else "together", None, sentence)
             continue
         if (
             _is_adjective(text.clean, start, end)
             or _BORN_OR_CITIZEN.search(text.clean, max(low, start - _LEAD), start)
             or _OF_WHICH.match(text.clean, end)
         ):
-            yield Finding("stated", None, here)
-        elif here == 0 and relation.name == "country" and is_country(match[0]):
-            yield Finding("stated", None, here, loose=True)
+            yield Finding("stated", None, sentence)
+        elif sentence == 0 and relation.name == "country" and is_country(match[0]):
+            yield Finding("stated", None, sentence, loose=True)
         elif _is_contact(relation, text.clean, start, end, low):
-            yield Finding("together", None, here, told=True)
+            yield Finding("together", None, sentence, says_otherwise=True)
         elif not is_country(match[0]):
-            yield Finding("stated", None, here, loose=True)
+            yield Finding("stated", None, sentence, loose=True)
         else:
-            there = _THERE.search(text.clean, max(low, start - _LEAD), start)
+            lead = _THERE.search(text.clean, max(low, start - _LEAD), start)
             cues = cues_between(text.clean, relation.group, low, start)
-            known = here == 0 or any(cue.label == "origin" for cue in cues)
-            said = there is not None and (known or there[0].startswith("of"))
+            is_home = sentence == 0 or any(cue.label == "origin" for cue in cues)
+            says_nation = lead is not None and (is_home or lead[0].startswith("of"))
             loose = relation.name != "country"
-            yield Finding("stated" if said else "together", None, here, loose=loose)
+            yield Finding("stated" if says_nation else "together", None, sentence, loose=loose)
 
 
 def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -> bool:
@@ -356,11 +356,11 @@ def _is_contact(relation: Relation, text: str, start: int, end: int, low: int) -
 
 def _other_nation(relation: Relation, passage: Passage) -> Iterator[Finding]:
     for number, sentence in enumerate(map(fold, passage.sentences)):
-        found = _NATIONALITY.search(sentence)
+        match = _NATIONALITY.search(sentence)
         if number == 0 and relation.name == "country":
-            found = _COUNTRY.match(sentence) or found
-        if found:
-            value = next(group for group in found.groups() if group)
+            match = _COUNTRY.match(sentence) or match
+        if match:
+            value = next(group for group in match.groups() if group)
             # A person may have two nations; a work has the one that its first words give.
             sole = relation.name == "country of origin" and is_nation(clean(value))
             yield Finding("other", None, number, value, loose=not sole)

@@ -35,8 +35,8 @@ def _forms(name: str) -> tuple[tuple[str, ...], tuple[str, str] | None]:
 
 def _unqualified(name: str) -> tuple[str, str]:
     """A name, and apart from it what stands in brackets at its end, from the first of them on."""
-    bare, bracket, rest = name.partition("(")
-    return (bare.rstrip(), rest[:-1]) if bracket and rest.endswith(")") else (name, "")
+    bare, bracket, remainder = name.partition("(")
+    return (bare.rstrip(), remainder[:-1]) if bracket and remainder.endswith(")") else (name, "")
 
 
 _MIDDLE_NAMES = 3
@@ -72,8 +72,8 @@ def _one_of_several(text: str, name: str, division: str, low: int, high: int) ->
     plural = division.removesuffix("y") + "ies" if division.endswith("y") else f"{division}s"
     bare = clean(name).partition(" ,")[0].removesuffix(f" {division}")
     for start, end in word_spans(text, bare, low, high):
-        rest = text[end : min(high, end + _LIST)]
-        if f" {plural} " in rest and " . " not in rest.partition(f" {plural} ")[0]:
+        following = text[end : min(high, end + _LIST)]
+        if f" {plural} " in following and " . " not in following.partition(f" {plural} ")[0]:
             yield start, end
 
 
@@ -101,7 +101,7 @@ def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     for span in _spans(text.clean, name):
         by_start.setdefault(span[0], span)
     full = tuple(sorted(by_start.values())) or _same_day(text, name)
-    return full, tuple(_short_spans(text, name, named=bool(full)))
+    return full, tuple(_short_spans(text, name, in_full_elsewhere=bool(full)))
 
 
 def _same_day(text: Text, name: str) -> tuple[Span, ...]:
@@ -118,24 +118,24 @@ def first_mention(text: Text, name: str) -> int | None:
     return spans[0][0] if spans else None
 
 
-def _short_spans(text: Text, name: str, *, named: bool) -> Iterator[Span]:
+def _short_spans(text: Text, name: str, *, in_full_elsewhere: bool) -> Iterator[Span]:
     """Spans of a name's last word alone, where nobody else's given name leads it.
 
-    Where others of that surname are named, the name itself must stand in full (``named``).
+    Where others of that surname are named, the name itself must stand in full (``in_full_elsewhere``).
     """
     last = _short_form(text, name)
     if not last:
         return
     words = normal_name(name).split()
-    others = text.full_names.get(last, frozenset()) if len(words) <= _MIDDLE_NAMES else frozenset()
-    if others:
-        own = {*words, *_HONORIFICS}
-        others = frozenset(pair for pair in others if pair.removesuffix(f" {last}") not in own)
-    if others and not named:
+    namesakes = text.full_names.get(last, frozenset()) if len(words) <= _MIDDLE_NAMES else frozenset()
+    if namesakes:
+        own_words = {*words, *_HONORIFICS}
+        namesakes = frozenset(pair for pair in namesakes if pair.removesuffix(f" {last}") not in own_words)
+    if namesakes and not in_full_elsewhere:
         return
     for start, end in word_spans(text.clean, last, 0, len(text.clean)):
-        given = text.clean[max(0, start - 40) : start].split()[-1:]
-        if not given or f"{given[0]} {last}" not in others:
+        given_name = text.clean[max(0, start - 40) : start].split()[-1:]
+        if not given_name or f"{given_name[0]} {last}" not in namesakes:
             yield start, end
 
 
@@ -177,19 +177,19 @@ def is_about(text: Text, name: str) -> bool:
     >>> is_about(read(Passage("Ana Vorr (poet)", ("Ana Maria Vorr was a poet.",))), "Ana Vorr")
     True
     """
-    title, wanted = normal_name(text.title), normal_name(name)
-    if _other_qualifier(text.title, name) or _numbers(title) != _numbers(wanted) != frozenset():
+    title, key = normal_name(text.title), normal_name(name)
+    if _other_qualifier(text.title, name) or _numbers(title) != _numbers(key) != frozenset():
         return False
-    if wanted and wanted == normal_name(text.title.partition(",")[0]):
+    if key and key == normal_name(text.title.partition(",")[0]):
         return True
-    if title == wanted:
+    if title == key:
         return True
-    if len(wanted.split()) > _LONGEST_NAME or as_date(name):
+    if len(key.split()) > _LONGEST_NAME or as_date(name):
         return False
-    a, b = set(title.split()) - _PARTICLES, set(wanted.split()) - _PARTICLES
+    a, b = set(title.split()) - _PARTICLES, set(key.split()) - _PARTICLES
     base = normal_name(text.title.split(",")[0]).split()
-    within = a <= b or (base and b <= a and base[0] in b and base[-1] in b | _PARTICLES | _SORTS)
-    if a and b and within and (min(len(a), len(b)) >= 2 or len(a) == len(b)):
+    overlaps = a <= b or (base and b <= a and base[0] in b and base[-1] in b | _PARTICLES | _SORTS)
+    if a and b and overlaps and (min(len(a), len(b)) >= 2 or len(a) == len(b)):
         return True
     return any(_names_subject(text.clean, *span) for span in _spans(text.clean, name, 0, _LEAD))
 
@@ -206,22 +206,22 @@ def titles_of(names: Iterable[str], pages: Iterable[tuple[int, Passage]]) -> dic
     {'Ana Vorr': 'Ana Vorr (poet)'}
     """
     texts = [read(passage) for _, passage in pages]
-    same = {}
+    titles = {}
     for name in dict.fromkeys(name for name in names if not as_date(name)):
         about = [text.title for text in texts if is_about(text, name)]
         if len(about) == 1 and about[0] != name:
-            same[name] = about[0]
-    return same
+            titles[name] = about[0]
+    return titles
 
 
 def _other_qualifier(title: str, name: str) -> bool:
     """Whether both say in brackets what they are, and say different things."""
     if not (title.endswith(")") and name.endswith(")")):
         return False
-    one, other = _unqualified(title)[1], _unqualified(name)[1]
-    if not one or not other:
+    qualifier_left, qualifier_right = _unqualified(title)[1], _unqualified(name)[1]
+    if not qualifier_left or not qualifier_right:
         return False
-    a, b = set(clean(one).split()), set(clean(other).split())
+    a, b = set(clean(qualifier_left).split()), set(clean(qualifier_right).split())
     return not a <= b and not b <= a
 
 
@@ -252,8 +252,8 @@ def _names_subject(text: str, start: int, end: int) -> bool:
     """Whether a span names the subject: it opens the text, or a naming word leads it."""
     if _NAMING.search(text, 0, start):
         return not _BORN_WHERE.match(text, max(0, start - len("born ")))
-    rest = _LONGER_NAME.match(text, end)
-    if rest and _COMMON_NOUNS.intersection(rest[0].split()):
+    longer = _LONGER_NAME.match(text, end)
+    if longer and _COMMON_NOUNS.intersection(longer[0].split()):
         return False
     if start <= 1:
         return True
@@ -273,13 +273,13 @@ def names_in(passage: Passage) -> dict[str, tuple[str, int]]:
     >>> names_in(Passage("Oru", ("In 1901 the painter Ana Vorr came to Oru.",)))
     {'ana vorr': ('Ana Vorr', 0), 'oru': ('Oru', 0)}
     """
-    found: dict[str, tuple[str, int]] = {}
+    runs: dict[str, tuple[str, int]] = {}
     for number, sentence in enumerate(passage.sentences):
         if "&" in sentence or not sentence.isprintable():  # what is written stays as it is, where it can be read
             sentence = fold(sentence)
         for run in _NAME_RUN.finditer(sentence):
             words = dropwhile(lambda word: clean(word) in OPENERS, run.group().split())
-            written = " ".join(words)
-            if len(clean(written)) >= _SHORTEST_NAME:
-                found.setdefault(clean(written), (written, number))
-    return found
+            spelling = " ".join(words)
+            if len(clean(spelling)) >= _SHORTEST_NAME:
+                runs.setdefault(clean(spelling), (spelling, number))
+    return runs

@@ -48,7 +48,7 @@ def epithet(name: str) -> str:
     return _ORDINAL.get(match[1], match[1]) if match else ""
 
 
-def name_alikes(one: str, other: str) -> bool:
+def are_name_alikes(name: str, other_name: str) -> bool:
     """Whether two names share their words but are told apart by an epithet, so mean two entities.
 
     >>> name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
@@ -56,48 +56,48 @@ def name_alikes(one: str, other: str) -> bool:
     >>> name_alikes("Ors Velt", "Ors Velt the Younger")
     False
     """
-    a, b = epithet(one), epithet(other)
+    a, b = epithet(name), epithet(other_name)
     if not a or not b or a == b:
         return False
-    return _without_epithet(one) == _without_epithet(other)
+    return _without_epithet(name) == _without_epithet(other_name)
 
 
 def _without_epithet(name: str) -> str:
     return _EPITHET.sub("", normal_name(name)).removesuffix(" the").strip()
 
 
-def told_apart(name: str, relation: str, said: Text, subject: Text) -> str:
-    """Why ``name``, the tail of ``relation`` in the passage ``said``, is not ``subject``'s subject.
+def explain_difference(name: str, relation: str, source: Text, subject: Text) -> str:
+    """Why ``name``, the tail of ``relation`` in the passage ``source``, is not ``subject``'s subject.
 
     Returns one clause, empty when nothing tells them apart.
     """
     clues = (_by_epithet, _by_qualifier, _by_region, _by_hatnote, _by_dates)
-    return next(filter(None, (clue(name, relation, said, subject) for clue in clues)), "")
+    return next(filter(None, (clue(name, relation, source, subject) for clue in clues)), "")
 
 
-def extended(name: str, said: Text) -> str:
+def extended(name: str, source: Text) -> str:
     """A name with the epithet or initial that a passage adds to it, or "" where it adds none."""
     base = clean(name)
-    for start, end in mentions(said, name):
-        if said.clean[start:end] == base and (match := _EXTENSION.match(said.clean, end)):
+    for start, end in mentions(source, name):
+        if source.clean[start:end] == base and (match := _EXTENSION.match(source.clean, end)):
             full = f"{base} {match[1]}"
-            if full != clean(said.title):
+            if full != clean(source.title):
                 return full
     return ""
 
 
-def _by_epithet(name: str, relation: str, said: Text, subject: Text) -> str:
+def _by_epithet(name: str, relation: str, source: Text, subject: Text) -> str:
     title = clean(subject.title)
-    full = extended(name, said)
-    for each in (full, clean(name)):
-        if each and name_alikes(each, title):
-            return f"“{each}” is not “{subject.title}”"
+    full = extended(name, source)
+    for form in (full, clean(name)):
+        if form and are_name_alikes(form, title):
+            return f"“{form}” is not “{subject.title}”"
     if full and len(full.rpartition(" ")[2]) == 1 and title == clean(name):
         return f"“{full}” is not “{subject.title}”"
     return ""
 
 
-def _by_qualifier(name: str, relation: str, said: Text, subject: Text) -> str:
+def _by_qualifier(name: str, relation: str, source: Text, subject: Text) -> str:
     if relation not in _ROLES or "(" not in subject.title:
         return ""
     described = qualifier(subject.title)
@@ -109,57 +109,57 @@ def _by_qualifier(name: str, relation: str, said: Text, subject: Text) -> str:
     return f"“{subject.title}” has another profession"
 
 
-def _by_region(name: str, relation: str, said: Text, subject: Text) -> str:
-    of = RELATIONS.get(relation)
-    if of is None or of.kind != "place":
+def _by_region(name: str, relation: str, source: Text, subject: Text) -> str:
+    definition = RELATIONS.get(relation)
+    if definition is None or definition.kind != "place":
         return ""
     base, parted, region = clean(subject.title).replace("(", ",").partition(" , ")
     if not parted:
         return ""
-    known = {*region.split(), *subject.clean.split()}
-    for _, end in mentions(said, base):
-        match = _REGION.match(said.clean, end) or _IN_REGION.match(said.clean, end)
-        told = set(match[0].split()) if match else set()
+    subject_words = {*region.split(), *subject.clean.split()}
+    for _, end in mentions(source, base):
+        match = _REGION.match(source.clean, end) or _IN_REGION.match(source.clean, end)
+        region_words = set(match[0].split()) if match else set()
         words = set(match[1].split()) - _DIVISIONS if match else set()
         # A county is compared with a county, not with the state that it lies in.
-        if bool(_DIVISIONS & told) != bool(_DIVISIONS & {*region.split()}):
+        if bool(_DIVISIONS & region_words) != bool(_DIVISIONS & {*region.split()}):
             continue
-        if match and words and not words & _NOT_A_REGION and not words & known:
+        if match and words and not words & _NOT_A_REGION and not words & subject_words:
             return f"“{base}, {match[1].strip()}” is not “{subject.title}”"
     return ""
 
 
-def _by_hatnote(name: str, relation: str, said: Text, subject: Text) -> str:
+def _by_hatnote(name: str, relation: str, source: Text, subject: Text) -> str:
     opening = f"{clean(subject.title)} . {subject.clean.split(' . ', 1)[0]}"
-    warns = _NOT_TO_BE_CONFUSED in said.clean  # else no pattern is made for the name
-    pair = warns and re.search(_NOT_THE_OTHER.format(re.escape(clean(name))), said.clean)
+    warns = _NOT_TO_BE_CONFUSED in source.clean  # else no pattern is made for the name
+    pair = warns and re.search(_NOT_THE_OTHER.format(re.escape(clean(name))), source.clean)
     if pair and pair[2] in opening and pair[1] not in opening:
         return f"“{subject.title}” is about the {pair[2]}, not the {pair[1]}"
-    warned = any(_HATNOTE.search(text.clean) for text in (said, subject))
+    warned = any(_HATNOTE.search(text.clean) for text in (source, subject))
     if not warned or relation not in _ROLES or re.search(rf"\b(?:{_ROLES[relation]})\b", opening):
         return ""
     return f"“{subject.title}” is about a namesake with another profession"
 
 
-def _by_dates(name: str, relation: str, said: Text, subject: Text) -> str:
-    (birth, death), other_birth = _life(subject), _life(said)[0]
-    who = f"the subject of “{subject.title}”"
+def _by_dates(name: str, relation: str, source: Text, subject: Text) -> str:
+    (birth, death), other_birth = _life(subject), _life(source)[0]
+    label = f"the subject of “{subject.title}”"
     if relation in ("father", "mother"):
         if other_birth and birth and birth + 10 > other_birth:
-            return f"{who} was born in {birth}, too late for a birth in {other_birth}"
+            return f"{label} was born in {birth}, too late for a birth in {other_birth}"
         if other_birth and death and death + 1 < other_birth:
-            return f"{who} died in {death}, before {other_birth}"
+            return f"{label} died in {death}, before {other_birth}"
         return ""
     if relation in ("sibling", "spouse") and other_birth and birth:
         if abs(birth - other_birth) > _GENERATIONS:
-            return f"{who} was born in {birth}, generations from {other_birth}"
+            return f"{label} was born in {birth}, generations from {other_birth}"
         return ""
-    opening = said.clean[: min([_LEAD, *said.stops[:1]])]
+    opening = source.clean[: min([_LEAD, *source.stops[:1]])]
     start = next((date.year for date in dates_in(opening) if date.year > 1000), 0)  # when its subject came to be
     if relation in _ALIVE and start and death and death + _LATE_RELEASE < start:
-        return f"{who} died in {death}, before {start}"
+        return f"{label} died in {death}, before {start}"
     if relation in _ALIVE and start and birth > start:
-        return f"{who} was born in {birth}, after {start}"
+        return f"{label} was born in {birth}, after {start}"
     return ""
 
 

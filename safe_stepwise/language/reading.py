@@ -52,12 +52,12 @@ class Text:
     @cached_property
     def full_names(self) -> Mapping[str, frozenset[str]]:
         """Pairs of capitalised words, cleaned, by their last: whose surname a word is."""
-        found: dict[str, set[str]] = defaultdict(set)
+        pairs: dict[str, set[str]] = defaultdict(set)
         for match in chain.from_iterable(map(_PAIR.finditer, self.sentences)):
-            if (given := clean(match[1])) not in OPENERS:
-                pair = f"{given} {clean(match[2])}"
-                found[pair.rpartition(" ")[2]].add(pair)
-        return {last: frozenset(those) for last, those in found.items()}
+            if (given_name := clean(match[1])) not in OPENERS:
+                pair = f"{given_name} {clean(match[2])}"
+                pairs[pair.rpartition(" ")[2]].add(pair)
+        return {last: frozenset(pairs_of_last) for last, pairs_of_last in pairs.items()}
 
     def sentence_at(self, offset: int) -> int:
         """Index (from 0) of the sentence that holds ``offset``."""
@@ -111,16 +111,16 @@ def read(passage: Passage) -> Text:
     one set of cues covers both ways of writing.
     """
     sentences = tuple(map(fold, passage.sentences))
-    parts = [_STOP.join(map(_cleaned, _pieces(sentence))).lower() for sentence in sentences]
+    texts = [_STOP.join(map(_cleaned, _pieces(sentence))).lower() for sentence in sentences]
     marks = [_STOP if _is_closed(sentence) else " " for sentence in sentences]
-    starts = accumulate((len(p) + len(m) for p, m in zip(parts, marks, strict=True)), initial=1)
-    whole = " " + "".join(p + m for p, m in zip(parts, marks, strict=True))
-    (low, high), marked = _marked_brackets(whole)
-    spelled = whole[:low] + marked + whole[high:]
+    starts = accumulate((len(p) + len(m) for p, m in zip(texts, marks, strict=True)), initial=1)
+    joined = " " + "".join(p + m for p, m in zip(texts, marks, strict=True))
+    (low, high), marked = _marked_brackets(joined)
+    spelled = joined[:low] + marked + joined[high:]
     return Text(
         passage.title,
         spelled,
-        tuple(_follow(list(starts)[:-1], (low, high), whole[low:high], marked)),
+        tuple(_follow(list(starts)[:-1], (low, high), joined[low:high], marked)),
         tuple(stop.start() for stop in _STOPS.finditer(spelled)),
         sentences,
     )
@@ -135,8 +135,8 @@ def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[in
         yield from (start + len(new) - len(old) for start in starts[behind:])
         return
     a, b = old.split(" "), new.split(" ")
-    same = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
-    words = {block.a + i: block.b + i for block in same for i in range(block.size)}
+    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    words = {block.a + i: block.b + i for block in blocks for i in range(block.size)}
     offsets = list(accumulate((len(word) + 1 for word in b), initial=0))
     for start in starts:
         if start < low:
@@ -145,8 +145,8 @@ def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[in
             yield start + len(new) - len(old)
         else:
             number = old.count(" ", 0, start - low)
-            kept = next((words[n] for n in range(number, len(a)) if n in words), len(b))
-            yield low + min(len(new), offsets[kept])
+            word_index = next((words[n] for n in range(number, len(a)) if n in words), len(b))
+            yield low + min(len(new), offsets[word_index])
 
 
 # A word is no longer than this: one without end would be begun anew at each of its capitals.
@@ -167,14 +167,14 @@ def _pieces(sentence: str) -> Iterator[str]:
     if sentence.find(". ") < 0:
         yield sentence
         return
-    held = ""
+    pending = ""
     for piece in _INNER_STOP.split(sentence):
-        held = f"{held} {piece}" if held else piece
-        if not _ABBREVIATED.search(held[-_ENDING:]):
-            yield held
-            held = ""
-    if held:
-        yield held
+        pending = f"{pending} {piece}" if pending else piece
+        if not _ABBREVIATED.search(pending[-_ENDING:]):
+            yield pending
+            pending = ""
+    if pending:
+        yield pending
 
 
 def _is_closed(sentence: str) -> bool:

@@ -53,8 +53,8 @@ def cue_pattern(group: str) -> re.Pattern[str]:
     """One pattern for all cues of a group; the label of a match is its ``lastgroup``."""
     labels = _VOCABULARY["cues"][group].items()
     # The boundary stands before them all, so that it alone is tried within a word.
-    every = "|".join(rf"(?P<{label}>(?:{'|'.join(cues)})\b)" for label, cues in labels)
-    return re.compile(rf"\b(?:{every})")
+    alternatives = "|".join(rf"(?P<{label}>(?:{'|'.join(cues)})\b)" for label, cues in labels)
+    return re.compile(rf"\b(?:{alternatives})")
 
 
 _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items()}
@@ -79,17 +79,17 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
         return re.compile(rf"(?<!\w){re.escape(nation)}(?!\w)")
     name = former_names(_STATE.sub("", nation))
     forms = {nation, name} | _NATIONS.get(name, frozenset())
-    for other, demonyms in _NATIONS.items():
+    for nation_name, demonyms in _NATIONS.items():
         if name in demonyms:
-            forms |= {other} | demonyms
+            forms |= {nation_name} | demonyms
     stem = _DEMONYM.sub("", name)
     if stem == name or len(stem) < 4:
         # "austria" keeps its i: "austr" would begin "australia" too.
         stem = name[: max(4, len(name) - (1 if name.endswith("ia") else 2))]
-    others = sorted(word for word in _LISTED - forms if word.startswith(stem))
-    not_others = rf"(?!(?:{'|'.join(map(re.escape, others))})(?!\w))" if others else ""
+    foreign = sorted(word for word in _LISTED - forms if word.startswith(stem))
+    not_foreign = rf"(?!(?:{'|'.join(map(re.escape, foreign))})(?!\w))" if foreign else ""
     words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
-    return re.compile(rf"(?<!\w)(?:{words}|{not_others}{re.escape(stem)}\w{{0,5}})(?!\w)")
+    return re.compile(rf"(?<!\w)(?:{words}|{not_foreign}{re.escape(stem)}\w{{0,5}})(?!\w)")
 
 
 def is_nation(word: str) -> bool:
@@ -112,15 +112,15 @@ def is_country(word: str) -> bool:
     return word != former_names(word) or not (_DEMONYM.search(word) or word in _LISTED)
 
 
-def same_nation(one: str, other: str) -> bool:
+def same_nation(word: str, other_word: str) -> bool:
     """Whether two cleaned words say one nation.
 
     >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
     (True, False)
     """
-    if one == other:
+    if word == other_word:
         return True
-    return bool(nation_pattern(one).fullmatch(other) or nation_pattern(other).fullmatch(one))
+    return bool(nation_pattern(word).fullmatch(other_word) or nation_pattern(other_word).fullmatch(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ _NAME = wording("relations", "name")
 
 
 @lru_cache(maxsize=16384)
-def asked(question: str) -> TriplePattern | None:
+def parse_question(question: str) -> TriplePattern | None:
     """What a single-hop question in plain words asks, or None when that is not known.
 
     >>> asked("Where was Ana Vorr born?")

@@ -30,7 +30,7 @@ class Meaning:
     """How a relation of a graph is said: senses that run with it, and such as run against it."""
 
     kind: Kind
-    says: frozenset[str]
+    senses: frozenset[str]
     turned: frozenset[str] = frozenset()
     single: bool = False
     """Whether a head has one value only."""
@@ -61,14 +61,14 @@ def sense_cues(text: str, names: tuple[Span, ...] = ()) -> tuple[SenseCue, ...]:
     >>> [(cue.sense, cue.form) for cue in sense_cues("dune rain was directed by ana vorr")]
     [('director', 'to_tail')]
     """
-    every = [
+    cues = [
         cue for cue in _every_cue(text)
         if not any(cue.start < b and a < cue.end for a, b in names)
     ]  # fmt: skip
-    spans = {(cue.start, cue.end) for cue in every}
+    spans = {(cue.start, cue.end) for cue in cues}
     return tuple(
         cue
-        for cue in every
+        for cue in cues
         if not any(a <= cue.start and cue.end <= b and (a, b) != (cue.start, cue.end) for a, b in spans)
     )
 
@@ -93,11 +93,11 @@ def meaning_of(relation: str) -> Meaning | None:
     entry = load("senses")["relations"].get(relation.replace("_", " ").strip().lower())
     if entry is None:
         return None
-    says = entry["says"]
+    senses = entry["says"]
     return Meaning(
         entry["kind"],
-        frozenset(sense for sense in says if not sense.startswith("-")),
-        frozenset(sense[1:] for sense in says if sense.startswith("-")),
+        frozenset(sense for sense in senses if not sense.startswith("-")),
+        frozenset(sense[1:] for sense in senses if sense.startswith("-")),
         entry.get("single", False),
         entry.get("of", "") == "person",
     )

@@ -132,9 +132,9 @@ class Date(NamedTuple):
     start: int = 0
     end: int = 0
 
-    def agrees(self, other: Date) -> bool:
+    def agrees(self, date: Date) -> bool:
         """Whether the two can be the same day: equal wherever both say something."""
-        return all(a == b or not a or not b for a, b in zip(self[:3], other[:3], strict=True))
+        return all(a == b or not a or not b for a, b in zip(self[:3], date[:3], strict=True))
 
 
 @lru_cache(maxsize=32768)
@@ -217,16 +217,16 @@ def dates_in(text: str) -> tuple[Date, ...]:
     """
     if not _DIGIT.search(text):  # as most names, which need no walk through the pattern
         return ()
-    found = []
+    dates = []
     for match in _DATE.finditer(text):
-        part = {name[0]: found for name, found in match.groupdict().items() if found}
-        year, day = int(part.get("y", 0)), int(part.get("d", 0))
-        month = _MONTH_NUMBERS.get(part.get("m", "")[:3].lower(), 0)
+        groups = {name[0]: dates for name, dates in match.groupdict().items() if dates}
+        year, day = int(groups.get("y", 0)), int(groups.get("d", 0))
+        month = _MONTH_NUMBERS.get(groups.get("m", "")[:3].lower(), 0)
         if year and _BEFORE_CHRIST.match(text, match.end()):
             year = -year
         if day <= 31:
-            found.append(Date(year, month, day, match.start(), match.end()))
-    return tuple(found)
+            dates.append(Date(year, month, day, match.start(), match.end()))
+    return tuple(dates)
 
 
 @lru_cache(maxsize=16384)
@@ -240,8 +240,8 @@ def as_date(text: str) -> Date | None:
     dates = dates_in(text)
     if len(dates) != 1:
         return None
-    rest = text[: dates[0].start] + text[dates[0].end :]
-    return dates[0] if words_of(rest) in _ABOUT and dates[0].year else None
+    remainder = text[: dates[0].start] + text[dates[0].end :]
+    return dates[0] if words_of(remainder) in _ABOUT and dates[0].year else None
 
 
 def as_number(text: str) -> float | None:
@@ -274,5 +274,5 @@ def other_names(name: str) -> tuple[str, ...]:
     ('bombay',)
     """
     present = former_names(name)
-    every = (present, *(old for old, new in _FORMER_NAMES.items() if new == present))
-    return tuple(other for other in every if other != name)
+    names = (present, *(old for old, new in _FORMER_NAMES.items() if new == present))
+    return tuple(alternative for alternative in names if alternative != name)

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion, Request, Sampling, thoughts_of
 from safe_stepwise.methods.reading import FieldReader, Reading, facts_in, reason, triples, words
-from safe_stepwise.methods.scene import AskedScene
+from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import Attempt, Passage, Trajectory
 from safe_stepwise.scoring import normalize_answer
 
@@ -86,18 +86,18 @@ _PAPER = replace(_DRAWN, repetition_penalty=1.1)
 """Of the scripts that SG-FSM's authors published; the paper does not say."""
 
 
-def sampled(sampling: Sampling, how: SamplingName, seed: int | None = None) -> Sampling:
+def sampled(sampling: Sampling, variant: SamplingName, seed: int | None = None) -> Sampling:
     """A prompt's sampling in one of the two ways.
 
     With a ``seed`` a greedy one is drawn, too, but without the penalty, which few engines know.
     """
-    if how == "greedy" and seed is None:
+    if variant == "greedy" and seed is None:
         return sampling
-    drawn = _PAPER if how == "paper" else _DRAWN
-    return replace(drawn, max_tokens=sampling.max_tokens, seed=seed or 0)
+    stochastic = _PAPER if variant == "paper" else _DRAWN
+    return replace(stochastic, max_tokens=sampling.max_tokens, seed=seed or 0)
 
 
-def request_of(name: str, options: Prompting, scene: AskedScene, seed: int | None = None, **data: Any) -> Request:
+def request_of(name: str, options: Prompting, scene: PromptingScene, seed: int | None = None, **data: Any) -> Request:
     """The request of a prompt file, ``data`` being what its template asks for.
 
     With a ``seed`` the reply is drawn, whatever the options' sampling.
@@ -116,14 +116,14 @@ def form_of(request: Request) -> str:
     return request.messages[-1].content.rpartition(FORM)[2]
 
 
-def texts_of(passages: Sequence[Passage], *others: str) -> tuple[str, ...]:
+def texts_of(passages: Sequence[Passage], *texts: str) -> tuple[str, ...]:
     """What a request quotes, text by text: passages with their titles, and others."""
-    return (*(f"{page.title}\n{page.text}" for page in passages), *others)
+    return (*(f"{page.title}\n{page.text}" for page in passages), *texts)
 
 
-def answer_fields(passages: Sequence[Passage], evidence: bool, told: str = "explain") -> dict[str, FieldReader]:
-    """What a reply with an answer says; the field ``told`` is its reason."""
-    fields: dict[str, FieldReader] = {"answer": words, told: reason}
+def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = "explain") -> dict[str, FieldReader]:
+    """What a reply with an answer says; the field ``why_field`` is its reason."""
+    fields: dict[str, FieldReader] = {"answer": words, why_field: reason}
     if evidence:
         fields |= {"supporting_facts": facts_in(passages), "evidences": triples}
     return fields
@@ -152,9 +152,9 @@ def vote(answers: Iterable[str]) -> str:
     >>> vote(["Oru", "the Vel", "Vel", ""])
     'the Vel'
     """
-    given = [answer for answer in answers if answer]
-    times = Counter(map(normalize_answer, given))
-    return max(given, key=lambda answer: times[normalize_answer(answer)], default="")
+    nonempty = [answer for answer in answers if answer]
+    times = Counter(map(normalize_answer, nonempty))
+    return max(nonempty, key=lambda answer: times[normalize_answer(answer)], default="")
 
 
 def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
@@ -182,24 +182,24 @@ def readability(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     A reply and its revisions count once, as ``first``, ``revised``, ``salvaged`` (never strictly, and at least one of
     them could be salvaged) or ``never``. Replies that are no prompting method's do not count.
     """
-    found = Counter[str](first=0, revised=0, salvaged=0, never=0)
+    counts = Counter[str](first=0, revised=0, salvaged=0, never=0)
     for trajectory in trajectories:
-        open_: list[str] = []
+        forms: list[str] = []
         for attempt in trajectory.attempts:
             form = str(attempt.read.get("form", "")) if isinstance(attempt.read, dict) else ""
             if not form or attempt.feedback:  # nobody was asked, or for a verdict
                 continue
             revises = bool(attempt.read.get("revises"))
-            if open_ and not revises:
-                found[_end(open_)] += 1
-                open_ = []
-            open_.append(form)
+            if forms and not revises:
+                counts[_end(forms)] += 1
+                forms = []
+            forms.append(form)
             if form == "strict":
-                found["revised" if revises else "first"] += 1
-                open_ = []
-        if open_:
-            found[_end(open_)] += 1
-    return dict(found)
+                counts["revised" if revises else "first"] += 1
+                forms = []
+        if forms:
+            counts[_end(forms)] += 1
+    return dict(counts)
 
 
 def _end(forms: Sequence[str]) -> str:

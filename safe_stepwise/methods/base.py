@@ -12,12 +12,12 @@ from safe_stepwise.records import Question, Trajectory
 class Method(Protocol):
     """One file of this room, and one line of its registry.
 
-    A method may name the dataclass of its ``options`` (plain values with defaults, hashable); what is not of a run's
-    identity there has ``field(compare=False)``; what has `options.AS_PUBLISHED` in its metadata is told where it is
-    not at its default. One without gets `NoOptions`. An option called ``search`` is given the search of a corpus,
-    where there is one. One whose options choose its prompts tells them in ``prompts_of(options)``. What its players
-    say of its options it may settle, as `settled` tells. One that goes from state to state has its `Machine` as
-    ``machine``, for whoever draws it.
+    A method may name the dataclass of its ``options``: hashable, plain values with defaults. An option outside a run's
+    identity has ``field(compare=False)``. One with `options.AS_PUBLISHED` in its metadata is recorded only where it
+    differs from its default. A method without options gets `NoOptions`. An option called ``search`` receives the
+    search of a corpus, if there is one. A method whose options choose its prompts has ``prompts_of(options)``; one
+    that adapts its options to its players has ``settled(options, clients)`` (`resolve_options`). A state machine has
+    its `Machine` as ``machine``, for plots.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Method(Protocol):
 
 def options_type(method: Method) -> type[Any]:
     """The dataclass of a method's options."""
-    found: type[Any] = getattr(method, "options", NoOptions)
-    return found
+    kind: type[Any] = getattr(method, "options", NoOptions)
+    return kind
 
 
-def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
-    """The options as players want them: those of the method's own ``settled``, if it has one.
+def resolve_options(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
+    """The options as players want them: those of the method's own ``resolve_options``, if it has one.
 
     Raises ``UserError`` where a player contradicts them.
     """
@@ -53,6 +53,6 @@ def settled(method: Method, options: Any, clients: Mapping[str, Client]) -> Any:
 
 def prompts_digest(method: Method, options: Any = None) -> str:
     """SHA-256 (64 hex digits) of the prompts that a method names, or asks by with some options."""
-    named = getattr(method, "prompts_of", None)
-    names = method.prompts if named is None or options is None else named(options)
+    select_prompts = getattr(method, "prompts_of", None)
+    names = method.prompts if select_prompts is None or options is None else select_prompts(options)
     return prompts.digest(*map(prompts.load, names))

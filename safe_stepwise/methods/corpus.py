@@ -87,8 +87,8 @@ def _index(passages: Sequence[Passage], folder: Path) -> Any:
 def _store(index: Any, folder: Path) -> None:
     """Keep an index; a folder that can't be written is no reason to stop."""
     try:
-        with whole_folder(folder) as made:
-            index.save(made, show_progress=False)
+        with whole_folder(folder) as target:
+            index.save(target, show_progress=False)
             remove_folder(folder)
     except OSError:
         return
@@ -97,18 +97,18 @@ def _store(index: Any, folder: Path) -> None:
 def _terms(texts: Sequence[str]) -> list[list[str]]:
     import bm25s
 
-    found: list[list[str]] = bm25s.tokenize(list(texts), return_ids=False, show_progress=False, allow_empty=False)
-    return found
+    tokens: list[list[str]] = bm25s.tokenize(list(texts), return_ids=False, show_progress=False, allow_empty=False)
+    return tokens
 
 
 def _passages(path: Path, text: str) -> Iterator[Passage]:
-    for where, entry in _entries(path, text):
+    for place, entry in _entries(path, text):
         try:
             yield _passage(entry)
         except (ValueError, TypeError, KeyError) as error:
             reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
             raise UserError(
-                f"--corpus {where}: is no passage ({reason}); write "
+                f"--corpus {place}: is no passage ({reason}); write "
                 '{"title": "...", "text": "..."} or {"title": "...", "sentences": ["..."]}'
             ) from None
 
@@ -116,16 +116,16 @@ def _passages(path: Path, text: str) -> Iterator[Passage]:
 def _entries(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """What should be passages, each with its place; an object of titles is taken apart."""
     try:
-        whole = parse_json(text)
+        content = parse_json(text)
     except ValueError:
         yield from _lines(path, text)
         return
-    if isinstance(whole, dict) and "title" not in whole:
-        whole = [
+    if isinstance(content, dict) and "title" not in content:
+        content = [
             {"title": title, **(entry if isinstance(entry, dict) else {"text": entry})}
-            for title, entry in whole.items()
+            for title, entry in content.items()
         ]
-    entries = whole if isinstance(whole, list) else [whole]
+    entries = content if isinstance(content, list) else [content]
     yield from ((f"{path}[{number}]", entry) for number, entry in enumerate(entries))
 
 
@@ -148,6 +148,6 @@ def _passage(entry: Mapping[str, Any]) -> Passage:
         raise ValueError("its text is no string, and no list of sentences")
     if not isinstance(entry["title"], str):
         raise ValueError("its title is no string")
-    for said in (entry["title"], *sentences):
-        said.encode("utf-8")
+    for text in (entry["title"], *sentences):
+        text.encode("utf-8")
     return Passage(entry["title"], tuple(sentences))

@@ -31,7 +31,7 @@ from typing import Any, Protocol
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.methods import path_deliberating as states
 from safe_stepwise.methods.asking import GENERATOR, SHOWN, UNREADABLE, attempt_of
-from safe_stepwise.methods.machine import Asks
+from safe_stepwise.methods.machine import Replier
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import (
@@ -48,7 +48,7 @@ from safe_stepwise.records import (
 NAME = "deliberation"
 POOL, INSTANTIATE, END = "pool", "instantiate", "end"
 """Those of its states that ask nobody, and what comes after the last."""
-MOST_ENDS = 200
+MAX_ENDS = 200
 """MetaQA's longest answer has 160 names of 3,000 questions, and a reply's 2,048 tokens hold about as many as these."""
 NO_PATHS, NO_ANSWER = "no_paths", "no_answer"
 """Stop reasons beside ``answered``, ``unreadable`` and ``failed``: no candidate leads anywhere; no
@@ -64,8 +64,8 @@ class Knowledge(Protocol):
     def ranked(self, candidate: Candidate) -> Sequence[str]:
         """What a path leads to, by the number of its instantiations, then by name."""
 
-    def chains(self, candidate: Candidate, most: int) -> Sequence[tuple[str, ...]]:
-        """Its instantiations entity by entity, the first ``most`` of them by name."""
+    def chains(self, candidate: Candidate, limit: int) -> Sequence[tuple[str, ...]]:
+        """Its instantiations entity by entity, the first ``limit`` of them by name."""
 
     def relations(self, pool: Sequence[Candidate]) -> Sequence[str]:
         """The relations of some paths, and those that lead on from what they lead to; sorted."""
@@ -91,7 +91,7 @@ class Deliberating:
     """Whether the next choice is told what was wrong with the paths before."""
     most_chains: int = 50
     """Instances of a path that are shown; the model is told that there are more."""
-    most_ends: int = MOST_ENDS
+    most_ends: int = MAX_ENDS
     """Entities that a path leads to that are shown, and so can be answers; the model is told how
     many there are, and what is not shown is counted, as ``cut``."""
     revisions: int = 1
@@ -106,7 +106,7 @@ async def deliberate(
     question: KGQuestion,
     pool: Sequence[Candidate],
     knowledge: Knowledge,
-    clients: Mapping[str, Asks],
+    clients: Mapping[str, Replier],
     options: Deliberating,
 ) -> Trajectory:
     """Everything that was done to answer one question, ``clients`` having one for ``generator``.
@@ -120,8 +120,8 @@ async def deliberate(
         stop = await run.to_the_end()
     except EngineError as error:
         stop, failure = FAILED, str(error)
-    found = Trajectory(question.id, NAME, (), tuple(run.attempts), "", stop, failure)
-    return replace(found, answer=next(iter(answers_of(found)), ""))
+    trajectory = Trajectory(question.id, NAME, (), tuple(run.attempts), "", stop, failure)
+    return replace(trajectory, answer=next(iter(answers_of(trajectory)), ""))
 
 
 def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
     if trajectory.stop_reason == FAILED:
         return ()
     verdicts = [attempt.read for attempt in trajectory.attempts if attempt.state == states.VERIFY]
-    told = [verdict["answers"] for verdict in verdicts if verdict.get("answers")]
-    return tuple(told[-1]) if told else ()
+    answer_lists = [verdict["answers"] for verdict in verdicts if verdict.get("answers")]
+    return tuple(answer_lists[-1]) if answer_lists else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +155,19 @@ class _Run:
 
     question: KGQuestion
     knowledge: Knowledge
-    client: Asks
+    client: Replier
     options: Deliberating
     reached: Mapping[Candidate, tuple[str, ...]]
-    left: list[Candidate] = field(default_factory=list)
+    pool: list[Candidate] = field(default_factory=list)
     constraints: tuple[Constraint, ...] = ()
-    tried: list[states.Tried] = field(default_factory=list)
+    tried: list[states.TriedPath] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     has_answer: bool = False
 
     async def to_the_end(self) -> str:
         """Why it stopped."""
-        self._let_go_of_what_leads_nowhere()
-        if not self.left:
+        self._drop_dead_ends()
+        if not self.pool:
             return NO_PATHS
         if self._extracts:
             await self._constrain()
@@ -186,88 +186,88 @@ class _Run:
 
     @property
     def _next_choice(self) -> str:
-        return states.SELECT if len(self.left) > 1 else INSTANTIATE
+        return states.SELECT if len(self.pool) > 1 else INSTANTIATE
 
-    def _let_go_of_what_leads_nowhere(self) -> None:
-        self.left = [candidate for candidate in self.reached if self.reached[candidate]]
-        astray = [states.plain_path(one) for one in self.reached if not self.reached[one]]
-        after = (states.CONSTRAINTS if self._extracts else self._next_choice) if self.left else END
-        self._keep(POOL, after, {"left": len(self.left), "led_nowhere": astray})
+    def _drop_dead_ends(self) -> None:
+        self.pool = [candidate for candidate in self.reached if self.reached[candidate]]
+        astray = [states.plain_path(candidate) for candidate in self.reached if not self.reached[candidate]]
+        after = (states.CONSTRAINTS if self._extracts else self._next_choice) if self.pool else END
+        self._keep(POOL, after, {"left": len(self.pool), "led_nowhere": astray})
 
     async def _constrain(self) -> None:
-        relations = self.knowledge.relations(self.left)
-        ask = partial(states.ask_constraints, self.question, relations, self._scene())
+        relations = self.knowledge.relations(self.pool)
+        build = partial(states.ask_constraints, self.question, relations, self._scene())
         read = partial(states.read_constraints, question=self.question)
-        reply = await self._asked(states.CONSTRAINTS, ask, read)
+        reply = await self._query(states.CONSTRAINTS, build, read)
         self.constraints = states.constraints_in(reply.reading.value)
         self._keep(states.CONSTRAINTS, self._next_choice, {}, reply)
 
     async def _choose(self) -> Candidate | None:
         """The path to follow next; None where the model takes none of them."""
-        if len(self.left) == 1:
-            return self.left[0]
-        told = self.tried if self.options.feedback else []
-        ask = partial(states.ask_choice, self.question, self.left, told, self._scene())
-        quoted = [*self._quoted, *(one.reason for one in told)]
-        reply = await self._asked(states.SELECT, ask, partial(states.read_choice, pool=self.left, quoted=quoted))
+        if len(self.pool) == 1:
+            return self.pool[0]
+        tried = self.tried if self.options.feedback else []
+        build = partial(states.ask_choice, self.question, self.pool, tried, self._scene())
+        quoted = [*self._quoted, *(path.reason for path in tried)]
+        reply = await self._query(states.SELECT, build, partial(states.read_choice, pool=self.pool, quoted=quoted))
         number = reply.reading.value.get("path", 1)
-        chosen = self.left[number - 1] if number else None
+        chosen = self.pool[number - 1] if number else None
         after = INSTANTIATE if chosen else END
         self._keep(states.SELECT, after, {"chosen": states.plain_path(chosen) if chosen else {}}, reply)
         return chosen
 
     def _instantiate(self, chosen: Candidate) -> states.Instantiated:
         """The path carried out, and what the graph decides of where it leads to."""
-        most, pool = self.options.most_chains, [*self.reached]
-        chains = self.knowledge.chains(chosen, most + 1)
-        told = [self.knowledge.decided(one, chosen, pool) for one in self.constraints]
-        followed = states.Instantiated(
-            chosen, tuple(chains[:most]), len(chains) > most, self.reached[chosen], self.options.most_ends, tuple(told)
-        )
+        limit, candidates = self.options.most_chains, [*self.reached]
+        chains = self.knowledge.chains(chosen, limit + 1)
+        verdicts = [self.knowledge.decided(constraint, chosen, candidates) for constraint in self.constraints]
+        instances, ends, max_shown = tuple(chains[:limit]), self.reached[chosen], self.options.most_ends
+        followed = states.Instantiated(chosen, instances, len(chains) > limit, ends, max_shown, tuple(verdicts))
         self._keep(INSTANTIATE, states.VERIFY, followed.plain)
         return followed
 
     async def _ask_verdict(self, followed: states.Instantiated) -> _Reply:
         """What is said of where a path leads to."""
-        scene = self._scene(self.left.index(followed.candidate) + 1)
+        scene = self._scene(self.pool.index(followed.candidate) + 1)
         is_induced = self.options.introspection and not self.options.predefined
-        asked = partial(states.ask_verdict, self.question, followed, self.constraints, scene)
+        build = partial(states.ask_verdict, self.question, followed, self.constraints, scene)
         names = [name for chain in followed.chains for name in chain]
         quoted = [*self._quoted, *names, *followed.first, *(c.text for c in self.constraints)]
         read = partial(states.read_verdict, quoted=quoted)
-        return await self._asked(states.VERIFY, partial(asked, induced=is_induced), read)
+        return await self._query(states.VERIFY, partial(build, induced=is_induced), read)
 
     def _take_verdict(self, followed: states.Instantiated, reply: _Reply) -> bool:
         """Whether the loop is over by it; the path leaves the pool in any case."""
-        found = states.settle(reply.reading.value.get("answer", ()), followed)
-        why_not = _why_not(reply, found, followed)
-        self.left.remove(followed.candidate)
-        self.has_answer = self.has_answer or bool(found.answers)
-        goes_on = why_not and self.left and self.options.introspection and not reply.is_unread
-        told = {"suffices": not why_not, "told": why_not}
-        read = {**states.plain_path(followed.candidate), **found.plain, **told}
+        checked = states.check_answers(reply.reading.value.get("answer", ()), followed)
+        why_not = _explain_rejection(reply, checked, followed)
+        self.pool.remove(followed.candidate)
+        self.has_answer = self.has_answer or bool(checked.answers)
+        goes_on = why_not and self.pool and self.options.introspection and not reply.is_unread
+        outcome = {"suffices": not why_not, "told": why_not}
+        read = {**states.plain_path(followed.candidate), **checked.plain, **outcome}
         self._keep(states.VERIFY, self._next_choice if goes_on else END, read, reply)
-        self.tried.append(states.Tried(followed.candidate, why_not))
+        self.tried.append(states.TriedPath(followed.candidate, why_not))
         return not goes_on
 
     def _scene(self, chosen: int = 0) -> PoolScene:
         """What a simulating player goes by; ``chosen`` (from 1) of those left."""
-        left = tuple([(candidate, self.reached[candidate]) for candidate in self.left])
-        return PoolScene(self.question, left, len(self.tried), chosen)
+        reached = tuple([(candidate, self.reached[candidate]) for candidate in self.pool])
+        return PoolScene(self.question, reached, len(self.tried), chosen)
 
     @property
     def _quoted(self) -> list[str]:
         relations = {relation for candidate in self.reached for relation in candidate.path}
         return [self.question.question, *self.question.topics, *sorted(relations)]
 
-    async def _asked(self, state: str, ask: Callable[..., Request], read: Callable[[str], Reading]) -> _Reply:
+    async def _query(self, state: str, build: Callable[..., Request], read: Callable[[str], Reading]) -> _Reply:
         """A reply, after as many revisions as it takes or as there may be."""
         refused = ""
-        for left in range(self.options.revisions, -1, -1):
-            completion = await self.client.ask(replace(ask(refused=refused), in_full=True))
+        for revisions_left in range(self.options.revisions, -1, -1):
+            completion = await self.client.ask(replace(build(refused=refused), in_full=True))
             revises = state if refused else ""
-            reply = _Reply(replace(read(completion.text).of(completion), revises=revises), {GENERATOR: completion})
-            if not reply.is_unread or not left:
+            reading = read(completion.text).with_reply(completion)
+            reply = _Reply(replace(reading, revises=revises), {GENERATOR: completion})
+            if not reply.is_unread or not revisions_left:
                 break
             self._keep(state, state, {}, reply)
             refused = completion.transcript[:SHOWN]
@@ -276,17 +276,17 @@ class _Run:
     def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None) -> None:
         """An attempt, with what was read in a reply; its number is that of the path, from 1."""
         reading, replies = (reply.reading, reply.replies) if reply else (Reading("strict"), {})
-        kept = attempt_of(len(self.tried) + 1, state, after, reading, replies)
-        self.attempts.append(replace(kept, read={**reading.plain, **read} if reply else read))
+        attempt = attempt_of(len(self.tried) + 1, state, after, reading, replies)
+        self.attempts.append(replace(attempt, read={**reading.plain, **read} if reply else read))
 
 
-def _why_not(reply: _Reply, found: states.Settled, followed: states.Instantiated) -> str:
+def _explain_rejection(reply: _Reply, checked: states.CheckedAnswers, followed: states.Instantiated) -> str:
     """Why a path does not do, as the next choice is told; empty where it does."""
     if reply.is_unread:
         return "It could not be verified."
-    said = reply.reading.value
-    if not said["sufficient"]:
-        return str(said.get("reason") or "It does not suffice.")
-    if not found.answers:
+    verdict = reply.reading.value
+    if not verdict["sufficient"]:
+        return str(verdict.get("reason") or "It does not suffice.")
+    if not checked.answers:
         return "Nothing that was named as an answer is among what it leads to."
     return "All that it leads to fails a condition, by the graph." if followed.all_fail else ""

@@ -63,8 +63,8 @@ def generator_request(
         passages=passages,
         previous=[format_step(step) for step in previous],
         remarks=remarks(advice, form, praise) if advice else (),
-        rejected=[(text[:SHOWN_CHARACTERS], remarks(said, form)) for text, said in rejected],
-        task=asking.ask(number=number) if final else "",
+        rejected=[(text[:SHOWN_CHARACTERS], remarks(verdict, form)) for text, verdict in rejected],
+        task=asking.render_user(number=number) if final else "",
         number=number,
     )
     return Request(messages, asking.sampling, role=asking.role)
@@ -80,12 +80,12 @@ def remarks(feedback: Feedback, form: FeedbackForm = "full", praise: bool = Fals
     """
     faulty = feedback.error_type != CORRECT
     tells_why = form == "diagnosis" or (form == "full" and (faulty or praise))
-    told = [
+    entries = [
         ("Fault", feedback.error_type if faulty and form != "guidance" else ""),
         ("Why", feedback.diagnosis if tells_why else ""),
         ("Now", feedback.guidance if form != "diagnosis" else ""),
     ]
-    return tuple((name, text) for name, text in told if text.strip())
+    return tuple((name, text) for name, text in entries if text.strip())
 
 
 def prompt_digest(prompt_set: PromptSet = PAPER) -> str:

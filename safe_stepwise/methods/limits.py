@@ -21,7 +21,7 @@ FEEDBACK_FORMS: tuple[FeedbackForm, ...] = get_args(FeedbackForm)
 """What a generator is told of a verdict (SAFE v2, finding 1): all, what is wrong, what to do."""
 
 
-def _theirs() -> Any:
+def _papers_choice() -> Any:
     """A choice that is made as the papers make it, or not."""
     return field(default=False, metadata={AS_PUBLISHED: True})
 
@@ -41,19 +41,19 @@ class Limits:
     """What both roles are asked by. If not said, what models that we trained have learnt, else the paper's."""
     verdict_order: VerdictOrder | None = None
     """What a verdict begins with, likewise."""
-    tries_total: bool = _theirs()
+    tries_total: bool = _papers_choice()
     """N counts the tries at a step; else those after the first (v1 and v2, section 4.1: "retry
     attempts"; v1, appendix A.8: "max_retries")."""
-    accepted_diagnosis: bool = _theirs()
+    accepted_diagnosis: bool = _papers_choice()
     """The diagnosis of a step that passed is told too (v1, Figure 11); else its guidance alone."""
-    last_rejected: bool = _theirs()
+    last_rejected: bool = _papers_choice()
     """Of the rejected tries only the last is shown (v1, Figure 11); else all."""
-    answer_when_told: bool = _theirs()
+    answer_when_told: bool = _papers_choice()
     """Once the guidance asks for the answer, so does the prompt (v1, Figures 12 and 13); else only
     that of a generator who is out of steps."""
     search: Search | None = field(default=None, compare=False, repr=False)
     """With it the evidence counts as incomplete."""
-    heard: Callable[[Attempt], None] | None = field(default=None, compare=False, repr=False)
+    on_attempt: Callable[[Attempt], None] | None = field(default=None, compare=False, repr=False)
     """Told of each attempt as it ends, for who can't wait for the trajectory."""
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Limits:
     @property
     def prompt_set(self) -> PromptSet:
         """The prompts of both roles."""
-        return PromptSet.of(self.prompts, self.verdict_order)
+        return PromptSet.from_choices(self.prompts, self.verdict_order)
 
     @property
     def tries(self) -> int:

@@ -32,7 +32,7 @@ from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import generator_request
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, told
+from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, note_vain_search
 from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Feedback, Passage, Question, Step, Trajectory
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_step
@@ -106,9 +106,9 @@ def read_answer(text: str, number: int) -> Step | None:
     True
     """
     head, tag = f"Step {number}: ", " (Final Answer)"
-    for whole in (text, head + text, text + tag, head + text + tag):
+    for candidate in (text, head + text, text + tag, head + text + tag):
         try:
-            step = read_reply(whole, number)
+            step = read_reply(candidate, number)
         except StepError:
             continue
         if step.kind == "Final Answer":
@@ -153,22 +153,22 @@ class Stepwise:
 
     def prompts_of(self, options: Limits) -> tuple[str, ...]:
         """The prompts that some options ask by."""
-        asked = options.prompt_set
-        generate = (asked.generate, asked.final_answer)
-        return generate if self.judged_by is None else generate + asked.verifying
+        prompt_set = options.prompt_set
+        generate = (prompt_set.generate, prompt_set.final_answer)
+        return generate if self.judged_by is None else generate + prompt_set.verifying
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Limits) -> Trajectory:
         """Everything that was done to answer one question."""
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
-    def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
+    def resolved(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
         """The options with the prompts that those who are asked have learnt (see `taught`)."""
-        settled: Limits = as_learnt(options, (client.engine for client in clients.values()))
+        resolved: Limits = as_learnt(options, (client.engine for client in clients.values()))
         if self.judged_by is not None:
             judge = clients[self.judged_by]
-            settled = taught(settled, judge.engine, judge.allowance, verifying.ROLE)
-        return settled
+            resolved = taught(resolved, judge.engine, judge.allowance, verifying.ROLE)
+        return resolved
 
 
 @dataclass(slots=True)
@@ -208,8 +208,8 @@ class _Run:
         return NO_EVIDENCE if self.searching.is_over else OUT_OF_STEPS
 
     async def _round(self) -> None:
-        for left in reversed(range(self.limits.tries)):
-            if await self._try(is_last=not left) or self.searching.is_over:
+        for retries_left in reversed(range(self.limits.tries)):
+            if await self._try(is_last=not retries_left) or self.searching.is_over:
                 return
 
     async def _try(self, is_last: bool) -> bool:
@@ -227,17 +227,17 @@ class _Run:
         except EngineError:
             self._keep(reply, None, False)
             raise
-        found = self.searching.look(self.question, feedback, is_last)
-        if found:
-            self.question = replace(self.question, passages=(*self.question.passages, *found))
+        passages = self.searching.run_query(self.question, feedback, is_last)
+        if passages:
+            self.question = replace(self.question, passages=(*self.question.passages, *passages))
         is_sound = feedback is None or feedback.error_type == CORRECT
         anyway = is_last and self.limits.on_exhausted == "accept" and not self.searching.is_over
-        self._keep(reply, feedback, is_sound or anyway, judged, found)
+        self._keep(reply, feedback, is_sound or anyway, judged, passages)
         if is_sound or anyway:
             self.steps.append(step)
             self.advice = feedback if feedback is not _UNREAD else None
             self.rejected.clear()
-            self.searching.stands(feedback)
+            self.searching.reset_after(feedback)
         return is_sound or anyway
 
     def _is_hopeless(self) -> bool:
@@ -249,9 +249,9 @@ class _Run:
         """Whether the verifier's last word, as the generator is told it, asks for the answer."""
         if not self.limits.answer_when_told or self.limits.feedback == "diagnosis":
             return False
-        said = [self.advice, *(remark for _, remark in self.rejected)]
-        own = [one for one in said if one and one.error_type not in (MALFORMED, UNREAD)]
-        return bool(own) and ANSWER_MARKER in own[-1].guidance
+        verdicts = [self.advice, *(remark for _, remark in self.rejected)]
+        readable = [verdict for verdict in verdicts if verdict and verdict.error_type not in (MALFORMED, UNREAD)]
+        return bool(readable) and ANSWER_MARKER in readable[-1].guidance
 
     async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
         """What the verifier says, and the reply that says so; None where nobody verifies."""
@@ -288,8 +288,8 @@ class _Run:
             final=final,
             prompt_set=limits.prompt_set,
         )
-        said = self.rejected[-1][1] if self.rejected else None
-        return replace(request, scene=Scene(q, previous=previous, feedback=said))
+        last_verdict = self.rejected[-1][1] if self.rejected else None
+        return replace(request, scene=Scene(q, previous=previous, feedback=last_verdict))
 
     def _keep(
         self,
@@ -313,10 +313,10 @@ class _Run:
             thoughts=thoughts_of(replies),
         )
         self.attempts.append(attempt)
-        if self.limits.heard is not None:
-            self.limits.heard(attempt)
+        if self.limits.on_attempt is not None:
+            self.limits.on_attempt(attempt)
         if feedback is not None and not accepted:
-            self.rejected.append((reply.transcript, told(feedback, retrieved)))
+            self.rejected.append((reply.transcript, note_vain_search(feedback, retrieved)))
 
 
 def malformed(error: StepError, number: int) -> Feedback:

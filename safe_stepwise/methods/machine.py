@@ -18,7 +18,7 @@ M = TypeVar("M")
 """A machine's memory: frozen, so that whoever holds one knows what it will always say."""
 UNASKED = Reading("strict")
 """What a state reads that asks nobody."""
-MOST_MOVES = 10_000
+MAX_MOVES = 10_000
 """Of one question; a machine has to bound itself well below that."""
 
 
@@ -29,12 +29,12 @@ class MachineError(RuntimeError):
 class Move(NamedTuple, Generic[M]):
     """Where a reading leads; ``retrieved`` are passages that it brought in."""
 
-    to: str
+    target: str
     memory: M
     retrieved: tuple[Passage, ...] = ()
 
 
-class Asks(Protocol):
+class Replier(Protocol):
     """What the driver needs of a client."""
 
     async def ask(self, request: Request) -> Completion:
@@ -43,13 +43,13 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[M]):
-    """What happens in a state. One whose ``ask`` makes no request asks nobody, and moves on."""
+    """What happens in a state. One whose ``build_request`` makes no request asks nobody, and moves on."""
 
     name: str
     edges: frozenset[str]
     """Where it may lead."""
     move: Callable[[M, Reading], Move[M]]
-    ask: Callable[[M], Request | None] = lambda _: None
+    build_request: Callable[[M], Request | None] = lambda _: None
     read: Callable[[M, str], Reading] = lambda _, text: Reading("strict", {}, text=text)
     player: str = "generator"
 
@@ -72,9 +72,9 @@ class Machine(Generic[M]):
     """What a state is called for a reader, where its name does not say it."""
 
     def __post_init__(self) -> None:
-        known = {*self.states, *self.ends}
+        names = {*self.states, *self.ends}
         for name, state in self.states.items():
-            if name != state.name or name in self.ends or not state.edges <= known:
+            if name != state.name or name in self.ends or not state.edges <= names:
                 raise MachineError(f"state {name} is misnamed, an end, or leads to nowhere")
 
     @property
@@ -85,51 +85,51 @@ class Machine(Generic[M]):
     @property
     def edges(self) -> list[tuple[str, str]]:
         """All edges that it declares, state by state, those of a state by the alphabet."""
-        return [(name, to) for name, state in self.states.items() for to in sorted(state.edges)]
+        return [(name, target) for name, state in self.states.items() for target in sorted(state.edges)]
 
 
 @dataclass
 class _Run(Generic[M]):
     machine: Machine[M]
     memory: M
-    at: str
+    state_name: str
     attempts: list[Attempt] = field(default_factory=list)
 
-    async def to_the_end(self, clients: Mapping[str, Asks]) -> str:
-        for _ in range(MOST_MOVES):
-            if self.at in self.machine.ends:
-                return self.machine.ends[self.at]
-            await self._move(self.machine.states[self.at], clients)
-        raise MachineError(f"no end after {MOST_MOVES:,} moves, at {self.at}")
+    async def to_the_end(self, clients: Mapping[str, Replier]) -> str:
+        for _ in range(MAX_MOVES):
+            if self.state_name in self.machine.ends:
+                return self.machine.ends[self.state_name]
+            await self._move(self.machine.states[self.state_name], clients)
+        raise MachineError(f"no end after {MAX_MOVES:,} moves, at {self.state_name}")
 
-    async def _move(self, here: State[M], clients: Mapping[str, Asks]) -> None:
-        request, replies, reading = here.ask(self.memory), dict[str, Completion](), UNASKED
+    async def _move(self, state: State[M], clients: Mapping[str, Replier]) -> None:
+        request, replies, reading = state.build_request(self.memory), dict[str, Completion](), UNASKED
         if request is not None:
-            reply = replies[here.player] = await clients[here.player].ask(request)
-            reading = here.read(self.memory, reply.text).of(reply)
-        to, self.memory, retrieved = here.move(self.memory, reading)
-        said = reading.feedback
-        if to not in here.edges:
-            raise MachineError(f"{here.name} has no edge to {to}, only to {sorted(here.edges)}")
+            reply = replies[state.player] = await clients[state.player].ask(request)
+            reading = state.read(self.memory, reply.text).with_reply(reply)
+        target, self.memory, retrieved = state.move(self.memory, reading)
+        verdict = reading.feedback
+        if target not in state.edges:
+            raise MachineError(f"{state.name} has no edge to {target}, only to {sorted(state.edges)}")
         self.attempts.append(
             Attempt(
                 max(1, self.machine.number(self.memory)),
                 reading.text,
-                said,
-                accepted=reading.is_strict and (said is None or said.error_type == CORRECT),
+                verdict,
+                accepted=reading.is_strict and (verdict is None or verdict.error_type == CORRECT),
                 usage={role: reply.usage for role, reply in replies.items()},
                 retrieved=retrieved,
-                state=here.name,
+                state=state.name,
                 read=reading.plain if request is not None else None,
-                next_state=to,
+                next_state=target,
                 thoughts=thoughts_of(replies),
             )
         )
-        self.at = to
+        self.state_name = target
 
 
 async def drive(
-    machine: Machine[M], memory: M, clients: Mapping[str, Asks], question_id: str, method: str
+    machine: Machine[M], memory: M, clients: Mapping[str, Replier], question_id: str, method: str
 ) -> Trajectory:
     """Everything that a machine did to answer one question, a move an attempt.
 

@@ -11,7 +11,7 @@ from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import asking
 from safe_stepwise.methods.reading import read
-from safe_stepwise.methods.scene import AskedScene
+from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
 
 
@@ -46,7 +46,7 @@ class OneShot:
         request = asking.request_of(
             self.prompts[0],
             options,
-            AskedScene(question, options.evidence),
+            PromptingScene(question, options.evidence),
             seed=number if samples > 1 else None,
             question=question.question,
             passages=passages,
@@ -54,7 +54,7 @@ class OneShot:
         reply = await clients[asking.GENERATOR].ask(request)
         fields = asking.answer_fields(passages, options.evidence)
         quoted = asking.texts_of(passages, question.question)
-        reading = read(reply.text, fields, quoted, last="answer").of(reply)
+        reading = read(reply.text, fields, quoted, last="answer").with_reply(reply)
         return asking.attempt_of(number + 1, asking.ANSWERING, asking.END, reading, {asking.GENERATOR: reply})
 
 

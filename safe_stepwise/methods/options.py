@@ -18,10 +18,10 @@ def option_values(options: Any) -> dict[str, Any]:
     >>> option_values(NoOptions())
     {}
     """
-    found = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
-    ours = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
-    told = {name: value for name, value in found.items() if value is not None}
-    return {n: value for n, value in told.items() if n not in ours or value != ours[n]}
+    values = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    defaults = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
+    set_values = {name: value for name, value in values.items() if value is not None}
+    return {n: value for n, value in set_values.items() if n not in defaults or value != defaults[n]}
 
 
 def published_values(kind: type[Any]) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Request, Schema
-from safe_stepwise.methods.reading import LONGEST, Reading, flag, maybe_words, read, reason, several
+from safe_stepwise.methods.reading import MAX_CHARACTERS, Reading, flag, list_reader, maybe_words, read, reason
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import COMPARISONS, CONSTRAINT_KINDS, Candidate, Constraint, KGQuestion
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedPath:
     """A path that was followed, and why it did not do."""
 
     candidate: Candidate
@@ -26,7 +26,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Instantiated:
-    """A path as it is shown: its first chains, and where it leads to, ``shown`` entities at most.
+    """A path as it is shown: its first chains, and where it leads to, ``max_shown`` entities at most.
 
     The graph disposes: an answer is an entity that the path leads to, letter by letter, or but for its case where that
     leaves no doubt. ``verdicts``: for each constraint what the graph decided, by the entities it decided on.
@@ -36,13 +36,13 @@ class Instantiated:
     chains: tuple[tuple[str, ...], ...]
     more_chains: bool
     ends: tuple[str, ...]
-    shown: int
+    max_shown: int
     verdicts: tuple[Mapping[str, bool], ...] = ()
 
     def standing(self, name: str, is_met: bool) -> list[int]:
         """The numbers of constraints, from 1, that an entity meets, or those that it fails."""
-        told = enumerate(self.verdicts, 1)
-        return [number for number, verdict in told if verdict.get(name) is is_met]
+        numbered = enumerate(self.verdicts, 1)
+        return [number for number, verdict in numbered if verdict.get(name) is is_met]
 
     def failing(self, name: str) -> bool:
         """Whether the graph says that a constraint is not met."""
@@ -56,7 +56,7 @@ class Instantiated:
     @property
     def first(self) -> tuple[str, ...]:
         """The entities that are shown: what fails goes last."""
-        return tuple(sorted(self.ends, key=self.failing)[: self.shown])
+        return tuple(sorted(self.ends, key=self.failing)[: self.max_shown])
 
     @property
     def entities(self) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ class Instantiated:
             "instances": [list(chain) for chain in self.chains],
             "more_instances": self.more_chains,
             "reached": len(self.ends),
-            "cut": max(0, len(self.ends) - self.shown),
+            "cut": max(0, len(self.ends) - self.max_shown),
             "entities": self.entities,
         }
 
@@ -82,7 +82,7 @@ def plain_path(candidate: Candidate) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class CheckedAnswers:
     """What becomes of the answers that a reply names.
 
     ``answers`` count; ``respelled`` are those meant by another case; ``unreached`` the path does
@@ -97,12 +97,12 @@ class Settled:
     @property
     def plain(self) -> dict[str, Any]:
         """What is kept of it; what is empty is left out."""
-        told = {"respelled": dict(self.respelled), "unreached": list(self.unreached)}
-        told["failing"] = list(self.failing)
-        return {"answers": list(self.answers), **{k: v for k, v in told.items() if v}}
+        exclusions = {"respelled": dict(self.respelled), "unreached": list(self.unreached)}
+        exclusions["failing"] = list(self.failing)
+        return {"answers": list(self.answers), **{k: v for k, v in exclusions.items() if v}}
 
 
-def settle(named: Sequence[str], followed: Instantiated) -> Settled:
+def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswers:
     """Hold the answers that a reply names to what the path leads to and what the graph decided.
 
     Where the graph says that all it leads to fails, it rules out no answer: the path is at fault.
@@ -117,47 +117,47 @@ def settle(named: Sequence[str], followed: Instantiated) -> Settled:
     ends, all_fail = set(followed.ends), followed.all_fail
     answers, unreached, failing = dict[str, None](), list[str](), list[str]()
     respelled: dict[str, str] = {}
-    for name in named:
-        meant = [name] if name in ends else folded.get(name.casefold(), [])
-        if len(meant) != 1:
+    for name in names:
+        matches = [name] if name in ends else folded.get(name.casefold(), [])
+        if len(matches) != 1:
             unreached.append(name)
             continue
-        if meant[0] != name:
-            respelled[name] = meant[0]
-        if followed.failing(meant[0]) and not all_fail:
-            failing.append(meant[0])
+        if matches[0] != name:
+            respelled[name] = matches[0]
+        if followed.failing(matches[0]) and not all_fail:
+            failing.append(matches[0])
         else:
-            answers[meant[0]] = None
-    return Settled(tuple(answers), respelled, tuple(unreached), tuple(failing))
+            answers[matches[0]] = None
+    return CheckedAnswers(tuple(answers), respelled, tuple(unreached), tuple(failing))
 
 
 CONSTRAINTS, SELECT, VERIFY = "constraints", "select", "verify"
 """The states that ask; a prompt of that name each."""
 PROMPTS = tuple(f"deliberation/{name}" for name in (CONSTRAINTS, SELECT, VERIFY))
-MOST_CONSTRAINTS = 20
-MOST_RELATIONS = 100
+MAX_CONSTRAINTS = 20
+MAX_RELATIONS = 100
 """A graph with more of them near a question's paths is not told of."""
-MOST_ANSWERS = 5_000
+MAX_ANSWERS = 5_000
 _NONE = {"", "none", "no path", "null"}
 _NUMBERED = re.compile(r"(?:path)?\s*#?([0-9]{1,6})", re.IGNORECASE)
 
 
 def ask_constraints(question: KGQuestion, relations: Sequence[str], scene: PoolScene, refused: str = "") -> Request:
     """The request for a question's constraints."""
-    shown = relations if len(relations) <= MOST_RELATIONS else ()
-    data = {"topics": question.topics, "relations": shown, "refused": refused}
+    listed = relations if len(relations) <= MAX_RELATIONS else ()
+    data = {"topics": question.topics, "relations": listed, "refused": refused}
     return _request(CONSTRAINTS, scene, question=question.question, **data)
 
 
 def ask_choice(
-    question: KGQuestion, pool: Sequence[Candidate], tried: Sequence[Tried], scene: PoolScene, refused: str = ""
+    question: KGQuestion, pool: Sequence[Candidate], tried: Sequence[TriedPath], scene: PoolScene, refused: str = ""
 ) -> Request:
     """The request for the number of the path to follow, 0 for none of them."""
-    told = [{**plain_path(one.candidate), "reason": one.reason} for one in tried]
-    shown = [plain_path(one) for one in pool]
-    data = {"tried": told, "pool": shown, "refused": refused}
+    tried_paths = [{**plain_path(path.candidate), "reason": path.reason} for path in tried]
+    pool_paths = [plain_path(path) for path in pool]
+    data = {"tried": tried_paths, "pool": pool_paths, "refused": refused}
     request = _request(SELECT, scene, question=question.question, **data)
-    return _held_to(request, path={"enum": [*range(len(pool) + 1)]})
+    return _restrict_schema(request, path={"enum": [*range(len(pool) + 1)]})
 
 
 def ask_verdict(
@@ -172,7 +172,7 @@ def ask_verdict(
     """The request for the answers and whether they suffice; ``induced``: by conditions that the
     model itself finds in the question.
     """
-    told = zip(constraints, followed.verdicts, strict=True)
+    pairs = zip(constraints, followed.verdicts, strict=True)
     request = _request(
         VERIFY,
         scene,
@@ -180,22 +180,22 @@ def ask_verdict(
         **plain_path(followed.candidate),
         chains=followed.chains,
         more_chains=followed.more_chains,
-        constraints=[{"text": c.text, "is_decided": bool(decided)} for c, decided in told],
+        constraints=[{"text": c.text, "is_decided": bool(decided)} for c, decided in pairs],
         induced=induced,
         reached=len(followed.ends),
         ends=followed.entities,
         refused=refused,
     )
-    return _held_to(request, answer={"type": "array", "items": {"enum": list(followed.first)}})
+    return _restrict_schema(request, answer={"type": "array", "items": {"enum": list(followed.first)}})
 
 
 def _request(name: str, scene: PoolScene, **data: Any) -> Request:
     prompt = prompts.load(f"deliberation/{name}")
-    asked = prompt.messages(**data)
-    return Request(asked, prompt.sampling, prompt.schema, prompt.role, scene)
+    messages = prompt.messages(**data)
+    return Request(messages, prompt.sampling, prompt.schema, prompt.role, scene)
 
 
-def _held_to(request: Request, **fields: Any) -> Request:
+def _restrict_schema(request: Request, **fields: Any) -> Request:
     assert request.schema is not None
     schema = json.loads(request.schema.text)
     schema["properties"] |= fields
@@ -210,26 +210,26 @@ def read_constraints(text: str, question: KGQuestion) -> Reading:
     >>> [one.text for one in constraints_in(read_constraints(said, asked).value)]
     ['It is a person.']
     """
-    return read(text, {"constraints": several(_constraint, MOST_CONSTRAINTS)}, [question.question])
+    return read(text, {"constraints": list_reader(_constraint, MAX_CONSTRAINTS)}, [question.question])
 
 
 def constraints_in(value: Mapping[str, Any]) -> tuple[Constraint, ...]:
     """The constraints of a reading's value."""
-    return tuple([Constraint(**one) for one in value.get("constraints", ())])
+    return tuple([Constraint(**fields) for fields in value.get("constraints", ())])
 
 
 def _constraint(value: Any, salvaging: bool) -> dict[str, Any]:
     if not isinstance(value, dict) or value.get("kind") not in CONSTRAINT_KINDS:
         raise ValueError("it is of none of the kinds")
-    said = maybe_words(value.get("text"), salvaging)
-    if not said:
+    condition = maybe_words(value.get("text"), salvaging)
+    if not condition:
         raise ValueError("it says no condition")
     compared = value.get("comparison") or ""
     if compared not in ("", *COMPARISONS) and not salvaging:
         raise ValueError("there is no such comparison")
     names = {key: _name(value.get(key) or "", salvaging) for key in ("relation", "entity", "time")}
     names["comparison"] = compared if compared in COMPARISONS else ""
-    return {"kind": value["kind"], "text": said, **names}
+    return {"kind": value["kind"], "text": condition, **names}
 
 
 def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> Reading:
@@ -241,9 +241,9 @@ def read_choice(text: str, pool: Sequence[Candidate], quoted: Sequence[str]) -> 
 
     def number(value: Any, salvaging: bool) -> int:
         if salvaging and (value is None or isinstance(value, str)):
-            said = (value or "").strip().lower()
-            match = _NUMBERED.fullmatch(said)
-            value = 0 if said in _NONE else int(match[1]) if match else value
+            word = (value or "").strip().lower()
+            match = _NUMBERED.fullmatch(word)
+            value = 0 if word in _NONE else int(match[1]) if match else value
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError("it is no path's number")
         if not 0 <= value <= len(pool):
@@ -259,18 +259,18 @@ def read_verdict(text: str, quoted: Sequence[str]) -> Reading:
     >>> read_verdict('{"answer": ["Ana"], "sufficient": true, "reason": "By It."}', ()).value
     {'answer': ['Ana'], 'sufficient': True, 'reason': 'By It.'}
     """
-    found = read(text, {"answer": _names, "sufficient": flag, "reason": reason}, quoted)
-    if found.value and "sufficient" not in found.value:
+    reading = read(text, {"answer": _names, "sufficient": flag, "reason": reason}, quoted)
+    if reading.value and "sufficient" not in reading.value:
         return Reading("unreadable", {}, "it does not say whether the answer is sufficient", text)
-    return found
+    return reading
 
 
 def _names(value: Any, salvaging: bool) -> list[str]:
     if salvaging and isinstance(value, str | int):
         value = [value]
-    if not isinstance(value, list) or len(value) > MOST_ANSWERS:
-        raise ValueError(f"it is no list of {MOST_ANSWERS:,} at most")
-    names = dict.fromkeys(name for one in value for name in _name_in(one, salvaging))
+    if not isinstance(value, list) or len(value) > MAX_ANSWERS:
+        raise ValueError(f"it is no list of {MAX_ANSWERS:,} at most")
+    names = dict.fromkeys(name for item in value for name in _name_in(item, salvaging))
     return [name for name in names if name]
 
 
@@ -288,7 +288,7 @@ def _name(value: Any, salvaging: bool) -> str:
     """A name as it stands: the graph's may have any blanks and any case."""
     if salvaging and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or len(value) > LONGEST:
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         raise ValueError("it is no name")
     value.encode("utf-8")  # half of a surrogate pair is a ValueError
     return value

@@ -38,8 +38,8 @@ def propose_request(
     messages = prompt.messages(question=question, topic=topic)
     schema = prompt.schema
     if paths is not None:
-        held = {"path": {"enum": [list(path) for path in paths]}}
-        schema = Schema.of(schema.name, {**json.loads(schema.text), "properties": held})
+        properties = {"path": {"enum": [list(path) for path in paths]}}
+        schema = Schema.of(schema.name, {**json.loads(schema.text), "properties": properties})
     choices = tuple(map(completion_of, paths or ()))
     return Request(messages, sampling or prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
 
@@ -59,9 +59,9 @@ def read_path(text: str) -> RelationPath:
     >>> read_path(completion_of(("~directed_by", "has_genre")))
     ('~directed_by', 'has_genre')
     """
-    said = parse_json(text.strip())
-    path = said.get("path") if isinstance(said, dict) else None
-    if not isinstance(path, list) or not path or not all(isinstance(one, str) for one in path):
+    reply = parse_json(text.strip())
+    path = reply.get("path") if isinstance(reply, dict) else None
+    if not isinstance(path, list) or not path or not all(isinstance(relation, str) for relation in path):
         raise ValueError('no {"path": [relation, ...]}')
     return tuple(path)
 

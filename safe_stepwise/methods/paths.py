@@ -18,8 +18,8 @@ from safe_stepwise.methods.scene import PathScene
 from safe_stepwise.records import Triple
 from safe_stepwise.store.replies import ReplyError, read_reply
 
-Way = Literal["zero_shot", "zero_shot_reasoning", "few_shot", "few_shot_reasoning"]
-WAYS: tuple[Way, ...] = get_args(Way)
+Style = Literal["zero_shot", "zero_shot_reasoning", "few_shot", "few_shot_reasoning"]
+STYLES: tuple[Style, ...] = get_args(Style)
 """How it is asked: the paper's four prompts, its "CoT" being reasoning."""
 Verdict = Literal["YES", "NO"]
 _VERDICTS: Mapping[str, Verdict] = {"yes": "YES", "no": "NO"}
@@ -38,7 +38,7 @@ _PLAIN = (
 
 
 def path_request(
-    question: str, answer: str, path: Sequence[Triple], way: Way = "zero_shot", gold: Sequence[Triple] = ()
+    question: str, answer: str, path: Sequence[Triple], style: Style = "zero_shot", gold: Sequence[Triple] = ()
 ) -> Request:
     """The greedy request for a verdict on a path; ``gold`` is for a simulating player alone.
 
@@ -51,21 +51,21 @@ def path_request(
     <BLANKLINE>
     Is the path valid?
     """
-    prompt = prompts.load(prompt_of(way))
-    asked = prompt.messages(question=question, answer=answer, path=path)
+    prompt = prompts.load(prompt_of(style))
+    messages = prompt.messages(question=question, answer=answer, path=path)
     scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
-    request = prompt.request(asked, scene)
-    return shown(way).applied(request) if way.startswith("few_shot") else request
+    request = prompt.request(messages, scene)
+    return examples_for(style).applied(request) if style.startswith("few_shot") else request
 
 
-def prompt_of(way: Way) -> str:
+def prompt_of(style: Style) -> str:
     """The prompt file of a way to ask."""
-    return _PROMPTS[way.endswith("reasoning")]
+    return _PROMPTS[style.endswith("reasoning")]
 
 
-def shown(way: Way) -> Allowance:
+def examples_for(style: Style) -> Allowance:
     """The worked examples of a way that shows some."""
-    return Allowance().showing(prompts.examples([prompts.load(prompt_of(way)).role]))
+    return Allowance().showing(prompts.examples([prompts.load(prompt_of(style)).role]))
 
 
 def roles() -> tuple[str, ...]:
@@ -86,17 +86,17 @@ def read_verdict(text: str, data: str = "") -> Verdict:
     """
     reply = read_reply(text)
     answers = reply.answers("verdict", "reasoning", data=data)
-    said = {str(one["verdict"]).strip().rstrip(".!").lower() for one in answers}
+    verdicts = {str(answer["verdict"]).strip().rstrip(".!").lower() for answer in answers}
     if not answers:
         words = _CHOICE.sub(" ", _MARKS.sub("", " ".join(reply.around))).strip()
-        said = {match[1].lower() for form in _PLAIN for match in form.finditer(words)}
-    if len(said) > 1:
+        verdicts = {match[1].lower() for form in _PLAIN for match in form.finditer(words)}
+    if len(verdicts) > 1:
         raise ReplyError("it gives both verdicts")
-    if not said:
+    if not verdicts:
         raise ReplyError("it gives no verdict")
-    (word,) = said
+    (word,) = verdicts
     if word not in _VERDICTS:
         raise ReplyError(f"its verdict is {word[:40]!r}")
-    if answers and reply.takes_back(_VERDICTS[word] == "YES", (other for other in _VERDICTS if other != word)):
+    if answers and reply.takes_back(_VERDICTS[word] == "YES", (word_ for word_ in _VERDICTS if word_ != word)):
         raise ReplyError("the words around its verdict take it back, or suppose it only")
     return _VERDICTS[word]

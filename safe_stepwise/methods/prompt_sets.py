@@ -31,11 +31,11 @@ class PromptSet:
         if self.name not in PROMPTS:
             raise ValueError(f"prompts is one of {', '.join(PROMPTS)}, not {self.name!r}")
         if self.verdict_order not in VERDICT_ORDERS:
-            known = ", ".join(VERDICT_ORDERS)
-            raise ValueError(f"verdict_order is one of {known}, not {self.verdict_order!r}")
+            orders = ", ".join(VERDICT_ORDERS)
+            raise ValueError(f"verdict_order is one of {orders}, not {self.verdict_order!r}")
 
     @classmethod
-    def of(cls, name: PromptsName | None, order: VerdictOrder | None) -> "PromptSet":
+    def from_choices(cls, name: PromptsName | None, order: VerdictOrder | None) -> "PromptSet":
         """That of two choices, of which what is not said is the paper's.
 
         >>> PromptSet.of("compact", None).verify
@@ -75,9 +75,11 @@ class PromptSet:
         >>> PromptSet().plain, PromptSet("compact").plain
         ({}, {'prompts': 'compact'})
         """
-        said = {"prompts": self.name, "verdict_order": self.verdict_order}
-        theirs = ("paper", LABEL_FIRST)
-        return {key: value for (key, value), n in zip(said.items(), theirs, strict=True) if value != n}
+        choices = {"prompts": self.name, "verdict_order": self.verdict_order}
+        defaults = ("paper", LABEL_FIRST)
+        return {
+            key: value for (key, value), default in zip(choices.items(), defaults, strict=True) if value != default
+        }
 
 
 PAPER = PromptSet()

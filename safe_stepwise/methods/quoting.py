@@ -48,24 +48,24 @@ def with_evidence(
     """
     label = ENTRIES[feedback.error_type]
     rests_on_nothing = label.value == "absent" and not label.gives_value
-    rests = NOTHING if rests_on_nothing else _evidence(feedback, question, passages, previous, step)
-    compared = "absent" if rests == NOTHING else label.value
-    shown = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
-    known = " ".join([question, *(s.text for s in previous)])
-    claim = _claim(step, rests, compared == "same", shown, known) if label.gives_value else NOTHING
-    if step.kind == "Attribution" and rests != NOTHING:
+    evidence = NOTHING if rests_on_nothing else _evidence(feedback, question, passages, previous, step)
+    compared = "absent" if evidence == NOTHING else label.value
+    context = " ".join([question, *(page.text for page in passages), *(s.text for s in previous)])
+    earlier_text = " ".join([question, *(s.text for s in previous)])
+    claim = _claim(step, evidence, compared == "same", context, earlier_text) if label.gives_value else NOTHING
+    if step.kind == "Attribution" and evidence != NOTHING:
         titles = " ".join(page.title for page in passages)
-        rests = " ".join([rests, *_places(rests, claim, question, previous, titles)])
-    return replace(feedback, diagnosis=diagnosis_of(Evidence(rests, claim, compared)))
+        evidence = " ".join([evidence, *_places(evidence, claim, question, previous, titles)])
+    return replace(feedback, diagnosis=diagnosis_of(Evidence(evidence, claim, compared)))
 
 
 def _places(quoted: str, claim: str, question: str, previous: Sequence[Step], titles: str) -> Iterator[str]:
     """Where the names in a sentence, and the claim behind them, were met first."""
-    met = [("question", question), *((f"Step {n}", s.text) for n, s in enumerate(previous, 1))]
+    sources = [("question", question), *((f"Step {n}", s.text) for n, s in enumerate(previous, 1))]
     names = [n for n in _values(quoted, titles) if n not in claim and claim not in n]
     for name in dict.fromkeys([*names, claim]):
         if name != NOTHING:
-            yield f"{name}: {next((place for place, text in met if name in text), NEW)}."
+            yield f"{name}: {next((place for place, text in sources if name in text), NEW)}."
 
 
 def _evidence(
@@ -76,58 +76,58 @@ def _evidence(
         return _quotation(f"{step.text} {feedback.diagnosis}", passages, step)
     numbers = [len(previous)]
     if step.kind == "Logical":
-        named = (_NUMBER.findall(match[0]) for match in _STEPS.finditer(step.text))
-        numbers = [*dict.fromkeys(int(n) for group in named for n in group)]
-    there = [n for n in numbers if 0 < n <= len(previous)]
-    found = (f"Step {n}: {_found(question, previous[: n - 1], previous[n - 1])}." for n in there)
-    return " ".join(found) or NOTHING
+        numbers_cited = (_NUMBER.findall(match[0]) for match in _STEPS.finditer(step.text))
+        numbers = [*dict.fromkeys(int(n) for group in numbers_cited for n in group)]
+    numbers_present = [n for n in numbers if 0 < n <= len(previous)]
+    findings = (f"Step {n}: {_new_value(question, previous[: n - 1], previous[n - 1])}." for n in numbers_present)
+    return " ".join(findings) or NOTHING
 
 
-def _quotation(said: str, passages: Sequence[Passage], step: Step) -> str:
-    """The sentence that has most of what is ``said``, of the passages that this names."""
-    named = (int(n) for n in _PASSAGE.findall(said))
-    cited = [n for n in dict.fromkeys(named) if 0 < n <= len(passages)]
+def _quotation(text: str, passages: Sequence[Passage], step: Step) -> str:
+    """The sentence that has most of what is ``text``, of the passages that this names."""
+    mentioned = (int(n) for n in _PASSAGE.findall(text))
+    cited = [n for n in dict.fromkeys(mentioned) if 0 < n <= len(passages)]
     quoted = [(n, s.strip()) for n in cited for s in passages[n - 1].sentences]
     values = [*_values(step.text, " ".join(page.text for page in passages))]
-    words = _words(said)
+    words = _words(text)
 
-    def fits(one: tuple[int, str]) -> tuple[int, int]:
-        return sum(value in one[1] for value in values), len(words & _words(one[1]))
+    def fits(candidate: tuple[int, str]) -> tuple[int, int]:
+        return sum(value in candidate[1] for value in values), len(words & _words(candidate[1]))
 
     best = max(quoted, key=fits, default=None)
     return NOTHING if best is None else f"Passage {best[0]}: {best[1]}"
 
 
-def _found(question: str, before: Sequence[Step], step: Step) -> str:
+def _new_value(question: str, before: Sequence[Step], step: Step) -> str:
     """What an accepted step has found: the last value that was not known before it."""
-    known = " ".join([question, *(one.text for one in before)])
-    values = [*_values(step.text, known)]
-    return ([value for value in values if value not in known] or values or [NOTHING])[-1]
+    earlier_text = " ".join([question, *(earlier.text for earlier in before)])
+    values = [*_values(step.text, earlier_text)]
+    return ([value for value in values if value not in earlier_text] or values or [NOTHING])[-1]
 
 
-def _claim(step: Step, evidence: str, agrees: bool, shown: str, known: str) -> str:
+def _claim(step: Step, evidence: str, agrees: bool, context: str, earlier_text: str) -> str:
     """The value that a step gives: the last new one that agrees with its evidence, or does not."""
     if step.kind == "Final Answer":
         return step.text.removeprefix(ANSWER_MARKER).strip()
-    values = [*_values(step.text, shown)]
+    values = [*_values(step.text, context)]
     fitting = [value for value in values if (value in evidence) == agrees]
-    new = [value for value in fitting if value not in known]
+    new = [value for value in fitting if value not in earlier_text]
     return (new or fitting or values or [NOTHING])[-1]
 
 
-def _values(text: str, shown: str) -> Iterator[str]:
+def _values(text: str, context: str) -> Iterator[str]:
     """The names and numbers of a step's text, places left out.
 
-    A capital that only opens a sentence makes no name, unless it is one in what is ``shown``.
+    A capital that only opens a sentence makes no name, unless it is one in what is ``context``.
     """
     text = _PLACE.sub("", text)
-    lower = frozenset(_WORD.findall(f"{text} {shown}"))
-    for found in _VALUE.finditer(text):
-        value = _OWNS.sub("", found[0].rstrip(".,'’-"))
-        first, _, rest = value.partition(" ")
-        opens = _OPENS.search(text[: found.start()])
-        if opens and (first not in shown or (not rest and first.lower() in lower)):
-            value = _LINK.sub("", rest)
+    lower = frozenset(_WORD.findall(f"{text} {context}"))
+    for match in _VALUE.finditer(text):
+        value = _OWNS.sub("", match[0].rstrip(".,'’-"))
+        first, _, remainder = value.partition(" ")
+        opens = _OPENS.search(text[: match.start()])
+        if opens and (first not in context or (not remainder and first.lower() in lower)):
+            value = _LINK.sub("", remainder)
             value = value if value[:1].isupper() else ""
         if value and value != "I":
             yield value

@@ -18,7 +18,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.asking import GENERATOR, Prompting, answer_fields, request_of
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
-from safe_stepwise.methods.scene import AskedScene
+from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, Passage, Question, Trajectory
 from safe_stepwise.store.replies import is_copied
 
@@ -40,9 +40,9 @@ class Library:
 
     passages: tuple[Passage, ...]
     evidence: bool = False
-    at: int = 0
+    current: int = 0
     words: str = ""
-    seen: int = 0
+    matches_read: int = 0
 
     def search(self, words: str) -> tuple[str, "Library"]:
         """The passage of that title, else the one that shares most words with the query.
@@ -57,14 +57,14 @@ class Library:
         >>> library.search("Isk")[0]
         'No passage is about that. There are: Vel; Oru (town).'
         """
-        found = self._titled(words) or self._best(words)
-        if not found:
+        number = self._titled(words) or self._best(words)
+        if not number:
             titles = "; ".join(page.title for page in self.passages[:NEAR])
-            more = "; ..." if len(self.passages) > NEAR else ""
-            return f"No passage is about that. There are: {titles}{more}.", self
-        page = self.passages[found - 1]
-        told = f"Passage {found}, {page.title}: {self._shown(range(len(page.sentences)), page)}"
-        return told, replace(self, at=found, words="", seen=0)
+            ellipsis = "; ..." if len(self.passages) > NEAR else ""
+            return f"No passage is about that. There are: {titles}{ellipsis}.", self
+        page = self.passages[number - 1]
+        observation = f"Passage {number}, {page.title}: {self._render(range(len(page.sentences)), page)}"
+        return observation, replace(self, current=number, words="", matches_read=0)
 
     def look_up(self, words: str) -> tuple[str, "Library"]:
         """The next sentence with all of some words in the passage that was brought last.
@@ -75,18 +75,18 @@ class Library:
         >>> told, library.look_up("Vel")[0]
         ('1 of 2: Oru lies on the Vel.', '2 of 2: The Vel is long.')
         """
-        if not self.at:
+        if not self.current:
             return "No passage was brought yet: search for one first.", self
-        page, sought = self.passages[self.at - 1], _terms(words)
-        known = [n for n, text in enumerate(page.sentences) if sought and sought <= _terms(text)]
-        seen = self.seen if sought == _terms(self.words) else 0
-        if seen >= len(known):
-            what = "more of these words" if known else "sentence with these words"
-            return f"Passage {self.at} has no {what}.", self
-        told = f"{seen + 1} of {len(known)}: {self._shown(known[seen : seen + 1], page)}"
-        return told, replace(self, words=words, seen=seen + 1)
+        page, sought = self.passages[self.current - 1], _terms(words)
+        matches = [n for n, text in enumerate(page.sentences) if sought and sought <= _terms(text)]
+        offset = self.matches_read if sought == _terms(self.words) else 0
+        if offset >= len(matches):
+            noun = "more of these words" if matches else "sentence with these words"
+            return f"Passage {self.current} has no {noun}.", self
+        observation = f"{offset + 1} of {len(matches)}: {self._render(matches[offset : offset + 1], page)}"
+        return observation, replace(self, words=words, matches_read=offset + 1)
 
-    def _shown(self, numbers: Sequence[int], page: Passage) -> str:
+    def _render(self, numbers: Sequence[int], page: Passage) -> str:
         texts = [(n, page.sentences[n].strip()) for n in numbers]
         return " ".join(f"[{n}] {text}" if self.evidence else text for n, text in texts)
 
@@ -97,18 +97,18 @@ class Library:
         for form in (_plain, lambda title: _plain(title.partition(" (")[0])):
             if numbers := [n for n, title in titles if sought and form(title) == sought]:
                 # Titles may repeat: who asks again is brought the next one.
-                later = [n for n in numbers if n > self.at]
-                return later[0] if self.at in numbers and later else numbers[0]
+                later = [n for n in numbers if n > self.current]
+                return later[0] if self.current in numbers and later else numbers[0]
         return 0
 
     def _best(self, words: str) -> int:
         sought = _terms(words)
         titles = [_terms(page.title) for page in self.passages]
         texts = [_terms(page.text) for page in self.passages]
-        held = Counter(term for one in zip(titles, texts, strict=True) for term in one[0] | one[1])
+        counts = Counter(term for pair in zip(titles, texts, strict=True) for term in pair[0] | pair[1])
         # Summed exactly: a set's order, and so a rounding, differs from run to run.
         worth = [
-            math.fsum((2 * (term in title) + (term in text)) / (held[term] or 1) for term in sought)
+            math.fsum((2 * (term in title) + (term in text)) / (counts[term] or 1) for term in sought)
             for title, text in zip(titles, texts, strict=True)
         ]
         best = max(worth, default=0.0)
@@ -134,7 +134,7 @@ _HEAD = r"[ \t]*+[0-9]*+[ \t*_]*+:[ \t*_]*+"
 _ACTION = re.compile(rf"^[ \t*_>#-]*+action{_HEAD}(search|lookup|finish)[ \t]*+\[", re.IGNORECASE | re.MULTILINE)
 _GOES_ON = re.compile(rf"^[ \t*_>#-]*+(?:observation|thought|action){_HEAD}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(rf"^[\s*_>#-]*+thought{_HEAD}", re.IGNORECASE)
-_TOLD = "No action could be read in the reply: {why}. Write one thought and one action alone."
+_REJECTION = "No action could be read in the reply: {why}. Write one thought and one action alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,9 @@ def read_turn(text: str, doing: Doing) -> Reading:
     first = _ACTION.search(text)
     if first is None:
         return Reading("unreadable", {}, "no line opens with Action: and Search, Lookup or Finish")
-    rest = text[first.end() :]
-    further = _GOES_ON.search(rest)
-    body = rest[: further.start()] if further else rest
+    tail = text[first.end() :]
+    further = _GOES_ON.search(tail)
+    body = tail[: further.start()] if further else tail
     name = next(n for n in (SEARCH, LOOKUP, FINISH) if n.lower() == first[1].lower())
     is_json = name == FINISH and doing.options.evidence
     line, _, below = (body, "", "") if is_json else body.partition("\n")
@@ -190,41 +190,43 @@ def read_turn(text: str, doing: Doing) -> Reading:
     if is_copied({"Action": f"{name}[{argument}]"}, _quoted(doing)):
         return Reading("unreadable", {}, "the action is one that was quoted to you")
     thought = reason(_THOUGHT.sub("", text[: first.start()]), True)
-    said = {"action": name, "argument": argument.strip(), "thought": thought}
-    after = rest[further.start() :] if further else ""
+    fields = {"action": name, "argument": argument.strip(), "thought": thought}
+    after = tail[further.start() :] if further else ""
     is_more = f"{behind}{below}".strip("` \t\r\n*_.") or after.strip()
-    return _argument_read(said, doing, "something stands behind the action" if is_more else "")
+    return _argument_read(fields, doing, "something stands behind the action" if is_more else "")
 
 
 def _quoted(doing: Doing) -> list[str]:
     return [*(turn.observation for turn in doing.turns), doing.question.question]
 
 
-def _argument_read(said: dict[str, str], doing: Doing, why: str) -> Reading:
-    form: Form = "salvaged" if why else "strict"
-    if said["action"] != FINISH or not doing.options.evidence:
+def _argument_read(turn_fields: dict[str, str], doing: Doing, problem: str) -> Reading:
+    form: Form = "salvaged" if problem else "strict"
+    if turn_fields["action"] != FINISH or not doing.options.evidence:
         try:
-            value = said | {"argument": words(said["argument"], False)}
+            value = turn_fields | {"argument": words(turn_fields["argument"], False)}
         except ValueError as error:
             return Reading("unreadable", {}, f"what stands in the brackets: {error}")
-        answer = {"answer": value["argument"]} if said["action"] == FINISH else {}
-        return Reading(form, value | answer, why)
+        answer = {"answer": value["argument"]} if turn_fields["action"] == FINISH else {}
+        return Reading(form, value | answer, problem)
     fields = answer_fields(doing.question.passages, True)
     del fields["explain"]
-    found = read(said["argument"], fields, _quoted(doing))
-    if not found.value:
-        return found
-    form = form if found.is_strict else found.form
-    return Reading(form, {**said, "argument": "", **found.value}, found.why or why)
+    argument_reading = read(turn_fields["argument"], fields, _quoted(doing))
+    if not argument_reading.value:
+        return argument_reading
+    form = form if argument_reading.is_strict else argument_reading.form
+    return Reading(
+        form, {**turn_fields, "argument": "", **argument_reading.value}, argument_reading.problem or problem
+    )
 
 
-def _asked(doing: Doing) -> Request:
+def _request(doing: Doing) -> Request:
     is_last = len(doing.turns) + 1 >= doing.options.max_steps
     turns = tuple((turn.action, turn.observation) for turn in doing.turns)
     request = request_of(
         "react/react",
         doing.options,
-        AskedScene(doing.question, doing.options.evidence, turns=turns),
+        PromptingScene(doing.question, doing.options.evidence, turns=turns),
         question=doing.question.question,
         turns=[asdict(turn) for turn in doing.turns],
         is_last=is_last,
@@ -233,22 +235,22 @@ def _asked(doing: Doing) -> Request:
 
 
 def _moved(doing: Doing, reading: Reading) -> Move[Doing]:
-    said, library = reading.value, doing.library
-    if reading.is_strict and said["action"] == FINISH:
-        turn = Turn(said["thought"], f"{FINISH}[{json.dumps(said['answer'])}]", "")
-        return Move(END, replace(doing, turns=(*doing.turns, turn), answer=said["answer"]))
+    fields, library = reading.value, doing.library
+    if reading.is_strict and fields["action"] == FINISH:
+        turn = Turn(fields["thought"], f"{FINISH}[{json.dumps(fields['answer'])}]", "")
+        return Move(END, replace(doing, turns=(*doing.turns, turn), answer=fields["answer"]))
     if reading.is_strict:
-        look = library.search if said["action"] == SEARCH else library.look_up
-        observed, library = look(said["argument"])
-        turn = Turn(said["thought"], f"{said['action']}[{said['argument']}]", observed)
+        look = library.search if fields["action"] == SEARCH else library.look_up
+        observed, library = look(fields["argument"])
+        turn = Turn(fields["thought"], f"{fields['action']}[{fields['argument']}]", observed)
     else:
-        turn = Turn("", "", _TOLD.format(why=reading.why), reason(reading.text, True))
+        turn = Turn("", "", _REJECTION.format(why=reading.problem), reason(reading.text, True))
     doing = replace(doing, turns=(*doing.turns, turn), library=library)
     return Move(ACT if len(doing.turns) < doing.options.max_steps else UNFINISHED, doing)
 
 
 MACHINE = Machine(
-    {ACT: State(ACT, frozenset((ACT, END, UNFINISHED)), _moved, _asked, lambda doing, text: read_turn(text, doing))},
+    {ACT: State(ACT, frozenset((ACT, END, UNFINISHED)), _moved, _request, lambda doing, text: read_turn(text, doing))},
     {END: ANSWERED, UNFINISHED: UNFINISHED},
     number=lambda doing: len(doing.turns),
     answer=lambda doing: doing.answer,

@@ -20,11 +20,11 @@ from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_reply, without_fence
 
 Form = Literal["strict", "salvaged", "unreadable"]
-LONGEST = 1_000
+MAX_CHARACTERS = 1_000
 """Characters of an answer or a sub-question; one that goes on longer is none."""
 SHOWN = 600
 """Characters of a reason that are kept beside the reply itself."""
-MOST = 50
+MAX_ITEMS = 50
 """Facts or triples of one reply."""
 
 FieldReader = Callable[[Any, bool], Any]
@@ -40,14 +40,14 @@ _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read in a reply; ``value`` is empty where nothing could be, ``why`` not strictly.
+    """What was read in a reply; ``value`` is empty where nothing could be, ``problem`` not strictly.
 
     ``feedback``: where the reply is a verdict.
     """
 
     form: Form
     value: Mapping[str, Any] = field(default_factory=dict)
-    why: str = ""
+    problem: str = ""
     text: str = ""
     """The reply."""
     feedback: Feedback | None = None
@@ -59,9 +59,9 @@ class Reading:
         """Whether any program could have read it."""
         return self.form == "strict"
 
-    def of(self, reply: Completion) -> "Reading":
+    def with_reply(self, reply: Completion) -> "Reading":
         """The reading with what its reply said; one that is not whole says why nothing was read."""
-        return replace(self, text=reply.transcript, why=reply.flaw or self.why)
+        return replace(self, text=reply.transcript, problem=reply.flaw or self.problem)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -70,9 +70,9 @@ class Reading:
         >>> Reading("strict", {"answer": "Oru"}).plain
         {'form': 'strict', 'value': {'answer': 'Oru'}}
         """
-        told = {"why": self.why, "revises": self.revises}
-        said = {name: text for name, text in told.items() if text}
-        return {"form": self.form, "value": dict(self.value), **said}
+        remarks = {"why": self.problem, "revises": self.revises}
+        nonempty = {name: text for name, text in remarks.items() if text}
+        return {"form": self.form, "value": dict(self.value), **nonempty}
 
 
 def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:
@@ -91,15 +91,15 @@ def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (
     reply = read_reply(text)
     try:
         # Fields that were not asked for would make any quotation an answer.
-        found = [
+        answers = [
             answer
             for answer in reply.answers(*fields)
             if not is_copied({name: answer[name] for name in fields if name in answer}, quoted)
         ]
-        if not found:
+        if not answers:
             raise ReplyError("no object holds the answer, or but one that is quoted")
-        values = [_values(one, fields, True) for one in found]
-        if any(_meant(value, fields) != _meant(values[0], fields) for value in values):
+        values = [_values(answer_, fields, True) for answer_ in answers]
+        if any(_without_reasons(value, fields) != _without_reasons(values[0], fields) for value in values):
             raise ReplyError("two different answers in one reply")
     except ValueError as error:
         # No object there is, quoted or not, holds the field: then it may still stand alone.
@@ -107,9 +107,9 @@ def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (
         tail = _tail(text, last, fields, quoted) if is_lacking else {}
         return Reading("salvaged" if tail else "unreadable", tail, str(error), text)
     try:
-        if len(found) > 1 or not _is_alone(text, found[0]):
+        if len(answers) > 1 or not _is_alone(text, answers[0]):
             raise ReplyError("more than the object alone, or not in valid JSON")
-        return Reading("strict", _values(found[0], fields, False), "", text)
+        return Reading("strict", _values(answers[0], fields, False), "", text)
     except ValueError as error:
         return Reading("salvaged", values[0], str(error), text)
 
@@ -118,26 +118,26 @@ def _holds(name: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and any(plain_key(key) == name for key in value)
 
 
-def _meant(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
+def _without_reasons(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
     """What two answers have to agree in: all but their reasons."""
-    return {name: said for name, said in value.items() if fields[name] is not reason}
+    return {name: content for name, content in value.items() if fields[name] is not reason}
 
 
-def _is_alone(text: str, found: Mapping[str, Any]) -> bool:
+def _is_alone(text: str, answer: Mapping[str, Any]) -> bool:
     """Whether a reply is that object of valid JSON, a fence aside."""
     try:
-        whole = parse_json(without_fence(text))
+        content = parse_json(without_fence(text))
     except ValueError:
         return False
-    return isinstance(whole, dict) and whole == found
+    return isinstance(content, dict) and content == answer
 
 
-def _values(found: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool) -> dict[str, Any]:
+def _values(answer: Mapping[str, Any], fields: Mapping[str, FieldReader], salvaging: bool) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for number, (name, reads) in enumerate(fields.items()):
         try:
-            if name in found:
-                values[name] = reads(found[name], salvaging)
+            if name in answer:
+                values[name] = reads(answer[name], salvaging)
             elif not salvaging:
                 raise ValueError("it is missing")
         except ValueError as error:
@@ -157,14 +157,14 @@ def _tail(text: str, name: str, fields: Mapping[str, FieldReader], quoted: Seque
     if match is None or plain_key(match[1]) != name:
         return {}
     is_line = match.re is _LAST_LINE
-    written = sum(plain_key(key) == name for key in _WRITTEN_KEY.findall(text))
-    if written > (not is_line):
+    key_count = sum(plain_key(key) == name for key in _WRITTEN_KEY.findall(text))
+    if key_count > (not is_line):
         return {}
-    said = line[match.start(2) :].strip(" \t*_\"'").removesuffix(".") if is_line else match[2]
-    if is_copied({name: said}, quoted):
+    content = line[match.start(2) :].strip(" \t*_\"'").removesuffix(".") if is_line else match[2]
+    if is_copied({name: content}, quoted):
         return {}
     try:
-        return {name: fields[name](said, True)}
+        return {name: fields[name](content, True)}
     except ValueError:
         return {}
 
@@ -183,14 +183,14 @@ def words(value: Any, salvaging: bool) -> str:
         value = value[0]
     if not isinstance(value, str):
         raise ValueError("it is no text")
-    said = " ".join(value.split())
-    if not re.search(r"\w", said):
+    text = " ".join(value.split())
+    if not re.search(r"\w", text):
         raise ValueError("it says nothing")
-    if len(said) > LONGEST:
-        raise ValueError(f"it is longer than {LONGEST:,} characters")
-    if _HALF_A_PAIR.search(said):
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"it is longer than {MAX_CHARACTERS:,} characters")
+    if _HALF_A_PAIR.search(text):
         raise ValueError("it holds half of a surrogate pair")
-    return said
+    return text
 
 
 def maybe_words(value: Any, salvaging: bool) -> str:
@@ -231,16 +231,16 @@ def number_of(passages: Sequence[Passage]) -> FieldReader:
     return lambda value, salvaging: _number(value, salvaging, 1, len(passages), "passage")
 
 
-def _number(value: Any, salvaging: bool, least: int, most: int, what: str) -> int:
+def _number(value: Any, salvaging: bool, lowest: int, highest: int, noun: str) -> int:
     if salvaging and isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         value = int(match[1]) if match else value
     if salvaging and isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"it is no {what}'s number")
-    if not least <= value <= most:
-        raise ValueError(f"there is no {what} of that number, only {least} to {most}")
+        raise ValueError(f"it is no {noun}'s number")
+    if not lowest <= value <= highest:
+        raise ValueError(f"there is no {noun} of that number, only {lowest} to {highest}")
     return value
 
 
@@ -260,7 +260,7 @@ def facts_in(passages: Sequence[Passage]) -> FieldReader:
         last = len(passages[page - 1].sentences) - 1
         return [page, _number(value[1], salvaging, 0, last, "sentence")]
 
-    return several(pair)
+    return list_reader(pair)
 
 
 def triple(value: Any, salvaging: bool) -> list[str]:
@@ -269,30 +269,30 @@ def triple(value: Any, salvaging: bool) -> list[str]:
         value = list(value.values())
     if not isinstance(value, list) or len(value) != 3:
         raise ValueError("it is no list of subject, relation and object")
-    return [words(part, salvaging) for part in value]
+    return [words(item, salvaging) for item in value]
 
 
-def several(reads: FieldReader, most: int = MOST) -> Callable[[Any, bool], list[Any]]:
+def list_reader(read_item: FieldReader, max_length: int = MAX_ITEMS) -> Callable[[Any, bool], list[Any]]:
     """The reader of a list, each once; what is salvaged leaves out what is none."""
 
     def read_all(value: Any, salvaging: bool) -> list[Any]:
-        if not isinstance(value, list) or len(value) > most:
-            raise ValueError(f"it is no list of {most} at most")
-        found: list[Any] = []
-        for one in value:
+        if not isinstance(value, list) or len(value) > max_length:
+            raise ValueError(f"it is no list of {max_length} at most")
+        items: list[Any] = []
+        for item in value:
             try:
-                said = reads(one, salvaging)
+                content = read_item(item, salvaging)
             except ValueError:
                 if not salvaging:
                     raise
                 continue
-            if said not in found:
-                found.append(said)
-        return found
+            if content not in items:
+                items.append(content)
+        return items
 
     return read_all
 
 
-sentences: FieldReader = several(lambda value, salvaging: _number(value, salvaging, 0, 9_999, "sentence"))
+sentences: FieldReader = list_reader(lambda value, salvaging: _number(value, salvaging, 0, 9_999, "sentence"))
 """Sentence numbers, from 0, of a passage that is named beside them."""
-triples: FieldReader = several(triple)
+triples: FieldReader = list_reader(triple)

@@ -13,7 +13,7 @@ from typing import Any
 
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import Counted
-from safe_stepwise.methods.base import Method, settled
+from safe_stepwise.methods.base import Method, resolve_options
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, tries_at_steps, unverified
 from safe_stepwise.records import Attempt, Feedback, Question, Trajectory
@@ -37,13 +37,13 @@ def answering(
 
     Raises ``UserError`` where players contradict the options.
     """
-    options = settled(method, options, players)
+    options = resolve_options(method, options, players)
     simulated = any(client.engine.simulated for client in players.values())
 
     async def answer(question: Question) -> Trajectory:
         # One client may play two roles, whose prompts then share its cache.
-        counted = {id(client): Counted(client) for client in players.values()} if simulated else {}
-        clients = {role: counted.get(id(client), client) for role, client in players.items()}
+        counters = {id(client): Counted(client) for client in players.values()} if simulated else {}
+        clients = {role: counters.get(id(client), client) for role, client in players.items()}
         return await method.answer(question, clients, options)
 
     return answer
@@ -127,10 +127,10 @@ def statistics(
     """
     tries = [attempt for trajectory in trajectories for attempt in trajectory.attempts]
     errors = Counter(attempt.feedback.error_type for attempt in tries if attempt.feedback)
-    others = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD)}
+    set_aside = {label: errors.pop(label, 0) for label in (CORRECT, MALFORMED, UNREAD)}
     faulty = (a.number for a in tries if a.feedback and a.feedback.error_type in errors)
     calls = Counter[str](dict.fromkeys(roles, 0))
-    tokens = {what: Counter[str](calls) for what in ("prompt", "cached", "computed", "completion")}
+    tokens = {kind: Counter[str](calls) for kind in ("prompt", "cached", "computed", "completion")}
     tokens["thought"] = Counter()
     for role, used in (spent for attempt in tries for spent in attempt.usage.items()):
         calls[role] += 1
@@ -149,15 +149,15 @@ def statistics(
         steps_per_question=sum(len(t.steps) for t in trajectories) / count,
         error_types=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
         error_positions=dict(sorted(Counter(faulty).items())),
-        **{f"{what}_tokens": dict(sums) for what, sums in tokens.items()},
-        malformed=others[MALFORMED],
+        **{f"{kind}_tokens": dict(sums) for kind, sums in tokens.items()},
+        malformed=set_aside[MALFORMED],
         salvaged=sum(
             is_salvaged(attempt.text)
             for trajectory in trajectories
             for attempt in tries_at_steps(trajectory)
             if not attempt.feedback or attempt.feedback.error_type != MALFORMED
         ),
-        unread=others[UNREAD],
+        unread=set_aside[UNREAD],
         unverified=sum(map(unverified, trajectories)),
         exhausted=sum(not end.accepted or (end.feedback or _PASSED).error_type != CORRECT for end in ends),
         stop_reasons=dict(sorted(Counter(t.stop_reason for t in trajectories).items())),
@@ -179,9 +179,9 @@ def unreadable(attempts: Iterable[Attempt]) -> str:
         return ""
     first = replies[0]
     read = first.read if isinstance(first.read, dict) else {}
-    why = first.feedback.diagnosis if first.feedback else str(read.get("why", ""))
+    problem = first.feedback.diagnosis if first.feedback else str(read.get("why", ""))
     line = (first.text.strip().splitlines() or [""])[0]
-    return f"the first reply begins {line[:SHOWN]!r} ({why[:SHOWN]}); {_likely_cause(first, why)}"
+    return f"the first reply begins {line[:SHOWN]!r} ({problem[:SHOWN]}); {_likely_cause(first, problem)}"
 
 
 _PARSER = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
@@ -204,9 +204,9 @@ _CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
 """Likely causes by what is seen in a reply."""
 
 
-def _likely_cause(first: Attempt, why: str) -> str:
+def _likely_cause(first: Attempt, problem: str) -> str:
     """What is likely wrong with a model that begins so, and what mends it."""
-    if "cut at its limit" in why:
+    if "cut at its limit" in problem:
         return f"it needs more room: {_ROOM}, or {_PARSER}"
     for sign, cause in _CAUSES:
         if sign.search(first.text):
@@ -232,13 +232,13 @@ def transitions(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     >>> transitions([Trajectory("q", "sg_fsm1", (), (one, one), "", "withdrawn")])
     {'q4 → q0': 2}
     """
-    taken = Counter(
+    counts = Counter(
         f"{attempt.state} → {attempt.next_state}"
         for trajectory in trajectories
         for attempt in trajectory.attempts
         if attempt.state and attempt.next_state
     )
-    return dict(sorted(taken.items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def rounds(trajectory: Trajectory, max_retries: int = DEFAULT.max_retries) -> Iterator[tuple[Attempt, ...]]:

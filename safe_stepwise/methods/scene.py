@@ -66,7 +66,7 @@ class PathScene:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SubAnswer:
     """A sub-question that was answered: by which passage (from 1), and what it says.
 
     With evidence also the sentences (from 0) that say so, and the fact as subject, relation, object.
@@ -80,20 +80,20 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedScene:
+class PromptingScene:
     """A question with its annotations, and where a prompting method is with it.
 
-    ``current`` is the question as it was last rewritten, ``subquestion`` what is searched for, ``found`` what was
-    answered before, ``answer`` the one to be checked. ``mends`` names the role whose last reply, the last of
-    ``rejected``, has to be written anew in the right form; ``faults`` are verdicts on what was found last and given
-    up. ``turns`` are what a ReAct model did, each with what it observed.
+    ``current`` is the question as last rewritten, ``subquestion`` the one to search for, ``sub_answers`` the earlier
+    ones with their answers, ``answer`` the final answer to check. ``mends`` names the role whose last reply (the last
+    of ``rejected``) has to be rewritten in the right form. ``faults`` are verdicts on rejected sub-answers. ``turns``
+    are a ReAct model's actions, each with its observation.
     """
 
     question: Question
     evidence: bool = False
     current: str = ""
     subquestion: str = ""
-    found: tuple[Found, ...] = ()
+    sub_answers: tuple[SubAnswer, ...] = ()
     answer: str = ""
     mends: str = ""
     rejected: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class AskedScene:
     @property
     def key(self) -> list[Any]:
         """The question, which few messages tell whole, what was found, and whose reply is meant."""
-        return [identity(self.question), [asdict(one) for one in self.found], self.mends]
+        return [identity(self.question), [asdict(sub_answer) for sub_answer in self.sub_answers], self.mends]
 
 
 @dataclass(frozen=True, slots=True)

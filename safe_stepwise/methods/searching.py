@@ -33,49 +33,49 @@ class Searching:
     """Those of them that brought nothing new."""
     is_over: bool = False
 
-    def look(self, question: Question, said: Feedback | None, is_last: bool) -> tuple[Passage, ...]:
+    def run_query(self, question: Question, verdict: Feedback | None, is_last: bool) -> tuple[Passage, ...]:
         """The new passages that a verdict's query finds; whether it was the last may be settled.
 
         ``is_last`` says that the step has no retry left.
         """
-        if self.search is None or said is None or said.error_type != MISSING_EVIDENCE:
+        if self.search is None or verdict is None or verdict.error_type != MISSING_EVIDENCE:
             return ()
-        query = " ".join((said.query or "").split())
-        found: tuple[Passage, ...] = ()
+        query = " ".join((verdict.query or "").split())
+        passages: tuple[Passage, ...] = ()
         if query and query.casefold() not in self.queries:
             self.queries.add(query.casefold())
-            found = brought(self.search, query, question.passages)
+            passages = retrieve_new(self.search, query, question.passages)
         self.missing += 1
-        self.in_vain += not found
-        self.is_over = (not found and self.in_vain > 1) or (is_last and self.missing > 1)
-        return found
+        self.in_vain += not passages
+        self.is_over = (not passages and self.in_vain > 1) or (is_last and self.missing > 1)
+        return passages
 
-    def stands(self, said: Feedback | None) -> None:
+    def reset_after(self, verdict: Feedback | None) -> None:
         """A step was accepted: unless its evidence is missing still, the next has its own tries."""
-        if said is None or said.error_type != MISSING_EVIDENCE:
+        if verdict is None or verdict.error_type != MISSING_EVIDENCE:
             self.missing = self.in_vain = 0
 
 
-def brought(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:
+def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:
     """What a query finds that is not at hand, each passage once; at most `RETRIEVED`."""
-    known = {(page.title, page.text) for page in at_hand}
+    seen_passages = {(page.title, page.text) for page in at_hand}
     new: list[Passage] = []
     for page in search(query)[:RETRIEVED]:
-        if (page.title, page.text) not in known:
-            known.add((page.title, page.text))
+        if (page.title, page.text) not in seen_passages:
+            seen_passages.add((page.title, page.text))
             new.append(page)
     return tuple(new)
 
 
-def told(said: Feedback, found: Sequence[Passage] = ()) -> Feedback:
+def note_vain_search(verdict: Feedback, passages: Sequence[Passage] = ()) -> Feedback:
     """What the generator is told of a verdict: of one whose search was in vain, that it was.
 
     >>> said = Feedback("Missing Evidence", "No passage says it.", "Search for Isk.", "Isk")
     >>> print(told(said).guidance)
     The search for “Isk” brought nothing new: go on with what the passages at hand do state.
     """
-    if said.error_type != MISSING_EVIDENCE or found:
-        return said
-    vain = f"The search for “{said.query}” brought nothing new"
+    if verdict.error_type != MISSING_EVIDENCE or passages:
+        return verdict
+    vain = f"The search for “{verdict.query}” brought nothing new"
     guidance = f"{vain}: go on with what the passages at hand do state."
-    return replace(said, diagnosis=f"{said.diagnosis} {vain}.".strip(), guidance=guidance)
+    return replace(verdict, diagnosis=f"{verdict.diagnosis} {vain}.".strip(), guidance=guidance)

@@ -29,7 +29,7 @@ from safe_stepwise.methods import reading as reads
 from safe_stepwise.methods.asking import GENERATOR, SHOWN, Iterating, answer_fields, form_of, request_of, texts_of
 from safe_stepwise.methods.machine import UNASKED, Machine, Move, State, drive
 from safe_stepwise.methods.reading import Reading
-from safe_stepwise.methods.scene import AskedScene, Found
+from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Trajectory
 
 DECOMPOSE, SEARCH, TERMINATE, SUMMARIZE = "q0", "q2", "q4", "q6"
@@ -60,10 +60,10 @@ class Memory:
     entries: int = 0
     is_simple: bool = False
     subquestion: str = ""
-    found: tuple[Found, ...] = ()
+    sub_answers: tuple[SubAnswer, ...] = ()
     answer: str = ""
     rejected: tuple[str, ...] = ()
-    why: str = ""
+    problem: str = ""
     redone: int = 0
     refused: str = ""
     faults: tuple[tuple[str, Feedback], ...] = ()
@@ -72,40 +72,40 @@ class Memory:
     @property
     def best(self) -> str:
         """The answer, else what was found last."""
-        return self.answer or (self.found[-1].answer if self.found else "")
+        return self.answer or (self.sub_answers[-1].answer if self.sub_answers else "")
 
     @property
     def cited(self) -> list[tuple[int, Passage]]:
         """The passages that something was found in, by number."""
-        numbers = sorted({find.passage for find in self.found})
+        numbers = sorted({find.passage for find in self.sub_answers})
         return [(number, self.question.passages[number - 1]) for number in numbers]
 
     @property
     def quoted(self) -> list[str]:
         """What a request quotes beside passages: questions, answers, verdicts."""
-        finds = [text for find in self.found for text in (find.question, find.answer)]
+        texts = [text for find in self.sub_answers for text in (find.question, find.answer)]
         verdicts = [text for _, verdict in self.faults for text in (verdict.diagnosis, verdict.guidance)]
-        return [self.question.question, self.current, self.subquestion, *finds, *verdicts]
+        return [self.question.question, self.current, self.subquestion, *texts, *verdicts]
 
-    def scene(self, **more: Any) -> AskedScene:
+    def scene(self, **fields: Any) -> PromptingScene:
         """What a simulating player goes by."""
         verdicts = tuple(verdict for _, verdict in self.faults)
-        known = (self.question, self.options.evidence, self.current, self.subquestion, self.found, self.answer)
-        return AskedScene(*known, faults=verdicts, **more)
+        context = (self.question, self.options.evidence, self.current, self.subquestion, self.sub_answers, self.answer)
+        return PromptingScene(*context, faults=verdicts, **fields)
 
     def request(self, prompt: str, **data: Any) -> Request:
         """The request of a prompt file, which shows what was found and the reply that a redo is for."""
-        shown: dict[str, Any] = {"found": [asdict(find) for find in self.found], "refused": self.refused}
-        return request_of(f"sg_fsm/{prompt}", self.options, self.scene(), **shown, **data)
+        common: dict[str, Any] = {"found": [asdict(find) for find in self.sub_answers], "refused": self.refused}
+        return request_of(f"sg_fsm/{prompt}", self.options, self.scene(), **common, **data)
 
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
         """What a verdict took back, with what is told of each."""
-        told = []
+        remarks = []
         for text, verdict in self.faults:
-            parts = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
-            told.append((text, tuple((name, part) for name, part in parts if part.strip())))
-        return told
+            entries = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
+            remarks.append((text, tuple((name, content) for name, content in entries if content.strip())))
+        return remarks
 
 
 def _ask_decomposer(memory: Memory) -> Request | None:
@@ -133,8 +133,8 @@ def _ask_summarizer(memory: Memory) -> Request:
     return memory.request("summarize", passages=memory.cited, question=question, answer=memory.answer)
 
 
-def _unreadable(reading: Reading, why: str) -> Reading:
-    return replace(reading, form="unreadable", value={}, why=why)
+def _unreadable(reading: Reading, problem: str) -> Reading:
+    return replace(reading, form="unreadable", value={}, problem=problem)
 
 
 def _read_decomposition(memory: Memory, text: str) -> Reading:
@@ -188,8 +188,8 @@ def after_search(memory: Memory, reading: Reading) -> Move[Memory]:
     """What a search came to is kept; it is the sub-question asked that counts, not how it is repeated."""
     value = reading.value
     evidence = (tuple(value.get("sentences", ())), tuple(value.get("evidence", ())))
-    find = Found(memory.subquestion, value["passage"], value["answer"], *evidence)
-    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, found=(*memory.found, find)))
+    find = SubAnswer(memory.subquestion, value["passage"], value["answer"], *evidence)
+    return Move(DONE if memory.is_simple else TERMINATE, replace(memory, sub_answers=(*memory.sub_answers, find)))
 
 
 def after_decision(memory: Memory, reading: Reading) -> Move[Memory]:
@@ -209,7 +209,7 @@ class Asking:
     """
 
     name: str
-    ask: Callable[[Memory], Request | None]
+    build_request: Callable[[Memory], Request | None]
     reads: Callable[[Memory, str], Reading]
     after: Callable[[Memory, Reading], Move[Memory]]
     leads_to: tuple[str, ...]
@@ -220,7 +220,7 @@ class Asking:
         reviser = REVISED_IN[self.name]
         edges = frozenset((*self.leads_to, reviser, WITHDRAWN, self.name))
         return (
-            State(self.name, edges, self._moved_first, self.ask, self.reads),
+            State(self.name, edges, self._moved_first, self.build_request, self.reads),
             State(reviser, edges, self._moved, self._revising, self._reread),
         )
 
@@ -231,20 +231,20 @@ class Asking:
 
     def _moved(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading.is_strict:
-            return self.after(replace(memory, rejected=(), why="", redone=0, refused=""), reading)
+            return self.after(replace(memory, rejected=(), problem="", redone=0, refused=""), reading)
         rejected = (*memory.rejected, reading.text[:SHOWN])
         if len(rejected) <= memory.options.revisions:
-            return Move(REVISED_IN[self.name], replace(memory, rejected=rejected, why=reading.why))
+            return Move(REVISED_IN[self.name], replace(memory, rejected=rejected, problem=reading.problem))
         if memory.redone < memory.options.redo:
-            again = replace(memory, rejected=(), redone=memory.redone + 1, refused=rejected[-1])
-            return Move(self.name, again)
+            redo = replace(memory, rejected=(), redone=memory.redone + 1, refused=rejected[-1])
+            return Move(self.name, redo)
         return Move(WITHDRAWN, memory)
 
     def _revising(self, memory: Memory) -> Request:
-        request = self.ask(replace(memory, entries=0))
+        request = self.build_request(replace(memory, entries=0))
         assert request is not None
         scene = memory.scene(mends=request.role, rejected=memory.rejected)
-        data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.why, "form": form_of(request)}
+        data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.problem, "form": form_of(request)}
         return request_of("sg_fsm/revise", memory.options, scene, **data)
 
     def _reread(self, memory: Memory, text: str) -> Reading:

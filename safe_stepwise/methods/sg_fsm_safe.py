@@ -26,8 +26,8 @@ from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.methods.reading import Reading
-from safe_stepwise.methods.scene import Found, Scene
-from safe_stepwise.methods.searching import brought, told
+from safe_stepwise.methods.scene import Scene, SubAnswer
+from safe_stepwise.methods.searching import note_vain_search, retrieve_new
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Asking, Memory
 from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
@@ -70,26 +70,26 @@ class Guarding(Iterating):
     @property
     def prompt_set(self) -> PromptSet:
         """The verifier's prompts."""
-        return PromptSet.of(self.prompts, self.verdict_order)
+        return PromptSet.from_choices(self.prompts, self.verdict_order)
 
 
-def step_of(found: Found, number: int) -> Step:
+def step_of(sub_answer: SubAnswer, number: int) -> Step:
     """A find as a step: a wording that the checker knows.
 
     >>> step_of(Found("Where was Ors Velt born?", 2, "Oru"), 1).text
     'According to Passage 2, the answer to “Where was Ors Velt born?” is Oru.'
     """
-    question = found.question.replace("“", '"').replace("”", '"')
-    text = f"According to Passage {found.passage}, the answer to “{question}” is {found.answer}."
+    question = sub_answer.question.replace("“", '"').replace("”", '"')
+    text = f"According to Passage {sub_answer.passage}, the answer to “{question}” is {sub_answer.answer}."
     return Step(number, " ".join(text.split()), "Attribution")
 
 
 def _steps_of(memory: Memory) -> tuple[Step, ...]:
-    return tuple(step_of(found, number) for number, found in enumerate(memory.found, 1))
+    return tuple(step_of(sub_answer, number) for number, sub_answer in enumerate(memory.sub_answers, 1))
 
 
 def _answer_of(memory: Memory) -> Step:
-    number = len(memory.found) + 1
+    number = len(memory.sub_answers) + 1
     return Step(number, f"{ANSWER_MARKER} {' '.join(memory.best.split())}", "Final Answer")
 
 
@@ -114,8 +114,8 @@ def _options(memory: Memory) -> Guarding:
 
 def _request(memory: Memory, previous: tuple[Step, ...], step: Step) -> Request:
     q, options = memory.question, _options(memory)
-    how = (options.search is not None, options.drop_category, options.prompt_set)
-    request = verifier_request(q.question, q.passages, previous, step, *how)
+    setting = (options.search is not None, options.drop_category, options.prompt_set)
+    request = verifier_request(q.question, q.passages, previous, step, *setting)
     return replace(request, scene=Scene(q, previous=previous, step=step))
 
 
@@ -128,9 +128,9 @@ def _ask_about_answer(memory: Memory) -> Request:
     return _request(memory, _steps_of(memory), _answer_of(memory))
 
 
-def _read_verdict(memory: Memory, text: str, ask: Callable[[Memory], Request]) -> Reading:
+def _read_verdict(memory: Memory, text: str, build_request: Callable[[Memory], Request]) -> Reading:
     """A verdict counts unless it stands in what was judged."""
-    options, planted = _options(memory), prompts.data_of(ask(memory))
+    options, planted = _options(memory), prompts.data_of(build_request(memory))
     try:
         verdict = parse_feedback(text, options.search is not None, planted, options.drop_category)
     except FeedbackError as error:
@@ -145,8 +145,8 @@ def _readable(
 
     def read(memory: Memory, text: str) -> Reading:
         reading = reads(memory, text)
-        why = _unwritten(after(memory, reading).memory) if reading.is_strict else ""
-        return replace(reading, form="unreadable", value={}, why=why) if why else reading
+        problem = _unwritten(after(memory, reading).memory) if reading.is_strict else ""
+        return replace(reading, form="unreadable", value={}, problem=problem) if problem else reading
 
     return read
 
@@ -156,12 +156,15 @@ def _judged(memory: Memory, reading: Reading) -> Move[Memory]:
     verdict = reading.feedback or _UNREAD
     if verdict.error_type == CORRECT:
         return _passed(memory)
-    to = GUARDED.get(verdict.error_type, SEARCH)
-    if to == SEARCH:
+    target = GUARDED.get(verdict.error_type, SEARCH)
+    if target == SEARCH:
         return _searched_again(memory, verdict)
-    if to == DECOMPOSE:
+    if target == DECOMPOSE:
         return _asked_anew(memory, verdict)
-    return Move(to, replace(memory, found=memory.found[:-1] or memory.found) if to == DONE else memory)
+    return Move(
+        target,
+        replace(memory, sub_answers=memory.sub_answers[:-1] or memory.sub_answers) if target == DONE else memory,
+    )
 
 
 def _passed(memory: Memory) -> Move[Memory]:
@@ -169,14 +172,14 @@ def _passed(memory: Memory) -> Move[Memory]:
 
 
 def _searched_again(memory: Memory, verdict: Feedback) -> Move[Memory]:
-    options, find, question = _options(memory), memory.found[-1], memory.question
+    options, find, question = _options(memory), memory.sub_answers[-1], memory.question
     if len(memory.faults) >= options.max_retries:
         return _passed(memory) if _is_lenient(options, verdict) else _asked_anew(memory, verdict)
     searches = options.search if verdict.error_type == MISSING_EVIDENCE and verdict.query else None
-    retrieved = brought(searches, verdict.query or "", question.passages) if searches else ()
-    fault = (f"{find.question} {find.answer} (Passage {find.passage})", told(verdict, retrieved))
+    retrieved = retrieve_new(searches, verdict.query or "", question.passages) if searches else ()
+    fault = (f"{find.question} {find.answer} (Passage {find.passage})", note_vain_search(verdict, retrieved))
     question = replace(question, passages=(*question.passages, *retrieved))
-    back = replace(memory, question=question, found=memory.found[:-1], faults=(*memory.faults, fault))
+    back = replace(memory, question=question, sub_answers=memory.sub_answers[:-1], faults=(*memory.faults, fault))
     return Move(SEARCH, back, retrieved)
 
 
@@ -185,8 +188,8 @@ def _asked_anew(memory: Memory, verdict: Feedback) -> Move[Memory]:
     options = _options(memory)
     if len(memory.avoided) >= options.max_retries and _is_lenient(options, verdict):
         return _passed(memory)
-    faults = (*memory.avoided, (memory.found[-1].question, verdict))
-    return Move(DECOMPOSE, replace(memory, found=memory.found[:-1], faults=faults))
+    faults = (*memory.avoided, (memory.sub_answers[-1].question, verdict))
+    return Move(DECOMPOSE, replace(memory, sub_answers=memory.sub_answers[:-1], faults=faults))
 
 
 def _is_lenient(options: Guarding, verdict: Feedback) -> bool:
@@ -201,8 +204,8 @@ def _concluded(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def _guarded_decision(memory: Memory, reading: Reading) -> Move[Memory]:
-    to, after, _ = sg_fsm.after_decision(memory, reading)
-    return Move(ANSWER if to == DONE else to, after)
+    target, after, _ = sg_fsm.after_decision(memory, reading)
+    return Move(ANSWER if target == DONE else target, after)
 
 
 _SEARCHING = Asking(
@@ -224,7 +227,7 @@ _JUDGING = State(
     frozenset((*GUARDED.values(), TERMINATE)),
     _judged,
     _ask_about_find,
-    partial(_read_verdict, ask=_ask_about_find),
+    partial(_read_verdict, build_request=_ask_about_find),
     VERIFIER,
 )
 _CONCLUDING = State(
@@ -232,7 +235,7 @@ _CONCLUDING = State(
     frozenset((DONE, SUMMARIZE)),
     _concluded,
     _ask_about_answer,
-    partial(_read_verdict, ask=_ask_about_answer),
+    partial(_read_verdict, build_request=_ask_about_answer),
     VERIFIER,
 )
 MACHINE = Machine(
@@ -262,12 +265,12 @@ class SgFsmSafe:
     options = Guarding
     machine = MACHINE
 
-    def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
+    def resolved(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
         """The options with the prompt that the verifier has learnt (see `taught`)."""
         judge = clients[VERIFIER]
         learnt = as_learnt(options, [judge.engine])
-        settled: Guarding = taught(learnt, judge.engine, judge.allowance, ROLE)
-        return settled
+        resolved: Guarding = taught(learnt, judge.engine, judge.allowance, ROLE)
+        return resolved
 
     def prompts_of(self, options: Guarding) -> tuple[str, ...]:
         """The prompts that some options ask by."""

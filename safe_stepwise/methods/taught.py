@@ -35,42 +35,42 @@ def as_learnt(options: Any, engines: Iterable[Engine]) -> Any:
     What is said where nothing is known stays. Raises ``UserError`` where one of them contradicts
     another, or what is said.
     """
-    known = {"prompts": options.prompts, "verdict_order": options.verdict_order}
-    whose = dict.fromkeys((name for name, said in known.items() if said), "what was asked for")
+    values = {"prompts": options.prompts, "verdict_order": options.verdict_order}
+    sources = dict.fromkeys((name for name, value in values.items() if value), "what was asked for")
     for engine in engines:
         for name, learnt in _prompts_learnt(engine).items():
-            if known[name] not in (None, learnt):
+            if values[name] not in (None, learnt):
                 raise UserError(
                     f"{engine.name}: was trained with {name} {learnt}, which is not that of "
-                    f"{whose[name]} ({known[name]}); leave --option {name} out, or measure apart"
+                    f"{sources[name]} ({values[name]}); leave --option {name} out, or measure apart"
                 )
-            known[name], whose[name] = learnt, engine.name
-    theirs = {"prompts": PAPER.name, "verdict_order": PAPER.verdict_order}
+            values[name], sources[name] = learnt, engine.name
+    defaults = {"prompts": PAPER.name, "verdict_order": PAPER.verdict_order}
     # Of a run that keeps the paper's without a word, nothing is told.
-    told = {n: v for n, v in known.items() if getattr(options, n) or v != theirs[n]}
-    return replace(options, **told)
+    changes = {n: v for n, v in values.items() if getattr(options, n) or v != defaults[n]}
+    return replace(options, **changes)
 
 
-def dropped_category(engines: Iterable[Engine], said: Category | None = None) -> Category | None:
+def dropped_category(engines: Iterable[Engine], requested: Category | None = None) -> Category | None:
     """The category that the prompt of these verifiers is to lack, None for none.
 
-    It is what their adapters learnt, and what is ``said`` of engines of which nothing is known.
+    It is what their adapters learnt, and what is ``requested`` of engines of which nothing is known.
     Raises ``UserError`` where one of them contradicts another, or what is said.
     """
-    known = {engine.name: learnt for engine in engines for learnt in _learnt(engine)}
-    if not known:
-        return said
-    (name, learnt), *others = known.items()
-    if said is not None and said != learnt:
+    by_engine = {engine.name: learnt for engine in engines for learnt in _learnt(engine)}
+    if not by_engine:
+        return requested
+    (name, learnt), *following = by_engine.items()
+    if requested is not None and requested != learnt:
         raise UserError(
             f"{name}: was trained with a prompt {_lists(learnt)}, so drop_category can't be "
-            f"{said}; leave it out: the adapter says what it is"
+            f"{requested}; leave it out: the adapter says what it is"
         )
-    for other, its in others:
-        if its != learnt:
+    for next_name, next_learnt in following:
+        if next_learnt != learnt:
             raise UserError(
-                f"{name} was trained with a prompt {_lists(learnt)}, {other} with one "
-                f"{_lists(its)}; measure them apart"
+                f"{name} was trained with a prompt {_lists(learnt)}, {next_name} with one "
+                f"{_lists(next_learnt)}; measure them apart"
             )
     return learnt
 
@@ -110,15 +110,15 @@ def _prompts_learnt(engine: Engine) -> dict[str, str]:
     file, record = _record(engine)
     if record is None:
         return {}
-    said = record.get("prompts")
-    found: Mapping[str, Any] = said if isinstance(said, dict) else {}
-    known = {
-        "prompts": (PROMPTS, found.get("prompts", PAPER.name)),
-        "verdict_order": (VERDICT_ORDERS, found.get("verdict_order", PAPER.verdict_order)),
+    recorded = record.get("prompts")
+    record_fields: Mapping[str, Any] = recorded if isinstance(recorded, dict) else {}
+    choices = {
+        "prompts": (PROMPTS, record_fields.get("prompts", PAPER.name)),
+        "verdict_order": (VERDICT_ORDERS, record_fields.get("verdict_order", PAPER.verdict_order)),
     }
-    if found.get("role") == "generator":
-        del known["verdict_order"]
-    return {name: one_of(str(value), values, f"{file}: {name}") for name, (values, value) in known.items()}
+    if record_fields.get("role") == "generator":
+        del choices["verdict_order"]
+    return {name: one_of(str(value), values, f"{file}: {name}") for name, (values, value) in choices.items()}
 
 
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:

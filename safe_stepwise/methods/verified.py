@@ -21,25 +21,25 @@ def doubts(trajectory: Trajectory) -> tuple[str, ...]:
     ('no answer was reached',)
     """
     accepted = [attempt for attempt in trajectory.attempts if attempt.accepted]
-    found = [f"step {one.number}: {why}" for one in accepted if (why := doubt(one))]
+    reasons = [f"step {attempt.number}: {reason}" for attempt in accepted if (reason := doubt(attempt))]
     if accepted and all(attempt.feedback is None for attempt in trajectory.attempts):
-        found = ["no step was seen by a verifier"]
+        reasons = ["no step was seen by a verifier"]
     if trajectory.stop_reason == FAILED:
-        found.append(f"a request failed ({trajectory.failure})")
+        reasons.append(f"a request failed ({trajectory.failure})")
     elif not trajectory.answer:
-        found.append("no answer was reached")
-    return tuple(found)
+        reasons.append("no answer was reached")
+    return tuple(reasons)
 
 
 def doubt(attempt: Attempt) -> str:
     """Why an accepted attempt is not verified; nothing where it is."""
-    said = attempt.feedback
-    if said is None:
-        asked = attempt.state == FINAL_ANSWER
-        return "asked for when the steps were used up, unseen by a verifier" if asked else "unseen"
-    if said.error_type == UNREAD:
+    verdict = attempt.feedback
+    if verdict is None:
+        is_final_call = attempt.state == FINAL_ANSWER
+        return "asked for when the steps were used up, unseen by a verifier" if is_final_call else "unseen"
+    if verdict.error_type == UNREAD:
         return "accepted though no verdict on it could be read"
-    return "" if said.error_type == CORRECT else f"accepted though found {said.error_type}"
+    return "" if verdict.error_type == CORRECT else f"accepted though found {verdict.error_type}"
 
 
 def step_of(attempt: Attempt) -> str:
@@ -58,11 +58,11 @@ def step_of(attempt: Attempt) -> str:
 
 def fate_of(attempt: Attempt) -> str:
     """What became of an attempt, and why, in one line."""
-    said = attempt.feedback
-    why = f": {' '.join(said.diagnosis.split())}" if said and said.diagnosis.strip() else ""
+    verdict = attempt.feedback
+    diagnosis = f": {' '.join(verdict.diagnosis.split())}" if verdict and verdict.diagnosis.strip() else ""
     if attempt.accepted:
-        not_so = doubt(attempt)
-        return f"NOT VERIFIED, {not_so}{why}" if not_so else f"verified{why}"
-    if said is None:
+        reason = doubt(attempt)
+        return f"NOT VERIFIED, {reason}{diagnosis}" if reason else f"verified{diagnosis}"
+    if verdict is None:
         return "no verdict came" if attempt.state != FINAL_ANSWER else "holds no answer"
-    return f"rejected, {said.error_type}{why}"
+    return f"rejected, {verdict.error_type}{diagnosis}"

@@ -52,14 +52,14 @@ def verifier_request(
     Judge the current step.
     """
     prompt = prompts.load(prompt_set.verify)
-    asked = prompt.ask(
+    user_turn = prompt.render_user(
         question=question,
         passages=passages,
         previous=[format_step(accepted) for accepted in previous],
         step=step if isinstance(step, str) else format_step(step),
     )
     setting = (incomplete_evidence, dropped, prompt_set)
-    turns = (Message("system", instructions(*setting)), Message("user", asked))
+    turns = (Message("system", instructions(*setting)), Message("user", user_turn))
     return Request(turns, prompt.sampling, _schema(*setting), prompt.role)
 
 
@@ -71,22 +71,22 @@ def instructions(
 
     The compact one names no label and no key: they are in the schema, what they mean is learnt.
     """
-    parts = [prompts.load(prompt_set.instruct).system]
+    sections = [prompts.load(prompt_set.instruct).system]
     allowed = labels(incomplete_evidence, dropped)
     if prompt_set.name != "compact":
-        parts += ["", "Labels, in the order of checks:", *_defined(allowed), ""]
+        sections += ["", "Labels, in the order of checks:", *_defined(allowed), ""]
     if incomplete_evidence:
-        parts.append("With the label Missing Evidence, and only then, add query: what to search for.")
+        sections.append("With the label Missing Evidence, and only then, add query: what to search for.")
     if prompt_set.name != "compact":
         keys = feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order)["properties"]
-        parts.append(f"Reply with JSON alone: {json.dumps(dict.fromkeys(keys, '...'))}")
-    return "\n".join(parts)
+        sections.append(f"Reply with JSON alone: {json.dumps(dict.fromkeys(keys, '...'))}")
+    return "\n".join(sections)
 
 
 def _defined(allowed: Sequence[str]) -> Iterator[str]:
     """Each kind of step with its labels and what they mean."""
-    told = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
-    for kinds, entries in itertools.groupby(told, key=lambda entry: entry.step_kinds):
+    ordered = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
+    for kinds, entries in itertools.groupby(ordered, key=lambda entry: entry.step_kinds):
         yield f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:"
         yield from (f"- {entry.name}: {entry.definition}" for entry in entries)
 

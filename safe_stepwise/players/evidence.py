@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.plans import DESCRIBED, Item
-from safe_stepwise.checking.wordings import missing, searched_for, sought, word
+from safe_stepwise.checking.wordings import missing, render, search_query, sought
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.stated import look_up
@@ -33,39 +33,39 @@ def with_stand_ins(question: Question) -> tuple[Question, tuple[Triple, ...]]:
     pages, path = list(question.passages), list[Triple]()
     hops = annotated_hops(question)
     for title in [] if hops else dict.fromkeys(fact.title for fact in question.supporting_facts):
-        _described(question, title, pages)
+        _stand_in_title(question, title, pages)
     for hop in hops:
-        place = _stated(hop, question.gold or tuple(enumerate(pages, 1)))
+        place = _locate_statement(hop, question.gold or tuple(enumerate(pages, 1)))
         if place is None and not lacks_passages(question):
             raise EngineError(f"no passage states “{hop.triple.head} – {hop.triple.relation}”")
-        number, sentence = place or _found(hop, question, pages)
+        number, sentence = place or _locate_or_stand_in(hop, question, pages)
         path += [replace(t, passage=number, sentence=sentence) for t in hop.triples]
-    whole = replace(question, passages=tuple(pages))
-    return whole, tuple(path) or tuple(_first_sentences(whole))
+    completed = replace(question, passages=tuple(pages))
+    return completed, tuple(path) or tuple(_first_sentences(completed))
 
 
 def lacks_passages(question: Question) -> bool:
     """Whether gold passages of a row are gone, as far as its annotations can tell."""
     titles = {page.title for page in question.passages if page.is_gold}
-    named = {fact.title for fact in question.supporting_facts}
-    return bool(named - titles) or (not named and len(question.gold) < question.hops)
+    annotated_titles = {fact.title for fact in question.supporting_facts}
+    return bool(annotated_titles - titles) or (not annotated_titles and len(question.gold) < question.hops)
 
 
-def _stated(hop: AnnotatedHop, pages: Sequence[Page]) -> tuple[int, int] | None:
+def _locate_statement(hop: AnnotatedHop, pages: Sequence[Page]) -> tuple[int, int] | None:
     """Passage and sentence that state a hop, those about its head asked first."""
-    own = [page for page in pages if is_about(read(page[1]), hop.triple.head)]
-    found = look_up(hop, [*own, *(page for page in pages if page not in own)])
-    if found.status != "stated" or found.passage is None:
+    head_pages = [page for page in pages if is_about(read(page[1]), hop.triple.head)]
+    lookup = look_up(hop, [*head_pages, *(page for page in pages if page not in head_pages)])
+    if lookup.status != "stated" or lookup.passage is None:
         return None
-    return found.passage, found.sentence or 0
+    return lookup.passage, lookup.sentence or 0
 
 
-def _found(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple[int, int]:
+def _locate_or_stand_in(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple[int, int]:
     """The passage behind the gold ones that states a hop, or a stand-in for it."""
     loose = replace(hop, triple=replace(hop.triple, passage=None))
     for page in enumerate(pages, 1):
         is_own = is_about(read(page[1]), hop.triple.head) or not hop.free
-        place = _stated(loose, [page]) if is_own else None
+        place = _locate_statement(loose, [page]) if is_own else None
         if place is not None:
             pages[page[0] - 1] = replace(page[1], is_gold=True)
             return place
@@ -74,7 +74,7 @@ def _found(hop: AnnotatedHop, question: Question, pages: list[Passage]) -> tuple
     return len(pages), 0
 
 
-def _described(question: Question, title: str, pages: list[Passage]) -> None:
+def _stand_in_title(question: Question, title: str, pages: list[Passage]) -> None:
     """HotpotQA, which annotates no triples: mark what was retrieved, or let something stand in."""
     places = [n for n, page in enumerate(pages) if page.title == title]
     if any(pages[n].is_gold for n in places):
@@ -89,8 +89,8 @@ def _described(question: Question, title: str, pages: list[Passage]) -> None:
 def _first_sentences(question: Question) -> Iterator[Triple]:
     """Of each gold passage the first supporting sentence: all that HotpotQA annotates."""
     for number, page in question.gold:
-        told = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
-        for sentence in [n for n in told if 0 <= n < len(page.sentences)][:1]:
+        annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
+        for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
             words = _VERB.split(page.sentences[sentence], maxsplit=1)[-1].split()
             tail = " ".join(words[:12]).rstrip(".,;")
             yield Triple(page.title, DESCRIBED, tail, number, sentence)
@@ -111,29 +111,29 @@ def denial(item: Item, passages: Sequence[Passage]) -> str:
     return " ".join(f"None of the passages states {missing(item, passages)}.".split())
 
 
-def is_for_want(found: Feedback | None, step: Step) -> bool:
+def is_for_want(feedback: Feedback | None, step: Step) -> bool:
     """Whether what is wrong with a step is, or may be, that its evidence is not there."""
     if step.kind == "Final Answer":
         return False
-    if found is None:
+    if feedback is None:
         return True
-    entry = ENTRIES[found.error_type]
+    entry = ENTRIES[feedback.error_type]
     is_proved = entry.name == CORRECT or entry.is_contradiction
     return not is_proved and entry.category != "Procedural"
 
 
 def search(item: Item, passages: Sequence[Passage], step: Step | None = None) -> Feedback:
     """The verdict that what an item reads is missing, with the query for it."""
-    what, text = missing(item, passages), step.text if step else ""
-    diagnosis = word("diagnosis", "missing_evidence", text, what=what)
-    guidance = word("guidance", "search", text, what=what)
-    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, searched_for(item, passages))
+    gap, text = missing(item, passages), step.text if step else ""
+    diagnosis = render("diagnosis", "missing_evidence", text, what=gap)
+    guidance = render("guidance", "search", text, what=gap)
+    return Feedback(MISSING_EVIDENCE, diagnosis, guidance, search_query(item, passages))
 
 
 def without_hidden(feedback: Feedback, question: Question, item: Item, passages: Sequence[Passage]) -> Feedback:
     """A verdict that names no passage beyond those at hand."""
-    instead, known = search(item, passages), len(question.passages)
-    for part in ("diagnosis", "guidance"):
-        if any(int(number) > known for number in _PASSAGE.findall(getattr(feedback, part))):
-            feedback = replace(feedback, **{part: getattr(instead, part)})
+    substitute, count = search(item, passages), len(question.passages)
+    for field in ("diagnosis", "guidance"):
+        if any(int(number) > count for number in _PASSAGE.findall(getattr(feedback, field))):
+            feedback = replace(feedback, **{field: getattr(substitute, field)})
     return feedback

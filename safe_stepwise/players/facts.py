@@ -18,11 +18,11 @@ from typing import Literal
 from safe_stepwise.checking import statements
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import DESCRIBED, NAMES, Item, Plan
-from safe_stepwise.checking.statements import ask, besides
+from safe_stepwise.checking.statements import besides, phrase_question
 from safe_stepwise.checking.wordings import phrase
 from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.language.vocabulary import load
-from safe_stepwise.methods.scene import Found
+from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import exact_match
 
@@ -31,7 +31,7 @@ DEAF = 0.2
 BRACKETS = re.compile(r"\s*\([^()]*\)$")
 
 
-def another(question: Question, value: str, chance: Random) -> str:
+def draw_distractor(question: Question, value: str, chance: Random) -> str:
     """A value of the same sort: another date or number, the subject of another passage."""
     date = as_date(value)
     if date and date.year:
@@ -41,8 +41,8 @@ def another(question: Question, value: str, chance: Random) -> str:
         return value.replace(number[0], str(int(number[0]) + chance.choice((1, 4, 9))))
     titles = [BRACKETS.sub("", page.title) for page in question.passages if not page.is_gold]
     words = set(normal_name(value).split())
-    others = [t for t in titles if not words & set(normal_name(t).split())]
-    return chance.choice(others) if others else f"{value} the Other"
+    candidates = [t for t in titles if not words & set(normal_name(t).split())]
+    return chance.choice(candidates) if candidates else f"{value} the Other"
 
 
 _VERB = re.compile(r"\b(?:is|was|are|were|has|have|had)\b")
@@ -67,25 +67,25 @@ class Facts:
         """Whether the passages at hand lack the one that states a fact."""
         return self.passage(place) > len(self.question.passages)
 
-    def asked(self, place: int, known: Mapping[int, Found]) -> str:
+    def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
         """The simple question for a fact once some are answered, be it right or wrong."""
         item = self.plan.items[place]
         wrong = {
-            self.claims.joint(item, self.plan.items[use]): known[use].answer
+            self.claims.joint(item, self.plan.items[use]): answers[use].answer
             for use in item.uses
-            if use in known and not self.is_right(use, known)
+            if use in answers and not self.is_right(use, answers)
         }
         ends = ((wrong.get(t.head, t.head), wrong.get(t.tail, t.tail), t) for t in item.triples)
         triples = [replace(t, head=head, tail=tail) for head, tail, t in ends]
-        text = ask(triples, self.asks_for_head(item))
+        text = phrase_question(triples, self.asks_for_head(item))
         alike = [n for n in self.places if n < place and self._plain(n) == self._plain(place)]
         if not alike:
             return text
-        return besides(text, [known[n].answer if n in known else self.answer(n) for n in alike])
+        return besides(text, [answers[n].answer if n in answers else self.answer(n) for n in alike])
 
     def _plain(self, place: int) -> str:
         item = self.plan.items[place]
-        return ask(item.triples, self.asks_for_head(item))
+        return phrase_question(item.triples, self.asks_for_head(item))
 
     def asks_for_head(self, item: Item) -> bool:
         """Whether it is the tail of a fact that earlier ones, or a decomposition, give."""
@@ -110,64 +110,64 @@ class Facts:
         if self.asks_for_head(item):
             return first.head
         later = [self.plan.items[n] for n in self.places if place in self.plan.items[n].uses]
-        joints = [self.claims.joint(one, item) for one in later] or [self.question.answer]
+        joints = [self.claims.joint(follower, item) for follower in later] or [self.question.answer]
         tails = {normal_name(t.tail): t.tail for t in item.triples}
-        named = [tails[normal_name(name)] for name in joints if normal_name(name) in tails]
-        return named[0] if named and first.relation == NAMES else self.claims.value_of(item)
+        matches = [tails[normal_name(name)] for name in joints if normal_name(name) in tails]
+        return matches[0] if matches and first.relation == NAMES else self.claims.value_of(item)
 
-    def other(self, place: int, chance: Random) -> str:
+    def draw_wrong_answer(self, place: int, chance: Random) -> str:
         """Another answer, which is none of the question's either."""
         right = [self.answer(place), *self.question.accepted]
         if self.plan.items[place].triples[0].relation == DESCRIBED:
             pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
-            told = [_described(page.sentences[0]) for page in pages]
+            candidates = [_described(page.sentences[0]) for page in pages]
         else:
-            told = [another(self.question, right[0], chance) for _ in range(3)]
-        wrong = [text for text in told if re.search(r"\w", text) and not exact_match(text, right)]
+            candidates = [draw_distractor(self.question, right[0], chance) for _ in range(3)]
+        wrong = [text for text in candidates if re.search(r"\w", text) and not exact_match(text, right)]
         return chance.choice(wrong) if wrong else f"{right[0]} the Other"
 
-    def conclusion(self, known: Mapping[int, Found]) -> str:
+    def conclusion(self, answers: Mapping[int, SubAnswer]) -> str:
         """The answer that all facts as they were found lead to."""
-        if all(self.is_right(place, known) for place in self.places):
+        if all(self.is_right(place, answers) for place in self.places):
             return self.question.answer
         if self.plan.kind == "sequential":
-            return self.wrong(known[self.places[-1]].answer)
-        return self.other_answer
+            return self.ensure_wrong(answers[self.places[-1]].answer)
+        return self.wrong_answer
 
     @property
-    def other_answer(self) -> str:
+    def wrong_answer(self) -> str:
         """The wrong answer that the question leads to; always the same one."""
-        return other_answer(self.question, self.plan)
+        return pick_wrong_answer(self.question, self.plan)
 
-    def wrong(self, answer: str) -> str:
+    def ensure_wrong(self, answer: str) -> str:
         """An answer that a mistake led to; another one where it is right all the same."""
         is_lucky = exact_match(answer, self.question.accepted) == 1
-        return self.other_answer if is_lucky else answer
+        return self.wrong_answer if is_lucky else answer
 
-    def known(self, found: Sequence[Found]) -> dict[int, Found]:
+    def index_by_place(self, sub_answers: Sequence[SubAnswer]) -> dict[int, SubAnswer]:
         """The places that finds answer, the later find where two answer one."""
-        known: dict[int, Found] = {}
-        for one in found:
-            place = self.place_of(one.question, known)
+        answers: dict[int, SubAnswer] = {}
+        for sub_answer in sub_answers:
+            place = self.place_of(sub_answer.question, answers)
             if place is not None:
-                known[place] = one
-        return known
+                answers[place] = sub_answer
+        return answers
 
-    def place_of(self, asked: str, known: Mapping[int, Found]) -> int | None:
+    def place_of(self, question: str, answers: Mapping[int, SubAnswer]) -> int | None:
         """The fact that a question asks for, if it is one of the plan's own questions."""
-        said = spelled(asked)
-        ready = sorted(self.places, key=lambda place: place in known)
-        return next((n for n in ready if spelled(self.asked(n, known)) == said), None)
+        wording = normalize_quotes(question)
+        ready = sorted(self.places, key=lambda place: place in answers)
+        return next((n for n in ready if normalize_quotes(self.question_for(n, answers)) == wording), None)
 
-    def is_right(self, place: int, known: Mapping[int, Found]) -> bool:
+    def is_right(self, place: int, answers: Mapping[int, SubAnswer]) -> bool:
         """Whether a fact was found as it is."""
-        found = known.get(place)
-        return found is not None and exact_match(found.answer, [self.answer(place)]) == 1
+        sub_answer = answers.get(place)
+        return sub_answer is not None and exact_match(sub_answer.answer, [self.answer(place)]) == 1
 
-    def is_misled(self, place: int, known: Mapping[int, Found]) -> bool:
+    def is_misled(self, place: int, answers: Mapping[int, SubAnswer]) -> bool:
         """Whether what was asked for builds on a wrong find, or its evidence is not there."""
-        uses = [use for use in self.plan.items[place].uses if use in known]
-        return self.is_hidden(place) or any(not self.is_right(use, known) for use in uses)
+        uses = [use for use in self.plan.items[place].uses if use in answers]
+        return self.is_hidden(place) or any(not self.is_right(use, answers) for use in uses)
 
     def passage(self, place: int) -> int:
         """The passage (from 1) that states a fact; it may be a stand-in."""
@@ -178,13 +178,13 @@ class Facts:
     def sentences(self, place: int) -> list[int]:
         """The sentences (from 0) of its passage that a fact rests on, as annotated."""
         page = self.plan.items[place].page(self.claims.passages)
-        told = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
-        known = sorted({n for n in told if n < len(page.sentences)})
-        stated = self.claims.place_of(self.plan.items[place]) or 0
-        return known or [stated][: len(page.sentences)]
+        annotated = [f.sentence for f in self.question.supporting_facts if f.title == page.title]
+        numbers = sorted({n for n in annotated if n < len(page.sentences)})
+        place_in_page = self.claims.place_of(self.plan.items[place]) or 0
+        return numbers or [place_in_page][: len(page.sentences)]
 
     @property
-    def annotated(self) -> list[list[int]]:
+    def annotated_sentences(self) -> list[list[int]]:
         """The supporting sentences that are annotated: passage (from 1) and sentence (from 0)."""
         pages = [(n, p) for n, p in enumerate(self.question.passages, 1) if p.is_gold]
         return [
@@ -197,13 +197,13 @@ class Facts:
     def other_passage(self, about: str, place: int, chance: Random) -> int:
         """A passage that does not state a fact: the one of that title, else one by chance."""
         pages = list(enumerate(self.question.passages, 1))
-        others = [n for n, page in pages if n != self.passage(place) and not page.is_gold]
-        others = others or [n for n, _ in pages if n != self.passage(place)] or [1]
-        named = [n for n in others if BRACKETS.sub("", pages[n - 1][1].title) == about]
-        return named[0] if named else chance.choice(others)
+        candidates = [n for n, page in pages if n != self.passage(place) and not page.is_gold]
+        candidates = candidates or [n for n, _ in pages if n != self.passage(place)] or [1]
+        titled = [n for n in candidates if BRACKETS.sub("", pages[n - 1][1].title) == about]
+        return titled[0] if titled else chance.choice(candidates)
 
 
-def other_answer(question: Question, plan: Plan) -> str:
+def pick_wrong_answer(question: Question, plan: Plan) -> str:
     """The wrong answer that a question leads to; always the same one."""
     answer = question.answer
     if answer.lower() in ("yes", "no"):
@@ -213,7 +213,7 @@ def other_answer(question: Question, plan: Plan) -> str:
             name = BRACKETS.sub("", head)
             if exact_match(name, question.accepted) != 1:
                 return name
-    return another(question, answer, Random(question.id))
+    return draw_distractor(question, answer, Random(question.id))
 
 
 def _described(sentence: str) -> str:
@@ -221,12 +221,12 @@ def _described(sentence: str) -> str:
     return " ".join(words[:_BRIEF]).rstrip(".,;")
 
 
-def spelled(text: str) -> str:
+def normalize_quotes(text: str) -> str:
     """A question as a step quotes it."""
     return " ".join(text.replace("“", '"').replace("”", '"').split())
 
 
-Way = Literal["value", "relation", "missing"]
+FlawKind = Literal["value", "relation", "missing"]
 _OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
 
 
@@ -238,7 +238,7 @@ class Flaw:
     """
 
     place: int
-    way: Way
+    kind: FlawKind
     text: str = ""
 
 
@@ -259,17 +259,17 @@ def _flaws(facts: Facts, ideal: Sequence[Step], place: int, chance: Random) -> I
     yield Flaw(place, "missing")
     item, right = facts.plan.items[place], ideal[place].text
     value = facts.claims.value_of(item)
-    other, seed = another(facts.question, value, chance), chance.randrange(100)
+    distractor, seed = draw_distractor(facts.question, value, chance), chance.randrange(100)
     if item.sentence is not None:
         if value in right:
-            yield Flaw(place, "value", " ".join(right.replace(value, other).split()))
+            yield Flaw(place, "value", " ".join(right.replace(value, distractor).split()))
         return
 
-    def told(triples: Sequence[Triple]) -> str:
+    def state_fact(triples: Sequence[Triple]) -> str:
         claim = statements.state(triples, seed)
         return " ".join(phrase("fact", str(seed), n=item.passage, claim=claim).split())
 
-    yield Flaw(place, "value", told([replace(t, tail=other) for t in item.triples]))
+    yield Flaw(place, "value", state_fact([replace(t, tail=distractor) for t in item.triples]))
     if relations := _OTHERS.get(item.triples[0].relation):
         relation = chance.choice(relations)
-        yield Flaw(place, "relation", told([replace(t, relation=relation) for t in item.triples]))
+        yield Flaw(place, "relation", state_fact([replace(t, relation=relation) for t in item.triples]))

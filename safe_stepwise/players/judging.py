@@ -23,23 +23,23 @@ from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.stated import look_up
-from safe_stepwise.graphs.told import first_lost, starts_of
+from safe_stepwise.graphs.told import find_unreached, starts_of
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.paths import roles
 from safe_stepwise.methods.scene import JUDGE, AnswerScene, PathScene, PoolScene, Scene
-from safe_stepwise.players.symbolic import Rates, Role, written
+from safe_stepwise.players.symbolic import Rates, Role, in_json
 from safe_stepwise.records import Triple
 from safe_stepwise.scoring import exact_match, set_f1
 
-MOST = 1_000
+MAX_ANSWERS = 1_000
 """Answers that it names: a path may lead to more of them than fit into a reply."""
 
 
 def _right(scene: PoolScene) -> list[int]:
     gold = [n for n, (c, _) in enumerate(scene.pool) if c in scene.question.gold_paths]
     answers = scene.question.answers
-    worth = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]
-    return gold or [n for n, f1 in enumerate(worth) if f1 and f1 == max(worth)]
+    f1_scores = [set_f1(len(answers & {*ends}), len(ends), len(answers)) for _, ends in scene.pool]
+    return gold or [n for n, f1 in enumerate(f1_scores) if f1 and f1 == max(f1_scores)]
 
 
 def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]
     if not right or chance.random() < rates.error_rate:
         return {"constraints": []}
     last = scene.pool[right[0]][0].path[-1]
-    said = f"The answers are something that {last} leads to."
-    return {"constraints": [{"kind": "type", "text": said, "relation": last}]}
+    claim = f"The answers are something that {last} leads to."
+    return {"constraints": [{"kind": "type", "text": claim, "relation": last}]}
 
 
 def _choose(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
@@ -68,21 +68,21 @@ def _verify(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
     is_right = scene.chosen - 1 in _right(scene)
     answers = [end for end in ends if end in scene.question.answers] if is_right else []
     suffices = is_right != (chance.random() < rates.error_rate)
-    why = "These are the answers." if suffices else "It leads to something else than is asked."
-    named = (answers or list(ends))[:MOST]
-    return {"answer": named, "sufficient": suffices, "reason": why}
+    reason = "These are the answers." if suffices else "It leads to something else than is asked."
+    answers_shown = (answers or list(ends))[:MAX_ANSWERS]
+    return {"answer": answers_shown, "sufficient": suffices, "reason": reason}
 
 
 _Play = Callable[[PoolScene, Rates, Random], dict[str, Any]]
 
 
 def _role(play: _Play) -> Role:
-    def said(request: Request, rates: Rates, chance: Random) -> str:
+    def reply(request: Request, rates: Rates, chance: Random) -> str:
         if not isinstance(request.scene, PoolScene):
             raise EngineError("the symbolic player has no pool of paths to go by")
-        return written(play(request.scene, rates, chance), rates, chance)
+        return in_json(play(request.scene, rates, chance), rates, chance)
 
-    return said
+    return reply
 
 
 _PLAYS: tuple[_Play, ...] = (_constrain, _choose, _verify)
@@ -91,7 +91,7 @@ OVER_PATHS: Mapping[str, Role] = {
 }
 
 
-def _stated(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
+def _find_stated_triples(scene: Scene, hops: Sequence[AnnotatedHop]) -> list[Any]:
     assert scene.passage is not None
     page = (scene.passage, scene.question.passages[scene.passage - 1])
     findings = ((hop, look_up(hop, [page])) for hop in hops)
@@ -107,9 +107,9 @@ def _plain(triple: Triple) -> dict[str, Any]:
     return {"head": triple.head, "relation": triple.relation, "tail": triple.tail}
 
 
-_Known = Callable[[Scene, Sequence[AnnotatedHop]], list[Any]]
-_TOLD: Mapping[str, tuple[_Known, str, Mapping[str, str]]] = {
-    "extract": (_stated, "triples", {}),
+_AnnotationReader = Callable[[Scene, Sequence[AnnotatedHop]], list[Any]]
+_TAUGHT: Mapping[str, tuple[_AnnotationReader, str, Mapping[str, str]]] = {
+    "extract": (_find_stated_triples, "triples", {}),
     "glean": (lambda scene, hops: [], "triples", {}),
     "resolve": (lambda scene, hops: [], "groups", {}),
     "path": (
@@ -127,8 +127,8 @@ def _teach(request: Request, rates: Rates, chance: Random) -> str:
     hops = annotated_hops(scene.question)
     if not hops:
         raise EngineError("the row has no annotated triples to reason over")
-    known, name, rest = _TOLD[request.role]
-    return json.dumps({name: [part for part in known(scene, hops) if chance.random() >= rates.error_rate], **rest})
+    read, name, constants = _TAUGHT[request.role]
+    return json.dumps({name: [item for item in read(scene, hops) if chance.random() >= rates.error_rate], **constants})
 
 
 def _judge(request: Request, rates: Rates, chance: Random) -> str:
@@ -138,8 +138,8 @@ def _judge(request: Request, rates: Rates, chance: Random) -> str:
     is_wrong = chance.random() < rates.error_rate
     is_match = exact_match(scene.answer, scene.accepted, "synthetic") == 1.0
     verdict = "correct" if is_match != is_wrong else "incorrect"
-    why = "Once normalised it is" if verdict == "correct" else "Even normalised it is not"
-    return json.dumps({"explanation": f"{why} an accepted answer.", "verdict": verdict})
+    reason = "Once normalised it is" if verdict == "correct" else "Even normalised it is not"
+    return json.dumps({"explanation": f"{reason} an accepted answer.", "verdict": verdict})
 
 
 def _judge_path(request: Request, rates: Rates, chance: Random) -> str:
@@ -148,14 +148,14 @@ def _judge_path(request: Request, rates: Rates, chance: Random) -> str:
         raise EngineError("the symbolic judge of paths has no gold path to go by")
     is_wrong = chance.random() < rates.error_rate
     path, gold = (sorted((t.head, t.relation, t.tail) for t in triples) for triples in (scene.path, scene.gold))
-    is_valid = path == gold and first_lost(scene.path, starts_of(scene.question, scene.gold)) is None
+    is_valid = path == gold and find_unreached(scene.path, starts_of(scene.question, scene.gold)) is None
     fields = json.loads(request.schema.text)["properties"] if request.schema else {}
-    why = {"reasoning": "By the gold path."} if "reasoning" in fields else {}
-    return json.dumps({**why, "verdict": "YES" if is_valid != is_wrong else "NO"})
+    reasoning = {"reasoning": "By the gold path."} if "reasoning" in fields else {}
+    return json.dumps({**reasoning, "verdict": "YES" if is_valid != is_wrong else "NO"})
 
 
 ROLES: Mapping[str, Role] = {
-    **dict.fromkeys(_TOLD, _teach),
+    **dict.fromkeys(_TAUGHT, _teach),
     JUDGE: _judge,
     **dict.fromkeys(roles(), _judge_path),
     **OVER_PATHS,

@@ -20,31 +20,31 @@ from random import Random
 from typing import Any
 
 from safe_stepwise.checking.plans import DESCRIBED
-from safe_stepwise.checking.statements import ask, given
+from safe_stepwise.checking.statements import condition_on, phrase_question
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.methods.scene import AskedScene, Found
+from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.players.facts import DEAF, Facts
-from safe_stepwise.players.symbolic import AT_ONCE, NEVER, Rates, Role, turned, written
+from safe_stepwise.players.symbolic import AT_ONCE, NEVER, Rates, Role, in_json, render_turn
 from safe_stepwise.records import Question, Triple
 
 _OBSERVED = re.compile(r"Passage (\d+), ")
 
 
-def scene_of(request: Request) -> AskedScene:
+def scene_of(request: Request) -> PromptingScene:
     """What was asked for, of a prompting method's request."""
-    if not isinstance(request.scene, AskedScene):
+    if not isinstance(request.scene, PromptingScene):
         raise EngineError("the symbolic engine has no question to go by")
     return request.scene
 
 
-def mistake(rates: Rates, chance: Random, is_told: bool = False) -> str:
+def mistake(rates: Rates, chance: Random, has_feedback: bool = False) -> str:
     """``value``, ``paragraph``, ``lucky``, or none of them ("")."""
-    drawn = chance.random()
+    draw = chance.random()
     for name in ("value", "paragraph", "lucky"):
-        rate = min(rates.of(name), DEAF) if is_told else rates.of(name)
-        if drawn < rate:
+        rate = min(rates.rate_of(name), DEAF) if has_feedback else rates.rate_of(name)
+        if draw < rate:
             return name
-        drawn -= rate
+        draw -= rate
     return ""
 
 
@@ -54,26 +54,26 @@ def grounds(facts: Facts, is_right: bool) -> dict[str, Any]:
         number = facts.other_passage("", facts.places[0], Random(facts.question.id))
         title = facts.question.passages[number - 1].title or "it"
         return {"supporting_facts": [[number, 0]], "evidences": [[title, "names", title]]}
-    at = ((facts.passage(place), facts.sentences(place)) for place in facts.places)
-    pairs = facts.annotated or [[number, n] for number, sentences in at for n in sentences]
+    places = ((facts.passage(place), facts.sentences(place)) for place in facts.places)
+    pairs = facts.annotated_sentences or [[number, n] for number, sentences in places for n in sentences]
     triples = facts.question.evidence or [t for place in facts.places for t in facts.plan.items[place].triples]
     names = dict.fromkeys((t.head, t.relation, t.tail) for t in triples)
     unique = dict.fromkeys(map(tuple, pairs))
     return {"supporting_facts": [*map(list, unique)], "evidences": [*map(list, names)]}
 
 
-def _concluded(facts: Facts, evidence: bool, made: str) -> dict[str, Any]:
-    answer = facts.other_answer if made in ("value", "paragraph") else ""
-    held = grounds(facts, made not in ("paragraph", "lucky")) if evidence else {}
-    return {**held, "answer": answer or facts.question.answer}
+def _conclude_fields(facts: Facts, evidence: bool, mistake_kind: str) -> dict[str, Any]:
+    answer = facts.wrong_answer if mistake_kind in ("value", "paragraph") else ""
+    evidence_fields = grounds(facts, mistake_kind not in ("paragraph", "lucky")) if evidence else {}
+    return {**evidence_fields, "answer": answer or facts.question.answer}
 
 
 def _answer(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     scene = scene_of(request)
-    made = mistake(rates, chance) if facts.is_whole else "paragraph"
+    mistake_kind = mistake(rates, chance) if facts.is_whole else "paragraph"
     numbers = " and ".join(dict.fromkeys(str(facts.passage(place)) for place in facts.places))
-    told = "No passage states all of it." if not facts.is_whole else f"It is in Passage {numbers}."
-    return written({"explain": told, **_concluded(facts, scene.evidence, made)}, rates, chance)
+    explanation = "No passage states all of it." if not facts.is_whole else f"It is in Passage {numbers}."
+    return in_json({"explain": explanation, **_conclude_fields(facts, scene.evidence, mistake_kind)}, rates, chance)
 
 
 def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
@@ -82,8 +82,8 @@ def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     One that does not come is given up at the second try.
     """
     scene = scene_of(request)
-    brought = {int(match[1]) for _, observed in scene.turns if (match := _OBSERVED.match(observed))}
-    done = [action for action, _ in scene.turns]
+    retrieved = {int(match[1]) for _, observed in scene.turns if (match := _OBSERVED.match(observed))}
+    actions = [action for action, _ in scene.turns]
     titles = [" ".join(page.title.split()) for page in facts.question.passages]
     needed = dict.fromkeys(facts.passage(place) for place in facts.places)
     is_last = "Finish" in request.messages[-1].content.rpartition("Action:")[2]
@@ -91,125 +91,125 @@ def _act(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
         title = " ".join(facts.claims.passages[number - 1].title.split())
         action = f"Search[{title}]"
         # Each passage of that title may be what a search brings.
-        if number in brought or done.count(action) > max(1, titles.count(title)) or is_last:
+        if number in retrieved or actions.count(action) > max(1, titles.count(title)) or is_last:
             continue
-        return turned(f"Thought: {title} has to be read.\nAction: {action}", rates, chance)
-    made = mistake(rates, chance) if facts.is_whole and brought.issuperset(needed) else "paragraph"
-    fields = _concluded(facts, scene.evidence, made)
+        return render_turn(f"Thought: {title} has to be read.\nAction: {action}", rates, chance)
+    mistake_kind = mistake(rates, chance) if facts.is_whole and retrieved.issuperset(needed) else "paragraph"
+    fields = _conclude_fields(facts, scene.evidence, mistake_kind)
     argument = json.dumps(fields, ensure_ascii=False) if scene.evidence else fields["answer"]
     text = f"Thought: That is all there is to read.\nAction: Finish[{' '.join(argument.split())}]"
-    return turned(text, rates, chance)
+    return render_turn(text, rates, chance)
 
 
-LONGEST = 900
+MAX_QUESTION_CHARACTERS = 900
 """Characters of a question that finds were put into; a longer one stays as it was."""
-Known = Mapping[int, Found]
-Said = dict[str, Any]
+AnswersByPlace = Mapping[int, SubAnswer]
+ReplyFields = dict[str, Any]
 
 
-def _decompose(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
-    known = facts.known(scene.found)
-    lacking = [place for place in facts.places if place not in known]
-    rate = min(rates.of("decompose"), DEAF) if scene.faults else rates.of("decompose")
+def _decompose(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
+    answers = facts.index_by_place(scene.sub_answers)
+    lacking = [place for place in facts.places if place not in answers]
+    rate = min(rates.rate_of("decompose"), DEAF) if scene.faults else rates.rate_of("decompose")
     if chance.random() < rate:
-        return _misasked(facts, known, lacking, chance)
+        return _draw_wrong_question(facts, answers, lacking, chance)
     if len(facts.places) == 1:
         return {"simple": True, "subquestion": None}
     place = lacking[0] if lacking else facts.places[-1]
-    return {"simple": False, "subquestion": facts.asked(place, known)}
+    return {"simple": False, "subquestion": facts.question_for(place, answers)}
 
 
-def _misasked(facts: Facts, known: Known, lacking: list[int], chance: Random) -> Said:
+def _draw_wrong_question(facts: Facts, answers: AnswersByPlace, lacking: list[int], chance: Random) -> ReplyFields:
     """Compound taken for simple, a later fact first, one that is known, or none of the plan."""
     number = facts.other_passage("", facts.places[0], chance)
     title = facts.question.passages[number - 1].title
-    questions = [ask([Triple(title, DESCRIBED, title)])]
-    questions += [facts.asked(place, known) for place in (*known, *lacking[1:])]
+    questions = [phrase_question([Triple(title, DESCRIBED, title)])]
+    questions += [facts.question_for(place, answers) for place in (*answers, *lacking[1:])]
     if len(lacking) > 1:
         questions.append("")
-    asked = chance.choice(questions)
-    return {"simple": not asked, "subquestion": asked or None}
+    question = chance.choice(questions)
+    return {"simple": not question, "subquestion": question or None}
 
 
-def _search(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
-    known = facts.known(scene.found)
-    made = mistake(rates, chance, is_told=bool(scene.faults))
-    place = facts.place_of(scene.subquestion, known)
+def _search(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
+    answers = facts.index_by_place(scene.sub_answers)
+    mistake_kind = mistake(rates, chance, has_feedback=bool(scene.faults))
+    place = facts.place_of(scene.subquestion, answers)
     if place is None:
-        lacking = [n for n in facts.places if n not in known] or [facts.places[-1]]
+        lacking = [n for n in facts.places if n not in answers] or [facts.places[-1]]
         place = lacking[0]
         if len(facts.places) > 1 and scene.subquestion != scene.current:
             return _beside_the_point(scene, facts, place, chance)
-    if facts.is_misled(place, known):
-        made = "paragraph"
+    if facts.is_misled(place, answers):
+        mistake_kind = "paragraph"
     answer = facts.answer(place)
-    if made in ("value", "paragraph"):
-        answer = facts.other(place, chance)
+    if mistake_kind in ("value", "paragraph"):
+        answer = facts.draw_wrong_answer(place, chance)
     number = facts.passage(place)
-    if made in ("paragraph", "lucky"):
-        names = [known[use].answer for use in facts.plan.items[place].uses if use in known]
+    if mistake_kind in ("paragraph", "lucky"):
+        names = [answers[use].answer for use in facts.plan.items[place].uses if use in answers]
         number = facts.other_passage(names[-1] if names else "", place, chance)
-    said: Said = {"question": scene.subquestion, "passage": number}
+    reply: ReplyFields = {"question": scene.subquestion, "passage": number}
     if scene.evidence:
         first = facts.plan.items[place].triples[0]
         page = scene.question.passages[number - 1]
         is_own = number == facts.passage(place)
-        said["sentences"] = facts.sentences(place) if is_own else [0][: len(page.sentences)]
-        tail = answer if made in ("value", "paragraph") else first.tail
-        said["evidence"] = [first.head, first.relation, tail]
-    return {**said, "answer": answer}
+        reply["sentences"] = facts.sentences(place) if is_own else [0][: len(page.sentences)]
+        tail = answer if mistake_kind in ("value", "paragraph") else first.tail
+        reply["evidence"] = [first.head, first.relation, tail]
+    return {**reply, "answer": answer}
 
 
-def _beside_the_point(scene: AskedScene, facts: Facts, place: int, chance: Random) -> Said:
+def _beside_the_point(scene: PromptingScene, facts: Facts, place: int, chance: Random) -> ReplyFields:
     """The answer to a question that is none of the plan's: what it is about, as a passage says."""
     pages = scene.question.passages
     about = [n for n, page in enumerate(pages, 1) if page.title and page.title in scene.subquestion]
     number = about[0] if about else facts.other_passage("", place, chance)
     page = pages[number - 1]
     answer = " ".join(" ".join(page.sentences[:1]).split()[:8]) or "nothing"
-    said: Said = {"question": scene.subquestion, "passage": number}
+    reply: ReplyFields = {"question": scene.subquestion, "passage": number}
     if scene.evidence:
-        said |= {"sentences": [0][: len(page.sentences)], "evidence": [page.title or "it", DESCRIBED, answer]}
-    return {**said, "answer": answer}
+        reply |= {"sentences": [0][: len(page.sentences)], "evidence": [page.title or "it", DESCRIBED, answer]}
+    return {**reply, "answer": answer}
 
 
-def _terminate(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
-    known = facts.known(scene.found)
-    lacking = [place for place in facts.places if place not in known]
-    goes_on = bool(lacking) != (chance.random() < rates.of("stop"))
+def _terminate(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
+    answers = facts.index_by_place(scene.sub_answers)
+    lacking = [place for place in facts.places if place not in answers]
+    goes_on = bool(lacking) != (chance.random() < rates.rate_of("stop"))
     if rates.stop in (NEVER, AT_ONCE):
         goes_on = rates.stop == NEVER
     if goes_on:
-        return {"question": _rewritten(scene, facts, known), "continue": True, "answer": None}
-    answer = facts.wrong(scene.found[-1].answer) if lacking else facts.conclusion(known)
+        return {"question": _rewritten(scene, facts, answers), "continue": True, "answer": None}
+    answer = facts.ensure_wrong(scene.sub_answers[-1].answer) if lacking else facts.conclusion(answers)
     return {"question": scene.current, "continue": False, "answer": answer}
 
 
-def _rewritten(scene: AskedScene, facts: Facts, known: Known) -> str:
-    lacking = [place for place in facts.places if place not in known]
+def _rewritten(scene: PromptingScene, facts: Facts, answers: AnswersByPlace) -> str:
+    lacking = [place for place in facts.places if place not in answers]
     if len(lacking) == 1 and facts.plan.kind == "sequential":
-        return facts.asked(lacking[0], known)
+        return facts.question_for(lacking[0], answers)
     question = scene.question.question
-    text = given(question, [(one.question, one.answer) for one in known.values()])
-    return text if len(text) <= LONGEST else question
+    text = condition_on(question, [(sub_answer.question, sub_answer.answer) for sub_answer in answers.values()])
+    return text if len(text) <= MAX_QUESTION_CHARACTERS else question
 
 
-def _summarize(scene: AskedScene, facts: Facts, rates: Rates, chance: Random) -> Said:
-    cited = {one.passage for one in scene.found}
+def _summarize(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random) -> ReplyFields:
+    cited = {sub_answer.passage for sub_answer in scene.sub_answers}
     is_stated = facts.is_whole and all(facts.passage(place) in cited for place in facts.places)
-    is_wrong = chance.random() < rates.of("summary")
+    is_wrong = chance.random() < rates.rate_of("summary")
     answer = facts.question.answer
     if not is_stated:
-        answer = facts.wrong(scene.answer)
+        answer = facts.ensure_wrong(scene.answer)
     elif is_wrong:
-        answer = facts.other_answer
-    told = "What was found is there." if is_stated else "The passages do not state all of it."
+        answer = facts.wrong_answer
+    explanation = "What was found is there." if is_stated else "The passages do not state all of it."
     if not scene.evidence:
-        return {"answer": answer, "reason": told}
-    return {**grounds(facts, is_stated), "answer": answer, "explain": told}
+        return {"answer": answer, "reason": explanation}
+    return {**grounds(facts, is_stated), "answer": answer, "explain": explanation}
 
 
-_SAID: Mapping[str, Callable[[AskedScene, Facts, Rates, Random], Said]] = {
+_REPLY_WRITERS: Mapping[str, Callable[[PromptingScene, Facts, Rates, Random], ReplyFields]] = {
     "decompose": _decompose,
     "search": _search,
     "terminate": _terminate,
@@ -217,19 +217,19 @@ _SAID: Mapping[str, Callable[[AskedScene, Facts, Rates, Random], Said]] = {
 }
 
 
-def _say(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
+def _reply_to_role(request: Request, facts: Facts, rates: Rates, chance: Random) -> str:
     scene = scene_of(request)
-    says = _SAID.get(scene.mends or request.role)
-    if says is None:
+    write_reply = _REPLY_WRITERS.get(scene.mends or request.role)
+    if write_reply is None:
         raise EngineError(f"the symbolic engine has no reply of {scene.mends!r} to revise")
-    return written(says(scene, facts, rates, chance), rates, chance)
+    return in_json(write_reply(scene, facts, rates, chance), rates, chance)
 
 
 Play = Callable[[Request, Facts, Rates, Random], str]
 ROLES: Mapping[str, Play] = {
     **dict.fromkeys(("direct", "cot", "sp_cot"), _answer),
     "react": _act,
-    **dict.fromkeys((*_SAID, "revise"), _say),
+    **dict.fromkeys((*_REPLY_WRITERS, "revise"), _reply_to_role),
 }
 
 

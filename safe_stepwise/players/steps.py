@@ -28,10 +28,10 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.methods import generator, verifier
-from safe_stepwise.methods.scene import Found, Scene
+from safe_stepwise.methods.scene import Scene, SubAnswer
 from safe_stepwise.players.evidence import denial, is_for_want, is_hidden, search, with_stand_ins, without_hidden
-from safe_stepwise.players.facts import DEAF, Facts, another, flaw_of, other_answer
-from safe_stepwise.players.symbolic import Rates, Role, as_asked, is_listed
+from safe_stepwise.players.facts import DEAF, Facts, draw_distractor, flaw_of, pick_wrong_answer
+from safe_stepwise.players.symbolic import Rates, Role, format_verdict, is_listed
 from safe_stepwise.records import Feedback, Question, Step
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
 from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, check_order
@@ -49,21 +49,21 @@ def restated(facts: Facts, ideal: Sequence[Step], steps: Sequence[Step]) -> tupl
     A find holds a question and an answer, too little for the checker where it goes by what a
     passage's sentence says. A question in words, which the checker knows, and all others stay.
     """
-    known, told = dict[int, Found](), list[Step]()
+    answers, restated_steps = dict[int, SubAnswer](), list[Step]()
     numbers: dict[int, int] = {}
     for step in steps:
-        found = _find_in(step)
-        place = facts.place_of(found.question, known) if found else None
-        if found is None or place is None:
-            told.append(step)
+        sub_answer = _find_in(step)
+        place = facts.place_of(sub_answer.question, answers) if sub_answer else None
+        if sub_answer is None or place is None:
+            restated_steps.append(step)
             continue
-        known[place] = found
+        answers[place] = sub_answer
         numbers.setdefault(place, step.number)
         item = facts.plan.items[place]
-        text = step.text if statements.is_free(item.triples[0]) else _claim(facts, ideal[place].text, place, known)
+        text = step.text if statements.is_free(item.triples[0]) else _claim(facts, ideal[place].text, place, answers)
         text = _STEP.sub(lambda m: f"Step {numbers.get(int(m[1]) - 1, m[1])}", text)
-        told.append(replace(step, text=" ".join(text.split())))
-    return tuple(told)
+        restated_steps.append(replace(step, text=" ".join(text.split())))
+    return tuple(restated_steps)
 
 
 def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
@@ -71,34 +71,34 @@ def is_sound(facts: Facts, steps: Sequence[Step]) -> bool:
 
     The checker may take two facts of like names for one.
     """
-    *before, found = [one for step in steps if (one := _find_in(step))] or [Found("", 0, "")]
-    known = facts.known(before)
-    place = facts.place_of(found.question, known) if _find_in(steps[-1]) else None
-    if place is None or place in known or facts.is_misled(place, known):
+    *earlier, last_answer = [sub_answer for step in steps if (sub_answer := _find_in(step))] or [SubAnswer("", 0, "")]
+    answers = facts.index_by_place(earlier)
+    place = facts.place_of(last_answer.question, answers) if _find_in(steps[-1]) else None
+    if place is None or place in answers or facts.is_misled(place, answers):
         return False
-    is_due = all(use in known for use in facts.plan.items[place].uses)
-    is_right = facts.is_right(place, {**known, place: found})
-    return is_due and is_right and found.passage == facts.passage(place)
+    is_due = all(use in answers for use in facts.plan.items[place].uses)
+    is_right = facts.is_right(place, {**answers, place: last_answer})
+    return is_due and is_right and last_answer.passage == facts.passage(place)
 
 
-def _find_in(step: Step) -> Found | None:
+def _find_in(step: Step) -> SubAnswer | None:
     match = _FIND.fullmatch(step.text)
-    return Found(match[2], int(match[1]), match[3]) if match else None
+    return SubAnswer(match[2], int(match[1]), match[3]) if match else None
 
 
-def _claim(facts: Facts, text: str, place: int, known: Mapping[int, Found]) -> str:
-    item, found = facts.plan.items[place], known[place]
-    is_right = not facts.is_misled(place, known) and facts.is_right(place, known)
+def _claim(facts: Facts, text: str, place: int, answers: Mapping[int, SubAnswer]) -> str:
+    item, sub_answer = facts.plan.items[place], answers[place]
+    is_right = not facts.is_misled(place, answers) and facts.is_right(place, answers)
     value = facts.answer(place)
     if is_right or (item.sentence is not None and value in text):
-        text = text if is_right else text.replace(value, found.answer)
-        return re.sub(rf"\bPassage {item.passage}\b", f"Passage {found.passage}", text)
+        text = text if is_right else text.replace(value, sub_answer.answer)
+        return re.sub(rf"\bPassage {item.passage}\b", f"Passage {sub_answer.passage}", text)
     if item.sentence is not None:
-        claim = f"the answer to “{facts.asked(place, known)}” is {found.answer}"
+        claim = f"the answer to “{facts.question_for(place, answers)}” is {sub_answer.answer}"
     else:
-        end: Any = {"head" if facts.asks_for_head(item) else "tail": found.answer}
+        end: Any = {"head" if facts.asks_for_head(item) else "tail": sub_answer.answer}
         claim = statements.state([replace(t, **end) for t in item.triples], 0)
-    return phrase("fact", "0", n=found.passage, claim=claim)
+    return phrase("fact", "0", n=sub_answer.passage, claim=claim)
 
 
 @lru_cache(maxsize=2048)
@@ -107,14 +107,14 @@ def checker_of(question: Question) -> Checker:
 
     Passages that the row lacks have stand-ins there (`players.evidence`).
     """
-    whole, path = with_stand_ins(question)
+    completed, path = with_stand_ins(question)
     try:
-        return Checker(whole, path, path)
+        return Checker(completed, path, path)
     except PlanError as error:
         raise EngineError(f"the row's annotations give no plan ({error})") from None
 
 
-def own_checker_of(question: Question) -> Checker:
+def strict_checker_of(question: Question) -> Checker:
     """The same without stand-ins, for whoever is told what a step is worth: a passage that is not
     there proves nothing. Raises EngineError, too, where the passages lack a fact.
     """
@@ -147,14 +147,14 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     may_search = request.schema is not None and MISSING_EVIDENCE in request.schema.text
     guidance = checker.guidance(checker.established(scene.previous), scene.previous, step.text)
     sound = Feedback(CORRECT, "Nothing was found that speaks against it.", guidance)
-    verdict = _found(scene, checker, step, may_search) or sound
+    verdict = _check_within_view(scene, checker, step, may_search) or sound
     undue = verdict.error_type != CORRECT and is_sound(facts_of(scene.question), steps)
     if undue or not is_listed(request, verdict.error_type):
         verdict = sound
     if chance.random() < rates.error_rate:
-        known = [n for n in (*check_order(step.kind), CORRECT) if is_listed(request, n)]
-        others = [n for n in known if n != verdict.error_type] or known
-        label = chance.choice(others)
+        labels = [n for n in (*check_order(step.kind), CORRECT) if is_listed(request, n)]
+        wrong_labels = [n for n in labels if n != verdict.error_type] or labels
+        label = chance.choice(wrong_labels)
         verdict = Feedback(label, f"The step is taken for a case of {label}.", guidance)
     hidden = [item for item in checker.plan.items if is_hidden(item, scene.question)]
     if not hidden:
@@ -162,13 +162,13 @@ def _verify(request: Request, rates: Rates, chance: Random) -> Feedback:
     return without_hidden(verdict, scene.question, hidden[0], checker.passages)
 
 
-def _found(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
+def _check_within_view(scene: Scene, checker: Checker, step: Step, may_search: bool) -> Feedback | None:
     """The checker's verdict as one gives it who does not see what is hidden."""
-    found = checker.check(scene.previous, step)
+    verdict = checker.check(scene.previous, step)
     place = checker.next_item(checker.established(scene.previous))
     item = checker.plan.items[place] if place is not None else None
-    if item is None or not is_hidden(item, scene.question) or not is_for_want(found, step):
-        return found
+    if item is None or not is_hidden(item, scene.question) or not is_for_want(verdict, step):
+        return verdict
     return search(item, checker.passages, step) if may_search else None
 
 
@@ -196,14 +196,14 @@ class _Writer:
         self.items = self.checker.plan.items
         self.ideal = ideal(question, chance.randrange(WORDINGS))
         self.done = self.checker.established(previous)
-        told = self.checker.established(self.ideal[:-1])
-        self.lacking = [n for n in told if n not in self.done]
+        established = self.checker.established(self.ideal[:-1])
+        self.lacking = [n for n in established if n not in self.done]
 
     @property
     def believed(self) -> int:
         """The place that a writer who takes every accepted step for right is at."""
-        written = len({step.text for step in self.previous})
-        return min(max(written, max(self.done, default=-1) + 1), len(self.items))
+        step_count = len({step.text for step in self.previous})
+        return min(max(step_count, max(self.done, default=-1) + 1), len(self.items))
 
     @property
     def missing(self) -> int:
@@ -217,7 +217,7 @@ class _Writer:
             return True
         sound = self.done.values()
         doubtful = [s for s in self.previous if s.kind == "Logical" and s.number not in sound]
-        wrong = normal_name(other_answer(self.question, self.checker.plan))
+        wrong = normal_name(pick_wrong_answer(self.question, self.checker.plan))
         return any(f" {wrong} " in f" {normal_name(step.text)} " for step in doubtful)
 
     def step(self, place: int) -> Step:
@@ -230,9 +230,9 @@ class _Writer:
         """The step of a chain that ends in the right answer, whatever it lacks (`Flaw`)."""
         flaw = flaw_of(facts_of(self.question), ideal(self.question, 0))
         if flaw and flaw.place not in self.done and not is_mending:
-            if flaw.way == "missing":
-                written = len({step.text for step in self.previous})
-                place = max(place, written + (written >= flaw.place))
+            if flaw.kind == "missing":
+                step_count = len({step.text for step in self.previous})
+                place = max(place, step_count + (step_count >= flaw.place))
                 place = min(place + (place == flaw.place), len(self.items))
             elif place == flaw.place:
                 return self._step(_STEP.sub(self._renumbered, flaw.text), place)
@@ -251,41 +251,41 @@ class _Writer:
             return self.step(place)
         later = (n for n in self.checker.plan.facts if n > place and place in self.items[n].uses)
         skipped = next((n for n in later if not self._is_hidden(n)), None)
-        ways = ["otherwise"]
-        ways += ["skipping"] if skipped is not None else []  # a later fact before the one that leads to it
-        ways += ["repeating"] if self.previous and place < len(self.items) else []
-        way = self.chance.choice(ways)
-        if way == "repeating":
+        forms = ["otherwise"]
+        forms += ["skipping"] if skipped is not None else []  # a later fact before the one that leads to it
+        forms += ["repeating"] if self.previous and place < len(self.items) else []
+        form = self.chance.choice(forms)
+        if form == "repeating":
             return replace(self.chance.choice(self.previous), number=len(self.previous) + 1)
-        return self.otherwise(place) if way == "otherwise" or skipped is None else self._plain(skipped)
+        return self.otherwise(place) if form == "otherwise" or skipped is None else self._plain(skipped)
 
     def otherwise(self, place: int) -> Step:
         """Another value, another result, another answer."""
-        other = other_answer(self.question, self.checker.plan)
+        wrong_answer = pick_wrong_answer(self.question, self.checker.plan)
         if place == len(self.items):
-            return self._step(f"{ANSWER_MARKER} {other}", place)
+            return self._step(f"{ANSWER_MARKER} {wrong_answer}", place)
         item, seed = self.items[place], str(self.chance.randrange(100))
         if item.triples:
             return self._step(self._misread(item, place, seed), place)
-        steps = statements.steps_named([self.done.get(n, n + 1) for n in item.uses])
+        steps = statements.list_steps([self.done.get(n, n + 1) for n in item.uses])
         if item.derivation == "life span":
             span = span_of(self.checker.plan, item)
             text = phrase("lifespan", seed, steps=steps, h=span.head, t=span.years + 9)
         elif item.derivation == "count":
             count = count_of(self.checker.plan, item)
-            told = statements.several(count.relation, count.number + 1)
-            text = phrase("count", seed, steps=steps, h=count.head, t=told)
+            counted_items = statements.count_phrase(count.relation, count.number + 1)
+            text = phrase("count", seed, steps=steps, h=count.head, t=counted_items)
         else:
             chain = self.checker.plan.kind == "sequential"
-            text = phrase(("comparison", "conclusion")[chain], seed, steps=steps, answer=other)
+            text = phrase(("comparison", "conclusion")[chain], seed, steps=steps, answer=wrong_answer)
         return self._step(text, place)
 
     def _misread(self, item: Item, place: int, seed: str) -> str:
         value = self.checker.claims.value_of(item)
-        other = another(self.question, value, self.chance)
+        distractor = draw_distractor(self.question, value, self.chance)
         if item.sentence is not None:
-            return self.ideal[place].text.replace(value, other)
-        claim = statements.state([replace(t, tail=other) for t in item.triples], int(seed))
+            return self.ideal[place].text.replace(value, distractor)
+        claim = statements.state([replace(t, tail=distractor) for t in item.triples], int(seed))
         return phrase("fact", seed, n=item.passage, claim=claim)
 
     def _is_hidden(self, place: int) -> bool:
@@ -307,17 +307,17 @@ def _scene(request: Request) -> Scene:
 
 def _reply(request: Request, rates: Rates, chance: Random) -> str:
     try:
-        said = _SAID[request.role](request, rates, chance)
-        if isinstance(said, Step):
-            return format_step(said)
-        return as_asked(said, request, _scene(request))
+        content = _WRITERS[request.role](request, rates, chance)
+        if isinstance(content, Step):
+            return format_step(content)
+        return format_verdict(content, request, _scene(request))
     except (StepError, FeedbackError) as error:
         raise EngineError(f"the row's annotations break the grammar ({error})") from None
 
 
-_SAID: Mapping[str, Callable[[Request, Rates, Random], Step | Feedback]] = {
+_WRITERS: Mapping[str, Callable[[Request, Rates, Random], Step | Feedback]] = {
     generator.ROLE: _generate,
     generator.FINAL_ROLE: _generate,
     verifier.ROLE: _verify,
 }
-ROLES: Mapping[str, Role] = dict.fromkeys(_SAID, _reply)
+ROLES: Mapping[str, Role] = dict.fromkeys(_WRITERS, _reply)

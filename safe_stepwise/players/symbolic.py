@@ -60,7 +60,7 @@ class Rates:
     planted: int = 0
     """Not a rate but a number: wrong relation paths that are followed before the right one."""
 
-    def of(self, name: str) -> float:
+    def rate_of(self, name: str) -> float:
         """The rate of a mistake by its name; where none was said that of errors.
 
         >>> Rates(0.1, value=0.2).of("value"), Rates(0.1).of("value"), Rates(0.1).of("lucky")
@@ -89,8 +89,8 @@ class Player:
     simulated = True
 
     def __init__(self, engine: str, settings: Mapping[str, Any]) -> None:
-        parts = ",".join(f"{name}={value}" for name, value in settings.items())
-        self.name = f"{engine}:{parts} (simulated)"
+        pairs = ",".join(f"{name}={value}" for name, value in settings.items())
+        self.name = f"{engine}:{pairs} (simulated)"
         self.identity: Mapping[str, Any] = {"engine": engine, **settings}
 
     async def check(self) -> None:
@@ -105,11 +105,13 @@ class Player:
     def answer(self, request: Request) -> Completion | EngineError:
         """The reply to one request."""
         try:
-            return Completion(self.say(request, Random(f"{self.identity['seed']} {request_key(self, request)}")))
+            return Completion(
+                self.write_reply(request, Random(f"{self.identity['seed']} {request_key(self, request)}"))
+            )
         except EngineError as error:
             return error
 
-    def say(self, request: Request, chance: Random) -> str:
+    def write_reply(self, request: Request, chance: Random) -> str:
         """The reply's text; raises EngineError where there is none."""
         raise NotImplementedError
 
@@ -132,20 +134,20 @@ class SymbolicEngine(Player):
         """
         values: dict[str, Any] = {}
         try:
-            for part in filter(None, settings.split(",")):
-                name, _, value = part.partition("=")
+            for setting in filter(None, settings.split(",")):
+                name, _, value = setting.partition("=")
                 values[name] = _setting(name, value)
             seed = values.pop("seed", 0)
             rates = Rates(**values)
-            if rates.of("value") + rates.paragraph + rates.lucky > 1:
+            if rates.rate_of("value") + rates.paragraph + rates.lucky > 1:
                 raise ValueError("value, paragraph and lucky have to be 1 at most together")
         except ValueError as error:
             names = ", ".join(field.name for field in fields(Rates)[1:])
-            how = f"write symbolic:error_rate=0.1,seed=3 (or rates: {names})"
-            raise UserError(f"symbolic:{settings}: {error}; {how}") from None
+            hint = f"write symbolic:error_rate=0.1,seed=3 (or rates: {names})"
+            raise UserError(f"symbolic:{settings}: {error}; {hint}") from None
         return cls(roles, rates, seed)
 
-    def say(self, request: Request, chance: Random) -> str:
+    def write_reply(self, request: Request, chance: Random) -> str:
         play = self.roles.get(request.role)
         if play is None or request.scene is None:
             raise EngineError(f"the symbolic engine does not know the role {request.role!r}")
@@ -156,8 +158,8 @@ class SymbolicEngine(Player):
         question = getattr(request.scene, "question", None)
         if question is None or not self.rates.spurious:
             return self.rates
-        drawn = Random(f"{self.seed} spurious {question.benchmark} {question.id}").random()
-        return replace(self.rates, spurious=float(drawn < self.rates.spurious))
+        draw = Random(f"{self.seed} spurious {question.benchmark} {question.id}").random()
+        return replace(self.rates, spurious=float(draw < self.rates.spurious))
 
 
 def _setting(name: str, value: str) -> float | str:
@@ -181,7 +183,7 @@ def _setting(name: str, value: str) -> float | str:
 Fields = Mapping[str, Any]
 
 
-def written(fields: Fields, rates: Rates, chance: Random) -> str:
+def in_json(fields: Fields, rates: Rates, chance: Random) -> str:
     """A reply's fields as JSON, at the rate ``format`` not in the form that is asked for.
 
     Some such replies can be salvaged: all that they should say stands there, but not as valid JSON
@@ -190,11 +192,11 @@ def written(fields: Fields, rates: Rates, chance: Random) -> str:
     text = json.dumps(fields, ensure_ascii=False)
     if chance.random() >= rates.format:
         return text
-    ways = SALVAGEABLE if chance.random() < rates.salvageable else UNREADABLE
-    return chance.choice(ways)(fields, text)
+    distortions = SALVAGEABLE if chance.random() < rates.salvageable else UNREADABLE
+    return chance.choice(distortions)(fields, text)
 
 
-def turned(text: str, rates: Rates, chance: Random) -> str:
+def render_turn(text: str, rates: Rates, chance: Random) -> str:
     """A turn of ReAct, which is no JSON, in the right form or not."""
     if chance.random() >= rates.format:
         return text
@@ -216,10 +218,10 @@ def _in_words(fields: Fields, text: str) -> str:
 
 def _doubled(fields: Fields, text: str) -> str:
     """Two replies in one, which differ in every text that counts."""
-    return f"{text}\nOr rather:\n{json.dumps({name: _another(value) for name, value in fields.items()})}"
+    return f"{text}\nOr rather:\n{json.dumps({name: _distort(value) for name, value in fields.items()})}"
 
 
-def _another(value: Any) -> Any:
+def _distort(value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     return f"{value} the Other" if isinstance(value, str) else value
@@ -238,7 +240,7 @@ def is_listed(request: Request, label: str) -> bool:
     return request.schema is None or json.dumps(label) in request.schema.text
 
 
-def as_asked(verdict: Feedback, request: Request, scene: Scene) -> str:
+def format_verdict(verdict: Feedback, request: Request, scene: Scene) -> str:
     """The reply that gives a verdict in the form that the request asks for.
 
     Who is asked for the evidence first quotes what the step names, as a verifier's training rows do: by words alone,
@@ -247,12 +249,12 @@ def as_asked(verdict: Feedback, request: Request, scene: Scene) -> str:
     if request.schema is None or '"evidence"' not in request.schema.text or scene.step is None:
         return format_feedback(verdict, LABEL_FIRST)
     q = scene.question
-    said = with_evidence(verdict, q.question, q.passages, scene.previous, scene.step)
-    return format_feedback(said, EVIDENCE_FIRST)
+    evidenced = with_evidence(verdict, q.question, q.passages, scene.previous, scene.step)
+    return format_feedback(evidenced, EVIDENCE_FIRST)
 
 
 EXAMPLE = "chance:reject=0.2"
-AGAIN = "Write this step again, without the error."
+GUIDANCE = "Write this step again, without the error."
 """The guidance of every rejection: a better one would have to look."""
 
 
@@ -270,17 +272,17 @@ class ChanceEngine(Player):
         >>> ChanceEngine.read("reject=0.25,seed=3").name
         'chance:reject=0.25,seed=3 (simulated)'
         """
-        pairs = [part.partition("=") for part in settings.split(",")]
-        said = {name: value for name, _, value in pairs}
+        pairs = [pair.partition("=") for pair in settings.split(",")]
+        values = {name: value for name, _, value in pairs}
         try:
-            reject, seed = float(said.pop("reject")), int(said.pop("seed", "0"))
+            reject, seed = float(values.pop("reject")), int(values.pop("seed", "0"))
         except (KeyError, ValueError):
             reject, seed = -1.0, 0
-        if said or not 0 <= reject <= 1:
+        if values or not 0 <= reject <= 1:
             raise UserError(f"chance:{settings}: write {EXAMPLE}, a share from 0 to 1, or ...,seed=3")
         return cls(reject, seed)
 
-    def say(self, request: Request, chance: Random) -> str:
+    def write_reply(self, request: Request, chance: Random) -> str:
         """The verdict that is drawn for a request."""
         scene = request.scene
         if request.role != ROLE or not isinstance(scene, Scene) or scene.step is None:
@@ -290,8 +292,8 @@ class ChanceEngine(Player):
             labels = [label for label in check_order(scene.step.kind) if is_listed(request, label)]
             if labels:  # else all that the step could have is of a dropped category
                 label = chance.choice(labels)
-                verdict = Feedback(label, f"The step is taken for a case of {label}.", AGAIN)
+                verdict = Feedback(label, f"The step is taken for a case of {label}.", GUIDANCE)
         try:
-            return as_asked(verdict, request, scene)
+            return format_verdict(verdict, request, scene)
         except FeedbackError as error:
             raise EngineError(f"the step breaks the grammar ({error})") from None

@@ -20,7 +20,7 @@ from safe_stepwise.records import Question, Step, Trajectory
 Mistake = Literal["", "value", "relation", "result", "answer", "early", "repeated", "denied"]
 """None (""); another value or relation of a fact; another result of facts, or answer; a fact before
 one that it builds on; a step once more; a fact said not to be there."""
-OF_THE_PATH: tuple[Mistake, ...] = ("value", "relation", "early", "denied")
+PATH_MISTAKES: tuple[Mistake, ...] = ("value", "relation", "early", "denied")
 """Mistakes in facts; what follows from facts is no part of a path."""
 _STEP = re.compile(r"\bStep \d+\b")
 
@@ -42,7 +42,7 @@ class Truth:
         >>> Truth(("", "early", ""), ()).is_faithful, Truth(("", "repeated"), ()).is_faithful
         (False, True)
         """
-        return not self.missing and not {*OF_THE_PATH} & {*self.mistakes}
+        return not self.missing and not {*PATH_MISTAKES} & {*self.mistakes}
 
 
 def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
@@ -51,24 +51,24 @@ def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
     ``question`` is as it was asked: what was retrieved on the way is in the trajectory.
     """
     try:
-        told = [_Words(one) for one in _as_shown(question, trajectory)]
+        views = [_Words(mistake) for mistake in _as_shown(question, trajectory)]
     except EngineError:
         return None
-    plan = told[0].checker.plan
-    done, said, mistakes = set[int](), set[str](), list[Mistake]()
+    plan = views[0].checker.plan
+    established, earlier_texts, mistakes = set[int](), set[str](), list[Mistake]()
     for step in trajectory.steps:
         text = _plain(step.text)
-        places = {place for words in told for place in words.places(text)}
+        places = {place for words in views for place in words.places(text)}
         facts = places.intersection(plan.facts)
-        waiting = facts and not any(done.issuperset(plan.items[place].uses) for place in facts)
+        waiting = facts and not any(established.issuperset(plan.items[place].uses) for place in facts)
         if places:
-            mistakes.append("repeated" if text in said else "early" if waiting else "")
+            mistakes.append("repeated" if text in earlier_texts else "early" if waiting else "")
         else:
-            made = [words.mistake(step, text) for words in told]
-            mistakes.append(next((one for one in made if one != "value"), "value"))
-        done |= places
-        said.add(text)
-    missing = tuple(place + 1 for place in plan.facts if place not in done)
+            candidates = [words.mistake(step, text) for words in views]
+            mistakes.append(next((mistake for mistake in candidates if mistake != "value"), "value"))
+        established |= places
+        earlier_texts.add(text)
+    missing = tuple(place + 1 for place in plan.facts if place not in established)
     return Truth(tuple(mistakes), missing)
 
 
@@ -101,8 +101,8 @@ class _Words:
             return ""
         if step.kind == "Final Answer":
             return "answer"
-        if self.flaw and self.flaw.way != "missing" and text == _plain(self.flaw.text):
-            return self.flaw.way
+        if self.flaw and self.flaw.kind != "missing" and text == _plain(self.flaw.text):
+            return self.flaw.kind
         if step.kind == "Logical":
             return "result"
         pages = self.checker.passages

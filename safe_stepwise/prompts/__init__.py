@@ -51,9 +51,9 @@ class Prompt:
 
     def messages(self, **data: Any) -> tuple[Message, ...]:
         """The turns for some data; raises ``jinja2.UndefinedError`` where a value is missing."""
-        return (Message("system", self.system), Message("user", self.ask(**data)))
+        return (Message("system", self.system), Message("user", self.render_user(**data)))
 
-    def ask(self, **data: Any) -> str:
+    def render_user(self, **data: Any) -> str:
         """The user's turn alone, for a prompt that goes on with another's conversation."""
         return _template(self.user).render(**data).strip()
 
@@ -83,7 +83,7 @@ def load(name: str) -> Prompt:
 
 
 @functools.cache
-def every() -> tuple[Prompt, ...]:
+def load_all() -> tuple[Prompt, ...]:
     """All prompts, by name."""
     return tuple(load(name) for name in _names(".yaml") if not name.endswith(".examples"))
 
@@ -95,7 +95,7 @@ def limits() -> Mapping[str, int]:
     >>> limits()["judge"]
     512
     """
-    return {prompt.role: prompt.sampling.max_tokens for prompt in every()}
+    return {prompt.role: prompt.sampling.max_tokens for prompt in load_all()}
 
 
 def examples(roles: Iterable[str]) -> dict[str, str]:
@@ -106,24 +106,25 @@ def examples(roles: Iterable[str]) -> dict[str, str]:
     >>> list(examples(["extract"])), list(examples(["generate"]))
     (['extract', 'glean'], [])
     """
-    known = _examples()
-    return {other: known[role][1] for role in roles if role in known for other in known[role][0]}
+    by_role = _examples()
+    return {recipient: by_role[role][1] for role in roles if role in by_role for recipient in by_role[role][0]}
 
 
 @functools.cache
 def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
     """By role, who may be shown them, and the text: each told as a request is, and its reply."""
-    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    by_role: dict[str, tuple[tuple[str, ...], str]] = {}
     for name in _names(".examples.yaml"):
         prompt = load(name)
         raw = yaml.safe_load(_FOLDER.joinpath(f"{name}.examples.yaml").read_bytes())
-        told = [
-            f"Example {n}:\n{prompt.ask(**one['data'])}\nReply: " + json.dumps(one["reply"], ensure_ascii=False)
-            for n, one in enumerate(raw["examples"], 1)
+        texts = [
+            f"Example {n}:\n{prompt.render_user(**example['data'])}\nReply: "
+            + json.dumps(example["reply"], ensure_ascii=False)
+            for n, example in enumerate(raw["examples"], 1)
         ]
-        text = "\n\n".join([*told, "The examples end here; what follows is another matter."])
-        found[prompt.role] = ((prompt.role, *raw.get("followed_by", ())), text)
-    return found
+        text = "\n\n".join([*texts, "The examples end here; what follows is another matter."])
+        by_role[prompt.role] = ((prompt.role, *raw.get("followed_by", ())), text)
+    return by_role
 
 
 def _names(end: str) -> list[str]:

@@ -17,9 +17,9 @@ from safe_stepwise.language import text as written
 from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.grounding import also_named, ground, stated_dates
 from safe_stepwise.language.mentions import first_mention, is_about, mentions, names_in
-from safe_stepwise.language.namesakes import epithet, extended, name_alikes, told_apart
+from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extended
 from safe_stepwise.language.reading import clean, read
-from safe_stepwise.language.relations import RELATIONS, asked, same_nation
+from safe_stepwise.language.relations import RELATIONS, parse_question, same_nation
 from safe_stepwise.methods.corpus import _terms
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
 from safe_stepwise.scoring import BENCHMARKS, f1
@@ -52,12 +52,12 @@ def names(text: str) -> None:
         reader(text)
     for date_or_number in (written.dates_in, written.as_date, written.as_number, entity_key):
         date_or_number(text)
-    name_alikes(text, "Ors the Elder")
+    are_name_alikes(text, "Ors the Elder")
 
 
 def questions(text: str) -> None:
     for question in (text, f"Where was {text} born?", f"Which film was directed by {text}"):
-        asked(question)
+        parse_question(question)
     operation(f"Are {text}")
     without_names(text, ["Ana Vorr (film)"])
     without_names("Who is Ana Vorr?", [text])
@@ -102,7 +102,7 @@ def beside(text: str) -> None:
 def namesakes(text: str) -> None:
     here, subject = read(page(text)), read(page(text, "Ana Vorr, Kelvia"))
     for relation in ("place of birth", "father", "director"):
-        told_apart("Ana Vorr", relation, here, subject)
+        explain_difference("Ana Vorr", relation, here, subject)
     extended("Ana", here)
 
 
@@ -151,8 +151,8 @@ def scores(text: str) -> None:
 
 
 def wordings(text: str) -> None:
-    statements.told(page(text), 0, "Oru")
-    statements.told(BORN, 0, text)
+    statements.quote_sentence(page(text), 0, "Oru")
+    statements.quote_sentence(BORN, 0, text)
 
 
 READERS: dict[str, Callable[[str], object]] = {

@@ -65,7 +65,7 @@ def test_what_never_changes_comes_first() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_data_stays_inside_its_quotes(text: str) -> None:
-    asked = prompts.load("verification/extract").ask(title=text, sentences=(text, "Oru."))
+    asked = prompts.load("verification/extract").render_user(title=text, sentences=(text, "Oru."))
     lines = asked.split("\n")
     assert len(lines) == 4
     assert json.loads(lines[0].removeprefix("Title: ")) == json.loads(prompts.quoted(text))
@@ -84,12 +84,12 @@ def test_quoted_is_json_of_the_text_but_for_marks(text: str) -> None:
 
 def test_a_missing_value_is_an_error() -> None:
     with pytest.raises(UndefinedError):
-        prompts.load("verification/extract").ask(title="Oru")
+        prompts.load("verification/extract").render_user(title="Oru")
 
 
 def test_triples_are_numbered_from_one() -> None:
     triples = (Triple("Oru", "country", "Marn", 3, 0), Triple("Vel", "crosses", "Oru", 1, 0))
-    asked = prompts.load("verification/path").ask(
+    asked = prompts.load("verification/path").render_user(
         triples=triples, groups=[["Marn", "M"]], question="Where?", answer="Marn"
     )
     assert '1: "Oru" – "country" – "Marn" (passage 3)' in asked
@@ -173,7 +173,7 @@ def test_an_example_is_told_as_a_request_is(name: str) -> None:
     for one in examples:
         Draft202012Validator(schema).validate(one["reply"])
         told = json.dumps(one["reply"], ensure_ascii=False)
-        assert f"{prompt.ask(**one['data'])}\nReply: {told}" in text
+        assert f"{prompt.render_user(**one['data'])}\nReply: {told}" in text
     assert text.count("\nReply: ") == len(examples) >= 2
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.paths import WAYS
+from safe_stepwise.methods.paths import STYLES
 from scripts import build_path_probe, build_verified
 from scripts.evaluate_paths import main
 from tests.servers.killed import asked_again, killed
@@ -61,10 +61,10 @@ def content(output: Path) -> dict[str, bytes]:
 
 
 def test_the_player_is_always_right(probe: Path, tmp_path: Path) -> None:
-    ways = [option for way in WAYS for option in ("--prompt", way)]
+    ways = [option for way in STYLES for option in ("--prompt", way)]
     main(arguments(probe, tmp_path / "out", "symbolic", *ways))
     found = read(tmp_path / "out")
-    assert [run["prompt"] for run in found["runs"]] == [*WAYS]
+    assert [run["prompt"] for run in found["runs"]] == [*STYLES]
     for run in found["runs"]:
         assert set(run["measures"].values()) == {1.0}
         assert {kind["accuracy"] for kind in run["kinds"].values()} == {1.0}

@@ -126,7 +126,7 @@ def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
     source, _ = find(dataset, *_DATASET)
     recorded = source.about.get("prompts") or {}
     try:
-        prompts = PromptSet.of(recorded.get("prompts"), recorded.get("verdict_order"))
+        prompts = PromptSet.from_choices(recorded.get("prompts"), recorded.get("verdict_order"))
     except ValueError as error:
         raise UserError(f"{dataset}: {names.STEPS_RECORD}: {error}; {ANEW}") from None
     if expected not in (None, prompts):
@@ -141,7 +141,7 @@ def read_prompts(dataset: str, expected: PromptSet | None = None) -> PromptSet:
 @kind_of.register
 def _(recipe: VerifierRecipe) -> Kind:
     requested = (recipe.prompts, recipe.verdict_order)
-    prompts = read_prompts(recipe.dataset, PromptSet.of(*requested) if any(requested) else None)
+    prompts = read_prompts(recipe.dataset, PromptSet.from_choices(*requested) if any(requested) else None)
     return VerifierRows(recipe.incomplete_evidence, recipe.filters.dropped_category, prompts)
 
 

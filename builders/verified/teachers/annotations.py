@@ -142,7 +142,7 @@ def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, fl
         return "wrong_answer", f"{reason}{_quoted(finding, finding.value, question)}.", _OTHER_VALUE
     if finding.status == "together":
         quoted = _quoted(finding, triple.tail, question)
-        if finding.told:
+        if finding.says_otherwise:
             reason = f"{place} says something else of “{triple.tail}”{quoted}"
             return "external_knowledge", f"{prefix}: {reason}.", _OTHER_RELATION
         reason = f"what {place} says of “{triple.tail}” is not this{quoted}"
@@ -181,7 +181,7 @@ def _quoted(finding: grounding.Finding, name: str, question: Question) -> str:
 def _name_alike(triple: Triple, question: Question) -> str:
     """The name-alike of a hop's head or tail that the gold passages speak of instead, or ""."""
     titles = [passage.title for _, passage in question.gold]
-    namesakes_ = [title for title in titles if namesakes.name_alikes(triple.head, title)]
+    namesakes_ = [title for title in titles if namesakes.are_name_alikes(triple.head, title)]
     if namesakes_ and not any(mentions.is_about(read(passage), triple.head) for _, passage in question.gold):
         return namesakes_[0]
     bare = _EPITHET.sub("", triple.tail)
@@ -204,4 +204,4 @@ def _confusion(earlier: Triple, later: Triple, question: Question) -> str:
     joint = clean(_EPITHET.sub("", later.head)) == clean(bare)
     if not joint and not mentions.is_about(subject, earlier.tail) and not mentions.is_about(subject, bare):
         return ""
-    return namesakes.told_apart(bare, earlier.relation, context, subject)
+    return namesakes.explain_difference(bare, earlier.relation, context, subject)

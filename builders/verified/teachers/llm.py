@@ -240,7 +240,7 @@ def gleaning_request(question: Question, passage: int, triples: tuple[Triple, ..
     listed = [{k: v for k, v in asdict(triple).items() if k != "passage" and v is not None} for triple in triples]
     reply = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
     earlier = extraction_request(question, passage)
-    messages = (*earlier.messages, Message("assistant", reply), Message("user", GLEAN.ask()))
+    messages = (*earlier.messages, Message("assistant", reply), Message("user", GLEAN.render_user()))
     return GLEAN.request(messages, earlier.scene)
 
 

@@ -162,7 +162,7 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
     subjects = [p.title for _, p in question.gold if is_about(read(p), question.answer)]
     goal = subjects[0] if subjects else question.answer
     paths = {title: graph.path([title], goal) for title in titles}
-    reached = [t for t, path in paths.items() if path is not None or graph.same(t, goal)]
+    reached = [t for t, path in paths.items() if path is not None or graph.is_same_entity(t, goal)]
     # Namesakes (the album and the band "Dune Rain") are joined by their name, which is no triple.
     lost = [t for t in titles if normal_name(t) not in map(normal_name, reached)]
     if not subjects and goal not in graph:

@@ -95,7 +95,7 @@ class SafeMultihopTaskset(vf.Taskset[SafeMultihopTask, SafeMultihopConfig]):
         return SafeMultihopData(
             id=asked.id,
             system_prompt=told.system,
-            prompt=told.ask(question=asked.question, passages=asked.passages),
+            prompt=told.render_user(question=asked.question, passages=asked.passages),
             benchmark=self.config.benchmark,
             row=row,
         )

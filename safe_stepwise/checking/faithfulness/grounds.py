@@ -128,7 +128,7 @@ def ends_of(path: Iterable[Triple]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=65536)
-def is_same(one: str, other: str) -> bool:
+def is_same(name: str, other_name: str) -> bool:
     """Whether two names mean one: by `entity_key`, or one is the other without what describes it.
 
     What describes is what stands in brackets or follows a comma; two that are described otherwise are two.
@@ -138,16 +138,16 @@ def is_same(one: str, other: str) -> bool:
     >>> is_same("Ors Velt (painter)", "Ors Velt (poet)"), is_same("Oru, Kelvia", "Oru, Veld")
     (False, False)
     """
-    if entity_key(one) == entity_key(other):
+    if entity_key(name) == entity_key(other_name):
         return True
-    (bare, said), (other_bare, other_said) = _described(one), _described(other)
-    return bool(bare) and bare == other_bare and not (said and other_said)
+    (bare, description), (other_bare, other_description) = _described(name), _described(other_name)
+    return bool(bare) and bare == other_bare and not (description and other_description)
 
 
 @lru_cache(maxsize=32768)
 def _described(name: str) -> tuple[str, str]:
-    bare, _, rest = name.partition(",")
-    return normal_name(bare), qualifier(name) or words_of(rest)
+    bare, _, remainder = name.partition(",")
+    return normal_name(bare), qualifier(name) or words_of(remainder)
 
 
 def holds(text: str, name: str) -> bool:
@@ -160,17 +160,17 @@ def holds(text: str, name: str) -> bool:
     return bool(words) and has_words(words_of(text), words)
 
 
-def is_alike(one: str, other: str) -> bool:
+def is_alike(answer: str, other_answer: str) -> bool:
     """Whether one of two answers holds the other (the paper's comparison, C.3), or they are one.
 
     >>> is_alike("Greek", "Greek Language"), is_alike("8 March 1975", "March 8, 1975")
     (True, True)
     """
-    if holds(one, other) or holds(other, one):
+    if holds(answer, other_answer) or holds(other_answer, answer):
         return True
-    if words_of(one) and words_of(other):
-        return entity_key(one) == entity_key(other)
-    return bool(one.strip()) and one.strip() == other.strip()
+    if words_of(answer) and words_of(other_answer):
+        return entity_key(answer) == entity_key(other_answer)
+    return bool(answer.strip()) and answer.strip() == other_answer.strip()
 
 
 @lru_cache(maxsize=65536)
@@ -185,7 +185,7 @@ def fact_of(triple: Triple) -> tuple[str, str, str]:
 
 
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
-_MOST_ORDERS = 120  # orders of a path that are looked at: all of five branches of one fact, or of three of two
+_MAX_ORDERS = 120  # orders of a path that are looked at: all of five branches of one fact, or of three of two
 
 
 def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
@@ -254,17 +254,17 @@ def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branch
     The answer is none, but where it is one of the sides that a question chooses from: a root.
     """
     ends = dict.fromkeys(end for path in paths for end in ends_of(path))
-    roots = [t.head for path in paths for t in path if not any(is_same(t.head, other.tail) for other in path)]
-    named = [end for end in ends if _names(question, end)]
-    found = dict.fromkeys([*named, *(roots if branched or not named else ())])
+    roots = [t.head for path in paths for t in path if not any(is_same(t.head, earlier.tail) for earlier in path)]
+    mentioned = [end for end in ends if _names(question, end)]
+    candidates = dict.fromkeys([*mentioned, *(roots if branched or not mentioned else ())])
     sides = roots if branched else ()
-    return tuple(end for end in found if end in sides or not any(is_same(end, a) for a in answers))
+    return tuple(end for end in candidates if end in sides or not any(is_same(end, a) for a in answers))
 
 
 def _names(question: str, name: str) -> bool:
     bare = without_qualifier(name)
     texts = dict.fromkeys((question, _POSSESSIVE.sub("", question)))
-    return any(holds(text, said) for text in texts for said in (bare, bare.partition(",")[0]))
+    return any(holds(text, form) for text in texts for form in (bare, bare.partition(",")[0]))
 
 
 def onward(triple: Triple, place: str) -> Iterator[str]:
@@ -278,8 +278,8 @@ def onward(triple: Triple, place: str) -> Iterator[str]:
 def ends_like(path: Iterable[Triple], answers: Sequence[str]) -> tuple[str, ...]:
     """The entities of a path that are one of the answers, else those that are like one."""
     ends, keys = ends_of(path), _keys(tuple(answers))
-    if found := tuple(end for end in ends if entity_key(end) in keys):
-        return found  # most often, and soon told where a graph has many answers
+    if exact := tuple(end for end in ends if entity_key(end) in keys):
+        return exact  # most often, and soon told where a graph has many answers
     alikes = (
         tuple(end for end in ends if any(alike(end, answer) for answer in answers)) for alike in (is_same, is_alike)
     )
@@ -325,17 +325,17 @@ def orders(path: Path) -> tuple[Path, ...]:
     >>> len(orders((one, two))), len(orders((one, Triple("Ors", "spouse", "Ana"), two)))
     (2, 3)
     """
-    needs = [
-        {n for n, other in enumerate(path[:place]) if is_same(other.tail, triple.head)}
+    prerequisites = [
+        {n for n, earlier in enumerate(path[:place]) if is_same(earlier.tail, triple.head)}
         for place, triple in enumerate(path)
     ]
 
-    def told(order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    def extend(order: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(order) == len(path):
             yield order
-        for place, needed in enumerate(needs):
+        for place, needed in enumerate(prerequisites):
             if place not in order and needed <= set(order):
-                yield from told((*order, place))
+                yield from extend((*order, place))
 
-    found = zip(range(_MOST_ORDERS), told(()), strict=False)
-    return tuple(tuple(path[place] for place in order) for _, order in found)
+    numbered = zip(range(_MAX_ORDERS), extend(()), strict=False)
+    return tuple(tuple(path[place] for place in order) for _, order in numbered)

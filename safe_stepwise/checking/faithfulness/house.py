@@ -12,8 +12,14 @@ from rapidfuzz.fuzz import ratio
 
 from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
-from safe_stepwise.checking.faithfulness.misstating import Support, is_told_otherwise, misstated, novelties, same
-from safe_stepwise.checking.faithfulness.said import Said, Stand, as_read, named, said_by
+from safe_stepwise.checking.faithfulness.misstating import (
+    Support,
+    find_misstatement,
+    is_same_value,
+    is_told_otherwise,
+    novelties,
+)
+from safe_stepwise.checking.faithfulness.said import Stand, StepText, as_read, find_name, parse_text
 from safe_stepwise.checking.faithfulness.stating import stand_of_free, stand_of_known
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
@@ -35,30 +41,30 @@ class Quotations:
     """The sentences of some passages, the benchmark's proof of what is needed, to be found again in steps."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        every = (
+        sentences = (
             _Sentence(page.title, sentence, words_of(as_read(sentence)))
             for page in passages
             for sentence in page.sentences
         )
-        self._sentences = tuple(one for one in every if len(one.words.split()) >= _FEWEST)
-        self._found: dict[str, tuple[_Sentence, ...]] = {}
+        self._sentences = tuple(sentence_ for sentence_ in sentences if len(sentence_.words.split()) >= _FEWEST)
+        self._cache: dict[str, tuple[_Sentence, ...]] = {}
 
-    def _of(self, said: Said) -> tuple[_Sentence, ...]:
-        text = said.reading.claim
-        if text not in self._found:
+    def _repeated(self, step: StepText) -> tuple[_Sentence, ...]:
+        text = step.reading.claim
+        if text not in self._cache:
             words = words_of(text)
-            self._found[text] = tuple(s for s in self._sentences if has_words(words, s.words))
-        return self._found[text]
+            self._cache[text] = tuple(s for s in self._sentences if has_words(words, s.words))
+        return self._cache[text]
 
-    def are_all(self, said: Said) -> bool:
+    def are_all(self, step: StepText) -> bool:
         """Whether a step names nothing but what a sentence that it repeats does, or is about."""
-        found = self._of(said)
-        return bool(found) and all(
-            any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in found)
-            for value in said.reading.values
+        repeated = self._repeated(step)
+        return bool(repeated) and all(
+            any(has_words(s.words, words_of(value)) or nouns.is_same(value, s.title) for s in repeated)
+            for value in step.reading.values
         )
 
-    def state(self, said: Said, triple: Triple) -> bool:
+    def state(self, step: StepText, triple: Triple) -> bool:
         """Whether a sentence that a step repeats has both ends of a triple.
 
         What a passage is about need not be named in it, and one of the ends has to.
@@ -69,21 +75,21 @@ class Quotations:
         True
         """
         return any(
-            all(ends) or (any(ends) and nouns.is_same(sentence.title, other))
-            for sentence in self._of(said)
+            all(ends) or (any(ends) and nouns.is_same(sentence.title, other_end))
+            for sentence in self._repeated(step)
             for ends in (tuple(_names(sentence, triple)),)
-            for other in (triple.tail if ends[0] else triple.head,)
+            for other_end in (triple.tail if ends[0] else triple.head,)
         )
 
 
 def _names(sentence: _Sentence, triple: Triple) -> Iterator[bool]:
     """Whether a sentence names the head of a triple, and its tail."""
-    said = said_by(sentence.text)
+    step = parse_text(sentence.text)
     meaning = meaning_of(triple.relation)
     of_nations = "country" in triple.relation or (meaning is not None and meaning.kind == "nation")
     for end in (triple.head, triple.tail):
-        is_there = bool(named(said, end)) or has_words(sentence.words, words_of(end))
-        yield is_there or (of_nations and bool(nation_pattern(clean(end)).search(said.clean)))
+        is_there = bool(find_name(step, end)) or has_words(sentence.words, words_of(end))
+        yield is_there or (of_nations and bool(nation_pattern(clean(end)).search(step.clean)))
 
 
 _ALIKE = 80  # of two names of one thing, as rapidfuzz's ratio (0-100)
@@ -95,7 +101,7 @@ class _Judged:
     """A chain held against one path."""
 
     path: Path
-    stated: list[list[Triple]]
+    statements: list[list[Triple]]
     faults: list[Fault]
     missing: list[Triple] = field(default_factory=list)
     unread: list[Triple] = field(default_factory=list)
@@ -104,7 +110,7 @@ class _Judged:
     def cost(self) -> tuple[int, int, int]:
         """What is wrong with it; the least is the path that the chain goes."""
         bad = sum(fault in _DEFINITE for fault in self.faults)
-        return len(self.missing) + bad, len(self.unread), -sum(map(len, self.stated))
+        return len(self.missing) + bad, len(self.unread), -sum(map(len, self.statements))
 
 
 def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
@@ -129,81 +135,81 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
     support = Support(grounds, stand)
-    saids = _read(chain, support)
+    steps_read = _read(chain, support)
     concluding = frozenset(chain.concluding)
     quotations = Quotations(grounds.passages)
-    held = (_held(path, saids, concluding, support, quotations) for path in paths)
-    best = min(held, key=lambda j: j.cost)
+    judgements = (_judge_path(path, steps_read, concluding, support, quotations) for path in paths)
+    best = min(judgements, key=lambda j: j.cost)
     return _verdict(best, right)
 
 
-def _read(chain: Chain, support: Support) -> list[Said]:
+def _read(chain: Chain, support: Support) -> list[StepText]:
     """The steps, each with what was spoken of before it."""
     grounds, question = support.grounds, support.question
     ends = nouns.ends_of(triple for path in grounds.paths for triple in path)
-    told = [name for name in ends if name in grounds.starts or question.named(name)]
-    aliases = aliases_of(grounds, [name for name in ends if question.named(name)])
-    saids: list[Said] = []
+    familiar = [name for name in ends if name in grounds.starts or question.spans_of(name)]
+    aliases = aliases_of(grounds, [name for name in ends if question.spans_of(name)])
+    steps: list[StepText] = []
     for text in chain.steps:
-        said = said_by(text, told, told, support.names, aliases)
-        saids.append(said)
-        told = [name for name in ends if name in told or said.named(name)]
-    return saids
+        step = parse_text(text, familiar, familiar, support.names, aliases)
+        steps.append(step)
+        familiar = [name for name in ends if name in familiar or step.spans_of(name)]
+    return steps
 
 
-def aliases_of(grounds: Grounds, asked: Sequence[str]) -> dict[str, str]:
+def aliases_of(grounds: Grounds, in_question: Sequence[str]) -> dict[str, str]:
     """Names that a path has for what it calls otherwise a fact before: "H. S. Rawail".
 
     A head that neither the question nor an earlier fact has goes on from the most similar tail
     that no other fact goes on from.
     """
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for path in grounds.paths:
         heads = {triple.head for triple in path}
         for n, triple in enumerate(path):
-            if triple.head in asked or any(triple.head in (t.head, t.tail) for t in path[:n]):
+            if triple.head in in_question or any(triple.head in (t.head, t.tail) for t in path[:n]):
                 continue
             if any(triple.tail in (t.head, t.tail) for t in path[:n]):
                 continue
-            loose = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in found]
+            loose = [t.tail for t in path[:n] if t.tail not in heads and t.tail not in aliases]
             near = max(loose, key=lambda tail: _likeness(tail, triple.head), default="")
             if near and _likeness(near, triple.head) >= _ALIKE:
-                found[near], found[triple.head] = triple.head, near
-    return found
+                aliases[near], aliases[triple.head] = triple.head, near
+    return aliases
 
 
-def _likeness(one: str, other: str) -> float:
+def _likeness(name: str, other_name: str) -> float:
     """Of two names, 0-100: all of it where they share a word that is no initial or ordinal."""
-    shared = set(normal_name(one).split()) & set(normal_name(other).split())
-    return 100 if any(len(word) > 3 for word in shared) else ratio(one, other)
+    shared = set(normal_name(name).split()) & set(normal_name(other_name).split())
+    return 100 if any(len(word) > 3 for word in shared) else ratio(name, other_name)
 
 
-def _held(
-    path: Path, saids: Sequence[Said], concluding: frozenset[int], support: Support, quotations: Quotations
+def _judge_path(
+    path: Path, steps: Sequence[StepText], concluding: frozenset[int], support: Support, quotations: Quotations
 ) -> _Judged:
-    stands = [[_stand(said, triple, support, quotations) for triple in path] for said in saids]
+    stands = [[_stand(step, triple, support, quotations) for triple in path] for step in steps]
     for place in concluding:
-        stands[place - 1] = _concluded(saids[place - 1], path, stands, place - 1, concluding)
-    told = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
-    stated = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
+        stands[place - 1] = _concluded(steps[place - 1], path, stands, place - 1, concluding)
+    stated_places = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
+    stated_triples = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
     met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
     faults: list[Fault] = _out_of_order(path, met, support)
-    judged = _Judged(path, stated, faults)
-    for place, (said, row) in enumerate(zip(saids, stands, strict=True)):
-        if not quotations.are_all(said):
-            faults[place] = faults[place] or _fault(said, path, row, told, support)
+    judged = _Judged(path, stated_triples, faults)
+    for place, (step, row) in enumerate(zip(steps, stands, strict=True)):
+        if not quotations.are_all(step):
+            faults[place] = faults[place] or _fault(step, path, row, stated_places, support)
     for n, triple in enumerate(path):
-        if n not in told:
+        if n not in stated_places:
             near = any(row[n] == "near" for row in stands)
-            near = near or any(is_told_otherwise(said, triple, support) for said in saids)
+            near = near or any(is_told_otherwise(step, triple, support) for step in steps)
             (judged.unread if near else judged.missing).append(triple)
-    for place, said in enumerate(saids):
-        if not (judged.stated[place] or faults[place]) and novelties(said, support.grounds, support):
+    for place, step in enumerate(steps):
+        if not (judged.statements[place] or faults[place]) and novelties(step, support.grounds, support):
             faults[place] = "factual" if judged.missing else "unread"
     return judged
 
 
-def stand(said: Said, triple: Triple) -> Stand:
+def stand(step: StepText, triple: Triple) -> Stand:
     """What a step does with a triple: states it, turns it round, joins its ends otherwise.
 
     A step is read as a text of its own. Names count only whole or by a short form that an earlier
@@ -215,73 +221,73 @@ def stand(said: Said, triple: Triple) -> Stand:
     ...     "Ana Vorr produced Dune Rain.", "Dune Rain is a film.")]
     ['states', 'reversed', 'relation', 'no']
     """
-    if said.reading.denies:
+    if step.reading.denies:
         return "no"
-    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in said.clean:
+    if clean(f"{triple.head} {triple.relation} {triple.tail}".replace("_", " ")) in step.clean:
         return "states"  # by its very words
-    heads, tails = said.named(triple.head), said.named(triple.tail)
+    heads, tails = step.spans_of(triple.head), step.spans_of(triple.tail)
     meaning = meaning_of(triple.relation)
     if meaning is None:
-        return stand_of_free(said, triple, heads, tails)
-    return stand_of_known(said, triple, meaning, heads, tails)
+        return stand_of_free(step, triple, heads, tails)
+    return stand_of_known(step, triple, meaning, heads, tails)
 
 
 def _concluded(
-    said: Said, path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
+    step: StepText, path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
 ) -> list[Stand]:
     """What a conclusion does with a path: it joins no ends, and hints at no fact.
 
     It states what another step does, and a fact of a known relation whose ends it names.
     """
 
-    def told(n: int) -> bool:
-        if any(row[n] == "states" for at, row in enumerate(stands, 1) if at not in concluding):
+    def is_stated(n: int) -> bool:
+        if any(row[n] == "states" for number, row in enumerate(stands, 1) if number not in concluding):
             return True
-        known = meaning_of(path[n].relation) is not None
-        return known and bool(said.named(path[n].head) and said.named(path[n].tail))
+        has_meaning = meaning_of(path[n].relation) is not None
+        return has_meaning and bool(step.spans_of(path[n].head) and step.spans_of(path[n].tail))
 
-    return ["states" if s == "states" and told(n) else "no" for n, s in enumerate(stands[place])]
+    return ["states" if s == "states" and is_stated(n) else "no" for n, s in enumerate(stands[place])]
 
 
-def _stand(said: Said, triple: Triple, support: Support, quotations: Quotations) -> Stand:
+def _stand(step: StepText, triple: Triple, support: Support, quotations: Quotations) -> Stand:
     """What a step does with a triple; what says both ends in a passage's words states it."""
-    found = support.stand(said, triple)
-    if found != "states" and not said.reading.denies and quotations.state(said, triple):
+    stance = support.stand(step, triple)
+    if stance != "states" and not step.reading.denies and quotations.state(step, triple):
         return "states"
-    return "states" if found == "near" and support.is_paraphrased(said, triple) else found
+    return "states" if stance == "near" and support.is_paraphrased(step, triple) else stance
 
 
-def _fault(said: Said, path: Path, row: Sequence[Stand], told: set[int], support: Support) -> Fault:
+def _fault(step: StepText, path: Path, row: Sequence[Stand], stated_places: set[int], support: Support) -> Fault:
     """What is wrong with what a step says of any fact of the path that it does not state."""
     for n, triple in enumerate(path):
-        if row[n] == "states" or said.reading.denies:
+        if row[n] == "states" or step.reading.denies:
             continue
-        if fault := misstated(said, triple, row[n], path, n in told, support):
+        if fault := find_misstatement(step, triple, row[n], path, n in stated_places, support):
             return fault
     return ""
 
 
-def _out_of_order(path: Path, stated: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
+def _out_of_order(path: Path, met: Sequence[Sequence[Triple]], support: Support) -> list[Fault]:
     """An order fault for each step that rests on what neither question nor step has given."""
     starts, question = support.grounds.starts, support.question
-    known = {name for name in nouns.ends_of(path) if name in starts or question.named(name)}
-    known |= _opening(path, known)
-    seen: set[Triple] = set()
+    reached = {name for name in nouns.ends_of(path) if name in starts or question.spans_of(name)}
+    reached |= _opening(path, reached)
+    met_before: set[Triple] = set()
     faults: list[Fault] = []
-    for triples in stated:
-        left = [triple for triple in triples if triple not in seen]
-        seen |= set(left)
-        while ready := [t for t in left if t.head in known or t.tail in known]:
-            known |= {name for t in ready for name in (t.head, t.tail)}
-            left = [t for t in left if t not in ready]
-        known |= {name for t in left for name in (t.head, t.tail)}
-        faults.append("order" if left else "")
+    for triples in met:
+        unreached = [triple for triple in triples if triple not in met_before]
+        met_before |= set(unreached)
+        while ready := [t for t in unreached if t.head in reached or t.tail in reached]:
+            reached |= {name for t in ready for name in (t.head, t.tail)}
+            unreached = [t for t in unreached if t not in ready]
+        reached |= {name for t in unreached for name in (t.head, t.tail)}
+        faults.append("order" if unreached else "")
     return faults
 
 
-def _opening(path: Path, known: set[str]) -> set[str]:
+def _opening(path: Path, reached: set[str]) -> set[str]:
     """Heads at which a path or a branch of it starts, whatever the question calls them."""
-    ends: set[str] = set(known)
+    ends: set[str] = set(reached)
     opening: set[str] = set()
     for triple in path:
         if triple.head not in ends and triple.tail not in ends:
@@ -292,7 +298,7 @@ def _opening(path: Path, known: set[str]) -> set[str]:
 
 def _verdict(judged: _Judged, right: bool) -> ChainVerdict:
     steps = tuple(
-        StepVerdict(tuple(stated), fault) for stated, fault in zip(judged.stated, judged.faults, strict=True)
+        StepVerdict(tuple(triples), fault) for triples, fault in zip(judged.statements, judged.faults, strict=True)
     )
     first = next((n for n, f in enumerate(judged.faults, 1) if f in _DEFINITE), None)
     missing = tuple(judged.missing)
@@ -312,5 +318,5 @@ def is_right(answer: str, answers: Sequence[str]) -> bool:
     >>> is_right("the Oru.", ["Oru"]), is_right("May 3, 1901", ["3 May 1901"]), is_right("", ["a"])
     (True, True, False)
     """
-    given = normalize_answer(answer)
-    return bool(given) and any(given == normalize_answer(a) or same(answer, a) for a in answers)
+    normalized = normalize_answer(answer)
+    return bool(normalized) and any(normalized == normalize_answer(a) or is_same_value(answer, a) for a in answers)

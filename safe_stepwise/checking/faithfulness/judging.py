@@ -25,25 +25,25 @@ _FOREIGN: frozenset[Fault] = frozenset(("factual", "relation", "reversed", "unre
 """Faults of a step that tells no fact of the graph, as one out of order does all the same."""
 
 
-def edits(told: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
+def edits(path_told: Sequence[Hashable], gold: Sequence[Hashable]) -> int:
     """Insertions, deletions and substitutions, each of cost 1, that make one path of another.
 
     >>> edits("abc", "abd"), edits("ab", ""), edits("ab", "ba")
     (1, 2, 2)
     """
     numbers: dict[Hashable, int] = {}  # what equals has one number; hashes may collide
-    paths = ([numbers.setdefault(fact, len(numbers)) for fact in path] for path in (told, gold))
+    paths = ([numbers.setdefault(fact, len(numbers)) for fact in path] for path in (path_told, gold))
     return Levenshtein.distance(*paths)
 
 
-def nearest(told: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]) -> tuple[int, float] | None:
+def nearest(path_told: Sequence[Hashable], golds: Iterable[Sequence[Hashable]]) -> tuple[int, float] | None:
     """Edits to the nearest gold path, and those over the longer of both (0-1); None without any.
 
     >>> nearest("abc", ["xyz", "ab"]), nearest("", [""]), nearest("a", [])
     ((1, 0.3333333333333333), (0, 0.0), None)
     """
-    found = ((edits(told, gold), max(len(told), len(gold))) for gold in golds)
-    return min(((count, count / (longer or 1)) for count, longer in found), default=None)
+    lengths = ((edits(path_told, gold), max(len(path_told), len(gold))) for gold in golds)
+    return min(((count, count / (longer or 1)) for count, longer in lengths), default=None)
 
 
 def told_by(steps: Iterable[StepVerdict]) -> list[Hashable]:
@@ -146,14 +146,14 @@ def chains_given(
     pages = [()] * len(questions) if passages is None else passages
     if len({len(column) for column in (questions, steps, answers, evidence, references, pages)}) > 1:
         raise UserError("columns of several lengths: give as many of each as there are questions")
-    asked = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
+    rows_asked = [_question(*row) for row in zip(questions, evidence, references, pages, strict=True)]
     chains = [chain_of(texts, answer) for texts, answer in zip(steps, answers, strict=True)]
-    right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, asked, strict=True)]
-    rows = list(zip(map(nouns.grounds_of, asked), chains, strict=True))
+    right = [bool(exact_match(chain.answer, q.accepted)) for chain, q in zip(chains, rows_asked, strict=True)]
+    rows = list(zip(map(nouns.grounds_of, rows_asked), chains, strict=True))
     shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
     for name in rules:
         verdicts = [
-            judge_chain(known, chain, name, retrieves, sigma) if chain.steps else None for known, chain in rows
+            judge_chain(ground, chain, name, retrieves, sigma) if chain.steps else None for ground, chain in rows
         ]
         shares[name] = _summed(verdicts, right)
     return shares
@@ -200,7 +200,7 @@ def _question(
 def _summed(verdicts: Sequence[ChainVerdict | None], right: Sequence[bool]) -> dict[str, Any]:
     outcomes = [verdict.path if verdict else "unstructured" for verdict in verdicts]
     size, counts = len(outcomes), Counter(outcomes)
-    earned = Counter(came for came, is_so in zip(outcomes, right, strict=True) if is_so)
+    earned = Counter(outcome for outcome, is_so in zip(outcomes, right, strict=True) if is_so)
     decided = earned["faithful"] + earned["unfaithful"]
     chains = decided + earned["unjudgeable"]
     # With all that is unjudgeable taken for faithful, then for unfaithful.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from safe_stepwise.checking.faithfulness.grounds import Fault, Grounds, Path, is_same
-from safe_stepwise.checking.faithfulness.said import Said, Stand, said_by
+from safe_stepwise.checking.faithfulness.said import Stand, StepText, parse_text
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
@@ -15,18 +15,18 @@ from safe_stepwise.language.text import as_date, as_number, normal_name
 from safe_stepwise.records import Passage, Triple
 
 
-def same(one: str, other: str) -> bool:
+def is_same_value(value: str, other_value: str) -> bool:
     """Whether two writings mean one entity, date or nation.
 
     >>> same("3 May 1901", "May 1901"), same("French", "France"), same("The Oru", "Oru")
     (True, True, True)
     """
-    if is_same(one, other):
+    if is_same(value, other_value):
         return True
-    a, b = as_date(one), as_date(other)
+    a, b = as_date(value), as_date(other_value)
     if a and b:
         return a.agrees(b)
-    return (is_nation(clean(one)) or is_nation(clean(other))) and same_nation(clean(one), clean(other))
+    return (is_nation(clean(value)) or is_nation(clean(other_value))) and same_nation(clean(value), clean(other_value))
 
 
 _TOLD_BY_KIND = frozenset(("nation", "text", "place"))
@@ -40,7 +40,7 @@ class Support:
     ``stand``: what a step does with a triple, by `house.stand`.
     """
 
-    def __init__(self, grounds: Grounds, stand: Callable[[Said, Triple], Stand]) -> None:
+    def __init__(self, grounds: Grounds, stand: Callable[[StepText, Triple], Stand]) -> None:
         self.grounds = grounds
         # Many gold paths share facts, and each is held against the same steps.
         self.stand = cache(stand)
@@ -49,9 +49,9 @@ class Support:
         self._pages = tuple(enumerate(grounds.passages, 1))
 
     @cached_property
-    def question(self) -> Said:
+    def question(self) -> StepText:
         """The question, read as a step is."""
-        return said_by(self.grounds.question)
+        return parse_text(self.grounds.question)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -72,39 +72,39 @@ class Support:
             return True
         if triple.relation not in RELATIONS:
             return False
-        found = ground(triple.head, triple.relation, triple.tail, self._pages)
-        if found.status != "stated":
+        finding = ground(triple.head, triple.relation, triple.tail, self._pages)
+        if finding.status != "stated":
             return False
         meaning = meaning_of(triple.relation)
         has_other = bool(meaning and meaning.single) and any(
-            known.relation == triple.relation and same(known.head, triple.head) for known in self.grounds.triples
+            fact.relation == triple.relation and is_same_value(fact.head, triple.head) for fact in self.grounds.triples
         )
         return not has_other or self._is_told(triple)
 
     def _is_told(self, triple: Triple) -> bool:
         """Whether a passage's sentence states a triple as a step would have to."""
         return any(
-            self.stand(said_by(sentence, [page.title], [page.title]), triple) == "states"
+            self.stand(parse_text(sentence, [page.title], [page.title]), triple) == "states"
             for page in self.grounds.passages
             for sentence in page.sentences
             if has_value(Passage("", (sentence,)), triple.tail)
         )
 
-    def is_paraphrased(self, said: Said, triple: Triple) -> bool:
+    def is_paraphrased(self, step: StepText, triple: Triple) -> bool:
         """Whether a passage's sentence with a triple's tail has most words of a step."""
-        names = " ".join(value for _, value in said.values)
-        others = [
-            value for _, value in said.values
+        names = " ".join(value for _, value in step.values)
+        rivals = [
+            value for _, value in step.values
             if _kind(value) == _kind(triple.tail)
-            and not any(same(value, end) for end in (triple.head, triple.tail))
+            and not any(is_same_value(value, end) for end in (triple.head, triple.tail))
         ]  # fmt: skip
         meaning = meaning_of(triple.relation)
         kind = meaning.kind if meaning else ""
-        if others and kind != "text":  # whose words these are is not told
+        if rivals and kind != "text":  # whose words these are is not told
             return False
         if kind in _TOLD_BY_KIND:
             return True
-        words = content_words(said.reading.claim) - content_words(names)
+        words = content_words(step.reading.claim) - content_words(names)
         return any(
             coverage(words, sentence) >= _PARAPHRASED
             for page in self.grounds.passages
@@ -116,12 +116,12 @@ class Support:
     def in_graph(self, triple: Triple) -> bool:
         """Whether the graph has a triple, or one of a relation that is said alike."""
         meaning = meaning_of(triple.relation)
-        for known in self.grounds.triples:
-            if same(known.head, triple.head) and same(known.tail, triple.tail):
-                other = meaning_of(known.relation)
-                if known.relation == triple.relation:
+        for fact in self.grounds.triples:
+            if is_same_value(fact.head, triple.head) and is_same_value(fact.tail, triple.tail):
+                fact_meaning = meaning_of(fact.relation)
+                if fact.relation == triple.relation:
                     return True
-                if meaning and other and meaning.says & other.says:
+                if meaning and fact_meaning and meaning.senses & fact_meaning.senses:
                     return True
         return False
 
@@ -136,23 +136,25 @@ class Support:
         return (Passage("", (g.question, *g.answers, *graph)), *g.passages)
 
 
-def misstated(said: Said, triple: Triple, how: Stand, path: Path, told: bool, support: Support) -> Fault:
+def find_misstatement(
+    step: StepText, triple: Triple, stance: Stand, path: Path, elsewhere: bool, support: Support
+) -> Fault:
     """What is wrong with what a step says in the place of a fact that it does not state.
 
-    ``told``: whether some other step states it; then only what the path has nowhere counts.
+    ``elsewhere``: whether some other step states it; then only what the path has nowhere counts.
     """
-    if how == "reversed":
+    if stance == "reversed":
         turned = replace(triple, head=triple.tail, tail=triple.head)
-        named = said.named(triple.head) and said.named(triple.tail)
+        names_both = step.spans_of(triple.head) and step.spans_of(triple.tail)
         # Of what another step states, a pronoun or what was spoken of last proves no contrary.
-        return "" if support.in_graph(turned) or (told and not named) else "reversed"
-    if how == "relation" and not told and not _other_is_true(said, triple, support):
+        return "" if support.in_graph(turned) or (elsewhere and not names_both) else "reversed"
+    if stance == "relation" and not elsewhere and not _other_is_true(step, triple, support):
         return "relation"
     if meaning_of(triple.relation) is None:
-        return "factual" if not told and _answers_otherwise(said, triple, path) else ""
-    for claim in _claims(said, triple, how in ("near", "relation"), support):
+        return "factual" if not elsewhere and _answers_otherwise(step, triple, path) else ""
+    for claim in _claims(step, triple, stance in ("near", "relation"), support):
         new = claim.tail if claim.head == triple.head else claim.head
-        if told and any(same(new, end) for t in path for end in (t.head, t.tail)):
+        if elsewhere and any(is_same_value(new, end) for t in path for end in (t.head, t.tail)):
             continue
         if not support.bears_out(claim):
             return "factual"
@@ -162,79 +164,79 @@ def misstated(said: Said, triple: Triple, how: Stand, path: Path, told: bool, su
 _REPEATED = 0.7  # share of a question's content words from which on a step speaks of that question
 
 
-def _answers_otherwise(said: Said, triple: Triple, path: Path) -> bool:
+def _answers_otherwise(step: StepText, triple: Triple, path: Path) -> bool:
     """Whether a step repeats a free relation's words with another value than its tail."""
-    asked = content_words(triple.relation) - content_words(triple.head)
-    if said.named(triple.tail) or len(asked) < 2:
+    question_words = content_words(triple.relation) - content_words(triple.head)
+    if step.spans_of(triple.tail) or len(question_words) < 2:
         return False
-    if coverage(asked, said.reading.claim) < _REPEATED:
+    if coverage(question_words, step.reading.claim) < _REPEATED:
         return False
-    known = content_words(f"{triple.head} {triple.relation}")
+    fact_words = content_words(f"{triple.head} {triple.relation}")
     ends = [end for t in path for end in (t.head, t.tail)]
     return any(
-        _kind(value) == _kind(triple.tail) and not content_words(value) <= known
-        and not any(same(value, end) for end in ends)
-        for _, value in said.values
+        _kind(value) == _kind(triple.tail) and not content_words(value) <= fact_words
+        and not any(is_same_value(value, end) for end in ends)
+        for _, value in step.values
     )  # fmt: skip
 
 
-def is_told_otherwise(said: Said, triple: Triple, support: Support) -> bool:
+def is_told_otherwise(step: StepText, triple: Triple, support: Support) -> bool:
     """Whether a step has another value of a fact of one value, and the text bears that out, too.
 
     Then gold and text are at odds, and which of the two is right is not for a rule to say.
     """
     meaning = meaning_of(triple.relation)
-    if meaning is None or not meaning.single or said.reading.denies:
+    if meaning is None or not meaning.single or step.reading.denies:
         return False
     return any(
-        claim.head == triple.head and support.bears_out(claim) for claim in _claims(said, triple, True, support)
+        claim.head == triple.head and support.bears_out(claim) for claim in _claims(step, triple, True, support)
     )
 
 
-def _other_is_true(said: Said, triple: Triple, support: Support) -> bool:
+def _other_is_true(step: StepText, triple: Triple, support: Support) -> bool:
     """Whether the text bears out some other relation between the same ends."""
     return any(
         support.bears_out(claim)
         for name in RELATIONS
         if name != triple.relation
         for claim in (replace(triple, relation=name),)
-        if support.stand(said, claim) == "states"
+        if support.stand(step, claim) == "states"
     )
 
 
-def _claims(said: Said, triple: Triple, near: bool, support: Support) -> Iterator[Triple]:
+def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Iterator[Triple]:
     """Triples that a step states with one end of a fact exchanged for another value of its."""
-    has_head = bool(said.named(triple.head)) or triple.head in said.focus
-    has_tail = bool(said.named(triple.tail))
+    has_head = bool(step.spans_of(triple.head)) or triple.head in step.focus
+    has_tail = bool(step.spans_of(triple.tail))
     meaning = meaning_of(triple.relation)
-    kinds = meaning.says | meaning.turned if meaning else frozenset()
-    if not any(cue.sense in kinds for cue in said.cues):
+    kinds = meaning.senses | meaning.turned if meaning else frozenset()
+    if not any(cue.sense in kinds for cue in step.cues):
         return
     if has_head and (near or not has_tail):
-        for value in _values(said, triple.tail, triple.head, meaning.kind if meaning else ""):
+        for value in _values(step, triple.tail, triple.head, meaning.kind if meaning else ""):
             claim = replace(triple, tail=value)
-            if support.stand(said, claim) == "states":
+            if support.stand(step, claim) == "states":
                 yield claim
-    elif has_tail and not said.named(triple.head):
-        if any(said.pronouns) and triple.head in said.focus:
+    elif has_tail and not step.spans_of(triple.head):
+        if any(step.pronouns) and triple.head in step.focus:
             return
-        for value in _values(said, triple.head, triple.tail):
+        for value in _values(step, triple.head, triple.tail):
             claim = replace(triple, head=value)
-            if support.stand(said, claim) == "states":
+            if support.stand(step, claim) == "states":
                 yield claim
 
 
-def _values(said: Said, instead_of: str, beside: str, kind: str = "") -> Iterator[str]:
+def _values(step: StepText, instead_of: str, beside: str, kind: str = "") -> Iterator[str]:
     """Values of a step that are of the kind of an end, and neither of the ends."""
-    for value in dict.fromkeys(value for _, value in said.values):
+    for value in dict.fromkeys(value for _, value in step.values):
         if kind == "nation" and not is_nation(clean(value)):
             continue
         if is_nation(clean(value)) != is_nation(clean(instead_of)):
             continue
-        if _kind(value) != _kind(instead_of) or same(value, beside) or same(value, instead_of):
+        if _kind(value) != _kind(instead_of) or is_same_value(value, beside) or is_same_value(value, instead_of):
             continue
         words = set(normal_name(value).split())
-        if words <= set(normal_name(beside).split()) or said.reading.opens_with(value):
+        if words <= set(normal_name(beside).split()) or step.reading.opens_with(value):
             continue
         if words and not sense_cues(clean(value)):
             yield value
@@ -248,12 +250,12 @@ def _kind(value: str) -> str:
     return "name"
 
 
-def novelties(said: Said, grounds: Grounds, support: Support) -> Sequence[str]:
+def novelties(step: StepText, grounds: Grounds, support: Support) -> Sequence[str]:
     """Names and dates of a step that stand nowhere in what the question gives."""
-    if not support.knows_more or said.reading.denies or said.reading.announces:
+    if not support.knows_more or step.reading.denies or step.reading.announces:
         return ()
     return [
-        value for value in said.reading.values
-        if _kind(value) != "number" and not said.reading.opens_with(value)
+        value for value in step.reading.values
+        if _kind(value) != "number" and not step.reading.opens_with(value)
         and not is_nation(clean(value)) and not support.has(value)
     ]  # fmt: skip

@@ -60,9 +60,9 @@ def judge(
     stating = [n for n in range(len(chain.steps)) if n + 1 not in chain.concluding]
     if not (stating and grounds.triples and grounds.paths):
         return ChainVerdict("paper", "unjudgeable", right, fault="unread")
-    found = _matched(grounds.triples, [chain.steps[n] for n in stating], retrieval, raw)
+    matches = _matched(grounds.triples, [chain.steps[n] for n in stating], retrieval, raw)
     steps = [StepVerdict() for _ in chain.steps]
-    for n, (triple, score) in zip(stating, found, strict=True):
+    for n, (triple, score) in zip(stating, matches, strict=True):
         steps[n] = StepVerdict((triple,), "factual" if score < sigma else "", score)
     fault: Fault = "factual" if any(step.fault for step in steps) else ""
     if not fault:
@@ -80,32 +80,32 @@ def _matched(
     """The triple of each text (Algorithm 1), with its score; of equals the first."""
     for text, row in zip(texts, retrieval(texts, [*map(verbalised, triples)]), strict=True):
         top = nlargest(_TOP, range(len(triples)), key=row.__getitem__)
-        said = words_of(text)
+        text_words = words_of(text)
         scores = {n: row[n] for n in top}
         if not raw:  # τ̃ (Eq. 2)
-            ends = {n: (_presence(triples[n].head, said), _presence(triples[n].tail, said)) for n in top}
+            ends = {n: (_presence(triples[n].head, text_words), _presence(triples[n].tail, text_words)) for n in top}
             scores = {n: (row[n] + head + tail) / 3 for n, (head, tail) in ends.items()}
         best = max(top, key=scores.__getitem__)
         yield triples[best], float(scores[best])
 
 
 @lru_cache(maxsize=65536)
-def _presence(name: str, said: str) -> float:
+def _presence(name: str, text: str) -> float:
     """How far a name stands in a text (0-1): what of a longer name is not in it counts against."""
     name = words_of(name)[:_LONGEST]
-    if not name or not said:
+    if not name or not text:
         return 0.0
-    compared = partial_ratio if len(name) <= len(said) else ratio
-    return compared(name, said) / 100
+    compared = partial_ratio if len(name) <= len(text) else ratio
+    return compared(name, text) / 100
 
 
 def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -> tuple[int | None, Fault]:
     """Which step (from 0) breaks the path, None if none, and the path's fault."""
-    told: dict[tuple[str, str, str], int] = {}
+    numbers_by_fact: dict[tuple[str, str, str], int] = {}
     for number, step in enumerate(steps):
         if step.triples:
-            told.setdefault(nouns.fact_of(step.triples[0]), number)
-    numbers = list(told.values())
+            numbers_by_fact.setdefault(nouns.fact_of(step.triples[0]), number)
+    numbers = list(numbers_by_fact.values())
     path = tuple(steps[number].triples[0] for number in numbers)
     if grounds.is_branched:
         place = _stray(path, grounds.starts)
@@ -119,12 +119,12 @@ def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -
 
 def _stray(path: Path, starts: Sequence[str]) -> int | None:
     """Where a branched path first tells of what neither the question nor a step before it names."""
-    known = dict.fromkeys(starts)
+    reached = dict.fromkeys(starts)
     for place, triple in enumerate(path):
         ends = (triple.head, triple.tail)
-        if not any(nouns.is_same(end, name) for end in ends for name in known):
+        if not any(nouns.is_same(end, name) for end in ends for name in reached):
             return place
-        known |= dict.fromkeys(ends)
+        reached |= dict.fromkeys(ends)
     return None
 
 
@@ -134,10 +134,10 @@ def _astray(path: Path, goals: Sequence[str]) -> int | None:
     # Where the walk may stand, and whether it has come to a goal.
     states = {(end, end in goals) for end in (first.head, first.tail)}
     for place, triple in enumerate(path[1:], 1):
-        states = {(end, came or end in goals) for name, came in states for end in nouns.onward(triple, name)}
+        states = {(end, at_goal or end in goals) for name, at_goal in states for end in nouns.onward(triple, name)}
         if not states:
             return place
-    if not goals or any(came for _, came in states):
+    if not goals or any(at_goal for _, at_goal in states):
         return None
     turns = (n for n, (a, b) in enumerate(pairwise(path), 1) if not nouns.is_same(a.tail, b.head))
     return next(turns, len(path) - 1)

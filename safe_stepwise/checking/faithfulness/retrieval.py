@@ -61,8 +61,8 @@ def embeddings(texts: Sequence[str], candidates: Sequence[str]) -> list[list[flo
     Raises ``UserError`` where the extra ``embeddings`` is not installed.
     """
     check()
-    those = [vector(candidate) for candidate in candidates]
-    rows = ([vector(text) @ other for other in those] for text in texts)
+    vectors = [vector(candidate) for candidate in candidates]
+    rows = ([vector(text) @ candidate_vector for candidate_vector in vectors] for text in texts)
     return [[min(1.0, max(0.0, float(cosine))) for cosine in row] for row in rows]
 
 
@@ -81,33 +81,33 @@ def _trigrams(text: str) -> frozenset[str]:
     return frozenset(w[n : n + _LETTERS] for w in padded for n in range(len(w) - _LETTERS + 1))
 
 
-Parts = Callable[[str], frozenset[str]]
+Features = Callable[[str], frozenset[str]]
 
 
-def _cosines(parts: Parts, texts: Sequence[str], candidates: Sequence[str]) -> list[list[float]]:
-    sizes, places = _index(parts, tuple(candidates))
-    return [_row(parts(text), sizes, places) for text in texts]
+def _cosines(features: Features, texts: Sequence[str], candidates: Sequence[str]) -> list[list[float]]:
+    sizes, places = _index(features, tuple(candidates))
+    return [_row(features(text), sizes, places) for text in texts]
 
 
 @lru_cache(maxsize=512)
-def _index(parts: Parts, candidates: tuple[str, ...]) -> tuple[tuple[int, ...], Mapping[str, Sequence[int]]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    held = [parts(candidate) for candidate in candidates]
-    for place, those in enumerate(held):
-        for part in those:
-            found[part].append(place)
-    return tuple(map(len, held)), dict(found)
+def _index(features: Features, candidates: tuple[str, ...]) -> tuple[tuple[int, ...], Mapping[str, Sequence[int]]]:
+    places: dict[str, list[int]] = defaultdict(list)
+    feature_sets = [features(candidate) for candidate in candidates]
+    for place, features_of in enumerate(feature_sets):
+        for feature in features_of:
+            places[feature].append(place)
+    return tuple(map(len, feature_sets)), dict(places)
 
 
-def _row(said: Iterable[str], sizes: Sequence[int], places: Mapping[str, Sequence[int]]) -> list[float]:
-    said = frozenset(said)
+def _row(features: Iterable[str], sizes: Sequence[int], places: Mapping[str, Sequence[int]]) -> list[float]:
+    features = frozenset(features)
     shared: dict[int, int] = defaultdict(int)
-    for part in said:
-        for place in places.get(part, ()):
+    for feature in features:
+        for place in places.get(feature, ()):
             shared[place] += 1
     row = [0.0] * len(sizes)
     for place, count in shared.items():
-        row[place] = count / math.sqrt(len(said) * sizes[place])
+        row[place] = count / math.sqrt(len(features) * sizes[place])
     return row
 
 

@@ -41,7 +41,7 @@ _MOST_EXPLETIVE = 40  # characters of "it is stated in the text that" and its li
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class StepText:
     """A step as it is read: its words, and whom its pronouns and short names may mean.
 
     Equal to itself alone, so that what is found in it is looked for once.
@@ -53,7 +53,7 @@ class Said:
     """Names told before, whose last word alone may stand for them."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Names of the facts that mean what another name there means."""
-    known: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
     """Names that the question's facts and passages have, so that a step's values are whole."""
 
     @cached_property
@@ -66,19 +66,19 @@ class Said:
         """Its capitalised words, cleaned."""
         return frozenset(
             word
-            for part in self.reading.claim.split()
-            if part[:1].isupper() or part[1:2].isupper()
-            for word in clean(part).split()
+            for token in self.reading.claim.split()
+            if token[:1].isupper() or token[1:2].isupper()
+            for word in clean(token).split()
         )
 
     @cached_property
     def pronouns(self) -> tuple[Span, ...]:
         """Where it speaks of something without its name: in no title, and beside no name."""
-        found = []
+        spans = []
         for match in _PRONOUN.finditer(self.clean):
             span = (match.start() + match[0].startswith(" "), match.end())
-            rest = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
-            beside = any(a - 1 <= rest < b for (a, b), _ in self.values)
+            next_place = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
+            beside = any(a - 1 <= next_place < b for (a, b), _ in self.values)
             if beside and span[1] - span[0] > _LONGEST_PRONOUN:
                 continue  # "the film Dune Rain"
             if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
@@ -86,63 +86,63 @@ class Said:
             if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MOST_EXPLETIVE]):
                 continue  # "it says that …"
             if not any(overlaps(span, value) for value, _ in self.values):
-                found.append(span)
-        return tuple(found)
+                spans.append(span)
+        return tuple(spans)
 
     @cached_property
     def cues(self) -> tuple[SenseCue, ...]:
         """Its wordings of a sense, those of names left out."""
-        names = (span for span, _ in self._known_names)
+        names = (span for span, _ in self._entity_spans)
         idle = (match.span() for match in _IDLE.finditer(self.clean))
         return sense_cues(self.clean, (*names, *idle))
 
     @cached_property
-    def _known_names(self) -> list[tuple[Span, str]]:
-        whole = [(span, name) for name in self.known if not as_date(name) for span in named(self, name)]
-        return [(span, name) for span, name in whole if not any(holds(other, span) for other, _ in whole)]
+    def _entity_spans(self) -> list[tuple[Span, str]]:
+        spans = [(span, name) for name in self.entities if not as_date(name) for span in find_name(self, name)]
+        return [(span, name) for span, name in spans if not any(holds(longer, span) for longer, _ in spans)]
 
     @cached_property
     def values(self) -> tuple[tuple[Span, str], ...]:
         """Names, dates and numbers with their spans; a part of a known name is that name."""
-        whole = self._known_names
-        parts = [
+        entities = self._entity_spans
+        given_spans = [
             (span, value)
             for value in self.reading.values
             for span in word_spans(self.clean, clean(value), 0, len(self.clean))
         ]
-        parts = [
+        given_spans = [
             (span, value)
-            for span, value in parts
-            if not any(overlaps(span, other) for other, _ in whole)
+            for span, value in given_spans
+            if not any(overlaps(span, entity) for entity, _ in entities)
             and not (sense_cues(clean(value)) and self.reading.opens_with(value))
         ]
-        return tuple(sorted([*whole, *parts]))
+        return tuple(sorted([*entities, *given_spans]))
 
-    def named(self, name: str) -> tuple[Span, ...]:
+    def spans_of(self, name: str) -> tuple[Span, ...]:
         """Where a name, date, nation or number stands; pronouns left out."""
-        if name not in self._found:
-            spans = {*named(self, name), *(named(self, self.aliases[name]) if name in self.aliases else ())}
-            self._found[name] = tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
-        return self._found[name]
+        if name not in self._span_cache:
+            spans = {*find_name(self, name), *(find_name(self, self.aliases[name]) if name in self.aliases else ())}
+            self._span_cache[name] = tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
+        return self._span_cache[name]
 
     @cached_property
-    def _found(self) -> dict[str, tuple[Span, ...]]:
+    def _span_cache(self) -> dict[str, tuple[Span, ...]]:
         return {}
 
     def _is_anothers(self, span: Span, name: str) -> bool:
         """Whether a span is a part of another known name, or all of it and a part of this one."""
         if not name[:1].isupper():
             return False
-        words, own = normal_name(self.clean[slice(*span)]), normal_name(name)
+        words, own_words = normal_name(self.clean[slice(*span)]), normal_name(name)
         return any(
-            (holds(other, span) and known[:1].isupper() and not _goes_on(known, name))
+            (holds(entity_span, span) and entity[:1].isupper() and not _goes_on(entity, name))
             or (
-                words != own
-                and words == normal_name(known)
-                and other == span
-                and known not in (name, self.aliases.get(name))
+                words != own_words
+                and words == normal_name(entity)
+                and entity_span == span
+                and entity not in (name, self.aliases.get(name))
             )
-            for other, known in self._known_names
+            for entity_span, entity in self._entity_spans
         )
 
 
@@ -156,20 +156,20 @@ _DAY_BEHIND = re.compile(rf"(?i)\b({_MONTH},? \d{{4}}),? on the {_DAY}\b")
 _DATE_BEHIND = wording("said", "date_behind", month=_MONTH)
 
 
-def said_by(
+def parse_text(
     text: str,
     focus: Sequence[str] = (),
     familiar: Sequence[str] = (),
-    known: Sequence[str] = (),
+    entities: Sequence[str] = (),
     aliases: Mapping[str, str] | None = None,
-) -> Said:
+) -> StepText:
     """A step's text (without number and kind), taken apart: its first 4,000 characters.
 
     >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
     ((27, 35),)
     """
     reading = read_step(as_read(text))
-    return Said(reading, tuple(focus), tuple(familiar), aliases or {}, tuple(known))
+    return StepText(reading, tuple(focus), tuple(familiar), aliases or {}, tuple(entities))
 
 
 def as_read(text: str) -> str:
@@ -180,63 +180,63 @@ def as_read(text: str) -> str:
 
 def _goes_on(longer: str, name: str) -> bool:
     """Whether a longer name is a name with where or what it is: "Oru, Kelvia", "Oru (town)"."""
-    bare, _, rest = longer.partition(",")
-    own, _, ours = name.partition(",")
-    return normal_name(bare) == normal_name(own) and not (rest and ours and rest != ours)
+    bare, _, place = longer.partition(",")
+    own_name, _, own_place = name.partition(",")
+    return normal_name(bare) == normal_name(own_name) and not (place and own_place and place != own_place)
 
 
-def named(said: Said, name: str) -> tuple[Span, ...]:
-    text = said.clean
+def find_name(step: StepText, name: str) -> tuple[Span, ...]:
+    text = step.clean
     if date := as_date(name):
-        return tuple((found.start, found.end) for found in dates_in(text) if found.year and found.agrees(date))
-    spans = [span for span in mentions(said.reading.text, name) if _is_whole(said, name, *span)]
+        return tuple((match.start, match.end) for match in dates_in(text) if match.year and match.agrees(date))
+    spans = [span for span in mentions(step.reading.text, name) if _is_whole(step, name, *span)]
     bare = clean(name)
     if not spans:
         spans = list(word_spans(text, bare, 0, len(text)))
     if not spans and is_nation(bare):
-        spans = [found.span() for found in nation_pattern(bare).finditer(text)]
+        spans = [match.span() for match in nation_pattern(bare).finditer(text)]
     if not spans and name.islower() and " " not in name and len(name) > _STEM:
         stem = re.compile(rf"(?<!\w){re.escape(bare[:_STEM])}\w*")
-        spans = [found.span() for found in stem.finditer(text)]
-    if not spans and name in said.familiar:
-        spans = list(_by_a_part(said, name))
+        spans = [match.span() for match in stem.finditer(text)]
+    if not spans and name in step.familiar:
+        spans = list(_by_a_part(step, name))
     return tuple(sorted(set(spans)))
 
 
-def _is_whole(said: Said, name: str, start: int, end: int) -> bool:
+def _is_whole(step: StepText, name: str, start: int, end: int) -> bool:
     """Whether a span is the name with no more than middle names: no words of other names."""
-    own = set(clean(name).split()) | set(normal_name(name).split())
-    words = said.clean[start:end].split()
-    others = [word for word in words if word not in own and word not in "(),"]
-    if _EPITHETS & {*others, *(own - {*words} if len(words) > 1 else ())}:
+    own_words = set(clean(name).split()) | set(normal_name(name).split())
+    words = step.clean[start:end].split()
+    extra = [word for word in words if word not in own_words and word not in "(),"]
+    if _EPITHETS & {*extra, *(own_words - {*words} if len(words) > 1 else ())}:
         return False  # "Ors II Velt" is not Ors III
-    return len(others) <= 2 and all(word in said.capitals for word in others)
+    return len(extra) <= 2 and all(word in step.capitals for word in extra)
 
 
-def _by_a_part(said: Said, name: str) -> Iterator[Span]:
+def _by_a_part(step: StepText, name: str) -> Iterator[Span]:
     """Spans of a familiar name's last or first word, where no other name goes on from it."""
     words = normal_name(name).split()
-    parts = {words[-1], words[0]} if len(words) > 1 else set()
-    for part in parts:
-        if len(part) < 4 or part in STOP_WORDS or part in _COMMON_NOUNS:
+    short_forms = {words[-1], words[0]} if len(words) > 1 else set()
+    for short_form in short_forms:
+        if len(short_form) < 4 or short_form in STOP_WORDS or short_form in _COMMON_NOUNS:
             continue
-        for start, end in word_spans(said.clean, part, 0, len(said.clean)):
-            before = [w for w in said.clean[:start].split()[-1:] if w not in _OPENERS]
-            after = said.clean[end:].split()[:1]
-            beside = [w for w in (*before, *after) if w in said.capitals and w not in ("'s", *words)]
+        for start, end in word_spans(step.clean, short_form, 0, len(step.clean)):
+            before = [w for w in step.clean[:start].split()[-1:] if w not in _OPENERS]
+            after = step.clean[end:].split()[:1]
+            beside = [w for w in (*before, *after) if w in step.capitals and w not in ("'s", *words)]
             if not any(len(w) > 1 and not sense_cues(w) for w in beside):
                 yield start, end
 
 
-def verbatim(said: Said, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stand | None:
+def verbatim(step: StepText, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stand | None:
     """Whether a step gives a relation by its very name: "the … of Oru is Vel", "Oru's … is Vel"."""
-    name, text = clean(relation.replace("_", " ")), said.clean
+    name, text = clean(relation.replace("_", " ")), step.clean
 
-    def is_said(ones: Sequence[Span], others: Sequence[Span]) -> bool:
+    def is_said(starts: Sequence[Span], ends: Sequence[Span]) -> bool:
         return any(
             (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]]) and text[: a[0]].endswith(f"{name} of "))
             or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
-            for a, b in pairs(ones, others)
+            for a, b in pairs(starts, ends)
         )
 
     if is_said(heads, tails):
@@ -248,24 +248,24 @@ _OF_A_PERSON = wording("said", "of_a_person", persons=PERSONS)
 _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
 
 
-def pronouns_for(said: Said, meaning: Meaning | None) -> tuple[Span, ...]:
+def pronouns_for(step: StepText, meaning: Meaning | None) -> tuple[Span, ...]:
     """Pronouns that may stand for the head of a relation, a person or none."""
     if meaning is None:
-        return said.pronouns
+        return step.pronouns
     barred = _OF_A_THING if meaning.of_person else _OF_A_PERSON
-    return tuple(span for span in said.pronouns if not barred.match(said.clean[slice(*span)]))
+    return tuple(span for span in step.pronouns if not barred.match(step.clean[slice(*span)]))
 
 
-def stand_ins(said: Said, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
+def stand_ins(step: StepText, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
     """Pronouns; where a step has none and names nothing else, the place before all it says."""
-    if said.pronouns:
-        return pronouns_for(said, meaning)
-    others = [span for span, _ in said.values if not any(overlaps(span, t) for t in tails)]
-    opens = said.clean.split()[:1]
-    plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(said.clean[:30])[:1]))
+    if step.pronouns:
+        return pronouns_for(step, meaning)
+    values = [span for span, _ in step.values if not any(overlaps(span, t) for t in tails)]
+    opens = step.clean.split()[:1]
+    plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(step.clean[:30])[:1]))
     starts = any(a <= 1 for a, _ in tails)
-    others = [s for s in others if not dates_in(said.clean[s[0] : s[1]])]
-    return ((0, 0),) if not others and (plain or starts) else ()
+    values = [s for s in values if not dates_in(step.clean[s[0] : s[1]])]
+    return ((0, 0),) if not values and (plain or starts) else ()
 
 
 def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span]]:
@@ -282,10 +282,10 @@ def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span
     return nsmallest(_MOST_PAIRS, near, key=lambda p: (abs(p[0][0] - p[1][0]), p))
 
 
-def overlaps(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def overlaps(span: Span, other_span: Span) -> bool:
+    return span[0] < other_span[1] and other_span[0] < span[1]
 
 
 def holds(longer: Span, span: Span) -> bool:
-    within = longer[0] <= span[0] and span[1] <= longer[1]
-    return within and longer[1] - longer[0] > span[1] - span[0]
+    is_inside = longer[0] <= span[0] and span[1] <= longer[1]
+    return is_inside and longer[1] - longer[0] > span[1] - span[0]

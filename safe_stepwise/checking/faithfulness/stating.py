@@ -4,7 +4,16 @@ import re
 from collections.abc import Sequence
 
 from safe_stepwise.checking.faithfulness import said as reads
-from safe_stepwise.checking.faithfulness.said import SORTS, STOP_WORDS, Said, Stand, named, overlaps, pairs, said_by
+from safe_stepwise.checking.faithfulness.said import (
+    SORTS,
+    STOP_WORDS,
+    Stand,
+    StepText,
+    find_name,
+    overlaps,
+    pairs,
+    parse_text,
+)
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words, coverage
 from safe_stepwise.language.reading import Span, clean
@@ -24,98 +33,98 @@ _AND = re.compile(r" (?:, )?(?:and|as well as|&|,|along with|together with)(?: t
 _LED_TO = wording("stating", "led_to")
 
 
-def past_list(said: Said, first: Span, second: Span) -> int:
+def past_list(step: StepText, first: Span, end_span: Span) -> int:
     """Where a list of names that the first one opens ends: "Ana Vorr and Ors Velt are …"."""
     end = first[1]
-    for (a, b), _ in said.values:
-        if end < a and b <= second[0] and _AND.match(said.clean[end:a]):
+    for (a, b), _ in step.values:
+        if end < a and b <= end_span[0] and _AND.match(step.clean[end:a]):
             end = b
     return end
 
 
-def has_own_subject(said: Said, low: int, high: int) -> bool:
+def has_own_subject(step: StepText, low: int, high: int) -> bool:
     """Whether a name between two offsets is what the words behind it speak of.
 
     A name that a preposition, or wording of some sense, leads up to is spoken of already.
     """
-    for (a, b), _ in said.values:
-        if not (low <= a and b <= high) or dates_in(said.clean[a:b]):
+    for (a, b), _ in step.values:
+        if not (low <= a and b <= high) or dates_in(step.clean[a:b]):
             continue
-        if is_nation(said.clean[a:b]):
+        if is_nation(step.clean[a:b]):
             continue
-        before = said.clean[low:a]
+        before = step.clean[low:a]
         if _LED_TO.search(before) or before.count("(") > before.count(")"):
             continue
-        led = [cue for cue in said.cues if low <= cue.start and cue.end < a and a - cue.end <= 2]
+        led = [cue for cue in step.cues if low <= cue.start and cue.end < a and a - cue.end <= 2]
         if not led:
             return True
     return False
 
 
-def governing(said: Said, first: Span, second: Span) -> list[SenseCue]:
+def governing(step: StepText, first: Span, last: Span) -> list[SenseCue]:
     """The cues that join two spans: between them, else before both, else behind both."""
-    text = said.clean
+    text = step.clean
     low = text.rfind(STOP, 0, first[0]) + 1
-    high = text.find(STOP, second[1])
+    high = text.find(STOP, last[1])
     high = len(text) if high < 0 else high
     cues = [
-        cue for cue in said.cues
+        cue for cue in step.cues
         if low <= cue.start and cue.end <= high
-        and all(cue.end <= a or b <= cue.start for a, b in (first, second))
+        and all(cue.end <= a or b <= cue.start for a, b in (first, last))
     ]  # fmt: skip
     return (
-        _between(said, cues, first, second)
-        or _before(said, cues, first, second, low)
-        or _behind(said, cues, first, second, high)
+        _between(step, cues, first, last)
+        or _before(step, cues, first, last, low)
+        or _behind(step, cues, first, last, high)
     )
 
 
-def _between(said: Said, cues: Sequence[SenseCue], first: Span, second: Span) -> list[SenseCue]:
+def _between(step: StepText, cues: Sequence[SenseCue], first: Span, last: Span) -> list[SenseCue]:
     """The last cue between two spans that says nothing of another value, and those one with it."""
-    text = said.clean
-    left = [cue for cue in cues if first[1] <= cue.start and cue.end <= second[0]]
-    if all(_WEAK.match(text[cue.start : cue.end]) for cue in left):
-        left = [] if any(text[cue.end : first[0]] in LED for cue in cues) else left
-    if len({cue.end for cue in left}) > 1:  # "his wife was the screenwriter Ana Vorr"
-        plain = [c for c in left if c.form != "nouns" or not leads_on(text, c.start - 1, second)]
-        left = plain or left
-    while left:
-        end = left[-1].end
-        if not _is_taken(said, left[-1], second):
-            last = [cue for cue in left if cue.end == end]
-            return last + [c for c in left if c.end < end and _together(text, c, last[0])]
-        left = [cue for cue in left if cue.end < end]
+    text = step.clean
+    candidates = [cue for cue in cues if first[1] <= cue.start and cue.end <= last[0]]
+    if all(_WEAK.match(text[cue.start : cue.end]) for cue in candidates):
+        candidates = [] if any(text[cue.end : first[0]] in LED for cue in cues) else candidates
+    if len({cue.end for cue in candidates}) > 1:  # "his wife was the screenwriter Ana Vorr"
+        plain = [c for c in candidates if c.form != "nouns" or not leads_on(text, c.start - 1, last)]
+        candidates = plain or candidates
+    while candidates:
+        end = candidates[-1].end
+        if not _is_taken(step, candidates[-1], last):
+            nearest = [cue for cue in candidates if cue.end == end]
+            return nearest + [c for c in candidates if c.end < end and _together(text, c, nearest[0])]
+        candidates = [cue for cue in candidates if cue.end < end]
     return []
 
 
-def _before(said: Said, cues: Sequence[SenseCue], first: Span, second: Span, low: int) -> list[SenseCue]:
+def _before(step: StepText, cues: Sequence[SenseCue], first: Span, last: Span, low: int) -> list[SenseCue]:
     """The cue that leads up to two spans: "the director of Dune Rain is Ana Vorr"."""
     before = [cue for cue in cues if cue.end <= first[0]]
     near = [
         cue for cue in before
-        if not _names_between(said, cue.end, first[0])
-        and (cue.form == "nouns" or not has_own_subject(said, low, cue.start))
+        if not _names_between(step, cue.end, first[0])
+        and (cue.form == "nouns" or not has_own_subject(step, low, cue.start))
     ]  # fmt: skip
     if near:
         end = max(cue.end for cue in near)
-        return [cue for cue in near if cue.end == end or _together(said.clean, cue, near[-1])]
-    if before and _ELLIPSIS.fullmatch(said.clean[first[1] : second[0]]):
+        return [cue for cue in near if cue.end == end or _together(step.clean, cue, near[-1])]
+    if before and _ELLIPSIS.fullmatch(step.clean[first[1] : last[0]]):
         end = before[-1].end  # "… was founded in 1870, and the other in 1911"
         return [cue for cue in before if cue.end == end and cue.form != "nouns"]
     return []
 
 
-def _behind(said: Said, cues: Sequence[SenseCue], first: Span, second: Span, high: int) -> list[SenseCue]:
+def _behind(step: StepText, cues: Sequence[SenseCue], first: Span, last: Span, high: int) -> list[SenseCue]:
     """The cue that follows on two spans: "Oru is where Ana Vorr was born"."""
-    relative = _ends(said.clean[first[1] : second[0]].strip(" ,")) in _RELATIVES
+    relative = _ends(step.clean[first[1] : last[0]].strip(" ,")) in _RELATIVES
     near = [
         cue for cue in cues
-        if cue.start >= second[1] and not _names_between(said, second[1], cue.start)
-        and (relative or not _is_taken(said, cue, (high, high)))
+        if cue.start >= last[1] and not _names_between(step, last[1], cue.start)
+        and (relative or not _is_taken(step, cue, (high, high)))
     ]  # fmt: skip
     return [
         cue for cue in near
-        if cue.start == near[0].start or _together(said.clean, near[0], cue)
+        if cue.start == near[0].start or _together(step.clean, near[0], cue)
     ]  # fmt: skip
 
 
@@ -130,57 +139,57 @@ def _together(text: str, cue: SenseCue, last: SenseCue) -> bool:
     return cue.end <= last.start and _COORDINATING.issuperset(text[cue.end : last.start].split())
 
 
-def _is_taken(said: Said, cue: SenseCue, second: Span) -> bool:
+def _is_taken(step: StepText, cue: SenseCue, last: Span) -> bool:
     """Whether another value than the second span is what a cue says: "born in Vel, died in …"."""
-    taken = [
-        (a, b) for (a, b), _ in said.values
-        if cue.end <= a and b <= second[0] and a - cue.end <= _NEAR
-        and not overlaps((a, b), second)
-        and not (is_nation(said.clean[a:b]) and not is_nation(said.clean[slice(*second)]))
-        and not leads_on(said.clean, b, second)
+    rivals = [
+        (a, b) for (a, b), _ in step.values
+        if cue.end <= a and b <= last[0] and a - cue.end <= _NEAR
+        and not overlaps((a, b), last)
+        and not (is_nation(step.clean[a:b]) and not is_nation(step.clean[slice(*last)]))
+        and not leads_on(step.clean, b, last)
     ]  # fmt: skip
-    if not taken or cue.form == "nouns":
+    if not rivals or cue.form == "nouns":
         return False
-    a, b = min(taken)
-    if any(c.start >= cue.end and c.end <= a for c in said.cues):
+    a, b = min(rivals)
+    if any(c.start >= cue.end and c.end <= a for c in step.cues):
         return False
-    kinds = {bool(dates_in(said.clean[x:y])) for x, y in (taken[0], second)}
+    kinds = {bool(dates_in(step.clean[x:y])) for x, y in (rivals[0], last)}
     if len(kinds) > 1:  # a date beside a place is what the same cue says
         return False
-    rest = said.clean[b : second[0]]
-    if rest == " in " or (_ends(said.clean[:a]) == "by" and _ends(rest) in ("in", "at", "on")):
+    between = step.clean[b : last[0]]
+    if between == " in " or (_ends(step.clean[:a]) == "by" and _ends(between) in ("in", "at", "on")):
         return False  # "at Vel in Oru", "killed by Ors in Oru"
-    for x, y in sorted(taken[1:], reverse=True):
-        rest = rest[: x - b] + rest[y - b :] if x >= b else rest
-    return not all(len(w) == 1 or w in _LISTING for w in rest.split())
+    for x, y in sorted(rivals[1:], reverse=True):
+        between = between[: x - b] + between[y - b :] if x >= b else between
+    return not all(len(w) == 1 or w in _LISTING for w in between.split())
 
 
 def _ends(text: str) -> str:
     return text.split()[-1] if text.split() else ""
 
 
-def leads_on(text: str, end: int, second: Span) -> bool:
+def leads_on(text: str, end: int, last: Span) -> bool:
     """Whether words say what the second span is: "the American actor Edward Dillon"."""
-    return bool(re.fullmatch(rf" (?:(?:film )?(?:{SORTS}) ){{0,3}}", text[end : second[0]]))
+    return bool(re.fullmatch(rf" (?:(?:film )?(?:{SORTS}) ){{0,3}}", text[end : last[0]]))
 
 
-def _names_between(said: Said, low: int, high: int) -> bool:
-    return any(low <= a and b <= high for (a, b), _ in said.values) or high - low > 3 * _NEAR
+def _names_between(step: StepText, low: int, high: int) -> bool:
+    return any(low <= a and b <= high for (a, b), _ in step.values) or high - low > 3 * _NEAR
 
 
-def direction(said: Said, cue: SenseCue, head: Span, tail: Span, *, text_is_said: bool = False) -> int:
+def direction(step: StepText, cue: SenseCue, head: Span, tail: Span, *, text_is_said: bool = False) -> int:
     """1 where a cue makes the head its head, -1 where its tail, 0 where it does not tell."""
     if cue.form == "both" or text_is_said:
         return 0
-    if cue.form == "nouns" or said.clean.startswith(" of ", cue.end):
-        return _owner(said, cue, head, tail)
+    if cue.form == "nouns" or step.clean.startswith(" of ", cue.end):
+        return _owner(step, cue, head, tail)
     sign = _FOLLOWS[cue.form]
     after = [span for span in (head, tail) if span[0] >= cue.end]
     if len(after) == 1:
         return sign if after[0] == tail else -sign
     if not after:  # "Oru is where Ana was born": what stands last before it is what it is said of
         return sign if max(head, tail) == head else -sign
-    if _names_between(said, cue.end, min(after)[0]):
+    if _names_between(step, cue.end, min(after)[0]):
         return 0
     # "directed by Ana, Dune Rain …", "born in Oru, Ana …": what comes first is what it leads to
     return sign if min(after) == tail else -sign
@@ -191,9 +200,9 @@ _HAD = re.compile(r" ha[sd] .* as (?:an? |the |its |his |her )?$")
 _OF = wording("stating", "of")
 
 
-def _owner(said: Said, cue: SenseCue, head: Span, tail: Span) -> int:
+def _owner(step: StepText, cue: SenseCue, head: Span, tail: Span) -> int:
     """Whose tail a noun names: "the director of Dune Rain", "Dune Rain's director"."""
-    text = said.clean
+    text = step.clean
     for span, sign in ((head, 1), (tail, -1)):
         if cue.end <= span[0] and _OF.match(text[cue.end : span[0]]):
             return sign
@@ -213,134 +222,134 @@ _NO_OWNERS = frozenset("he she it they him her them".split())
 _HALF = 0.5  # share of a free relation's content words that say it
 
 
-def stand_of_free(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
+def stand_of_free(step: StepText, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
     """The same for a relation in words of its own, or a question."""
-    asks = clean(triple.relation)
-    tails = tuple(span for span in tails if said.clean[slice(*span)] not in asks)
+    question = clean(triple.relation)
+    tails = tuple(span for span in tails if step.clean[slice(*span)] not in question)
     words = content_words(triple.relation) - content_words(triple.head)
     words -= content_words(triple.tail)
-    has_head = bool(heads or named(said, triple.head)) or _covers(said, triple.head)
-    if not has_head and triple.head in said.focus:
-        has_head = bool(reads.stand_ins(said, tails))
+    has_head = bool(heads or find_name(step, triple.head)) or _covers(step, triple.head)
+    if not has_head and triple.head in step.focus:
+        has_head = bool(reads.stand_ins(step, tails))
     if not has_head and "…" not in triple.relation:
         # What a question asks about stands in it; its head is but the page that answers it.
-        asked_about = said_by(triple.relation).reading.values
-        has_head = any(said.named(name) for name in asked_about if clean(name) not in STOP_WORDS)
-    has_tail = bool(tails) or _covers(said, triple.tail)
-    share = coverage(words, said.reading.claim)
+        asked_about = parse_text(triple.relation).reading.values
+        has_head = any(step.spans_of(name) for name in asked_about if clean(name) not in STOP_WORDS)
+    has_tail = bool(tails) or _covers(step, triple.tail)
+    share = coverage(words, step.reading.claim)
     if not has_tail:
-        told_before = heads and words and triple.tail in said.focus
-        by_pronoun = told_before and any(said.clean[a:b] in _NO_OWNERS for a, b in said.pronouns)
+        told_before = heads and words and triple.tail in step.focus
+        by_pronoun = told_before and any(step.clean[a:b] in _NO_OWNERS for a, b in step.pronouns)
         return "states" if by_pronoun and share >= _HALF else "no"
     if not has_head:
-        enough = _LEAST if triple.head in said.focus else _MOST
-        about_another = _names_strangers(said, asks, tails)
+        enough = _LEAST if triple.head in step.focus else _MOST
+        about_another = _names_strangers(step, question, tails)
         return "states" if words and share >= enough and not about_another else "no"
-    if by_name := reads.verbatim(said, triple.relation, heads, tails):
+    if by_name := reads.verbatim(step, triple.relation, heads, tails):
         return by_name
     if not words or share >= _HALF:
-        turned = _turned(said, triple, heads, tails) or _asked_turned(said, triple, heads, tails)
+        turned = _turned(step, triple, heads, tails) or _asked_turned(step, triple, heads, tails)
         return "reversed" if turned else "states"
-    return _by_sense(said, triple, heads, tails)
+    return _by_sense(step, triple, heads, tails)
 
 
-def _names_strangers(said: Said, asks: str, tails: Sequence[Span]) -> bool:
+def _names_strangers(step: StepText, question: str, tails: Sequence[Span]) -> bool:
     """Whether a step names somebody of whom neither the question nor an earlier step speaks."""
     return any(
-        " " in value and said.clean[slice(*span)] not in asks
-        and value not in said.familiar
-        and not dates_in(said.clean[slice(*span)])
+        " " in value and step.clean[slice(*span)] not in question
+        and value not in step.familiar
+        and not dates_in(step.clean[slice(*span)])
         and not any(overlaps(span, tail) for tail in tails)
-        for span, value in said.values
+        for span, value in step.values
     )  # fmt: skip
 
 
-def _by_sense(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
+def _by_sense(step: StepText, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
     """The same where a step has other words than a free relation: by what both mean.
 
     Words of which no sense is known are no other relation: such a step states the triple.
     """
-    asked = sense_cues(clean(triple.relation))
+    relation_cues = sense_cues(clean(triple.relation))
     cues = [
         cue
         for head, tail in pairs(heads, tails)
         if head[1] <= tail[0] or tail[1] <= head[0]
-        for cue in governing(said, min(head, tail), max(head, tail))
+        for cue in governing(step, min(head, tail), max(head, tail))
     ]  # fmt: skip
-    senses = {cue.sense for cue in asked}
+    senses = {cue.sense for cue in relation_cues}
     if "nation" in senses:
         senses.add("birth")  # where somebody is from
-    if shared := senses & {cue.sense for cue in cues or said.cues}:
-        return "reversed" if _turns(said, triple, heads, tails, shared) else "states"
-    by_name = bool(heads or said.pronouns)
-    known, told = ([c for c in those if c.form != "nouns"] for those in (asked, cues))
-    if known and told and heads and tails:
+    if shared := senses & {cue.sense for cue in cues or step.cues}:
+        return "reversed" if _turns(step, triple, heads, tails, shared) else "states"
+    by_name = bool(heads or step.pronouns)
+    relation_verbs, step_verbs = ([c for c in cues_ if c.form != "nouns"] for cues_ in (relation_cues, cues))
+    if relation_verbs and step_verbs and heads and tails:
         return "relation"
     return "states" if by_name and tails else "near"
 
 
-def _turns(said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]) -> bool:
+def _turns(step: StepText, triple: Triple, heads: Sequence[Span], tails: Sequence[Span], senses: set[str]) -> bool:
     """Whether a step joins the ends by a sense of a free relation the other way round."""
     if is_free(triple):
-        return _asked_turned(said, triple, heads, tails)
-    gold = said_by(f"{triple.head} {triple.relation} {triple.tail}.")
-    ours, theirs = (
+        return _asked_turned(step, triple, heads, tails)
+    gold = parse_text(f"{triple.head} {triple.relation} {triple.tail}.")
+    gold_turns, step_turns = (
         {
-            direction(of, cue, head, tail)
-            for cue in of.cues if cue.sense in senses
-            for head, tail in pairs(ones, others)
+            direction(text, cue, head, tail)
+            for cue in text.cues if cue.sense in senses
+            for head, tail in pairs(starts, ends)
         }
-        for of, ones, others in (
-            (gold, gold.named(triple.head), gold.named(triple.tail)), (said, heads, tails)
+        for text, starts, ends in (
+            (gold, gold.spans_of(triple.head), gold.spans_of(triple.tail)), (step, heads, tails)
         )
     )  # fmt: skip
-    return len(ours) == len(theirs) == 1 and next(iter(ours)) * next(iter(theirs)) == -1
+    return len(gold_turns) == len(step_turns) == 1 and next(iter(gold_turns)) * next(iter(step_turns)) == -1
 
 
-def _asked_turned(said: Said, triple: Triple, heads: Sequence[Span], tails: Sequence[Span]) -> bool:
+def _asked_turned(step: StepText, triple: Triple, heads: Sequence[Span], tails: Sequence[Span]) -> bool:
     """Whether a step joins the ends of a question of one fact by its verb the other way round.
 
     What is asked for stands in the question as its first word: "What does Oru flow into?".
     """
-    asked = said_by(triple.relation.replace("…", triple.head))
-    opening = re.match(r" ?(?:what|wh[oi]\w*|where)\b", asked.clean)
+    question = parse_text(triple.relation.replace("…", triple.head))
+    opening = re.match(r" ?(?:what|wh[oi]\w*|where)\b", question.clean)
     if not opening or not heads or not tails:
         return False
-    heads = [*heads, *(span for span in said.pronouns if span[0] > heads[0][1])]
+    heads = [*heads, *(span for span in step.pronouns if span[0] > heads[0][1])]
 
-    def ways(of: Said, ones: Sequence[Span], others: Sequence[Span]) -> set[tuple[str, int]]:
+    def directions(text: StepText, starts: Sequence[Span], ends: Sequence[Span]) -> set[tuple[str, int]]:
         return {
-            (cue.sense, direction(of, cue, one, other))
-            for cue in of.cues if cue.form in ("to_tail", "to_head")
-            for one, other in pairs(ones, others) if not overlaps(one, other)
+            (cue.sense, direction(text, cue, start, end))
+            for cue in text.cues if cue.form in ("to_tail", "to_head")
+            for start, end in pairs(starts, ends) if not overlaps(start, end)
         }  # fmt: skip
 
-    ours = ways(asked, asked.named(triple.head), [opening.span()])
-    theirs = ways(said, heads, tails)
-    return any((sense, -way) in theirs for sense, way in ours if way) and not ours & theirs
+    asked_ways = directions(question, question.spans_of(triple.head), [opening.span()])
+    told_ways = directions(step, heads, tails)
+    return any((sense, -sign) in told_ways for sense, sign in asked_ways if sign) and not asked_ways & told_ways
 
 
-def _covers(said: Said, name: str) -> bool:
+def _covers(step: StepText, name: str) -> bool:
     """Whether a step has most of the words of a phrase, which is no name."""
     words = content_words(name)
     if not words:
-        return clean(name) in said.clean
+        return clean(name) in step.clean
     if len(words) == 1 or (len(name.split()) < _LONG and name[:1].isupper()):
         return False
-    return coverage(words, said.reading.claim) >= _MOST
+    return coverage(words, step.reading.claim) >= _MOST
 
 
-def _turned(said: Said, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> bool:
+def _turned(step: StepText, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> bool:
     """Whether a step has a free relation's very words between its ends, exchanged."""
     relation = f" {clean(triple.relation)} "
     cues = sense_cues(relation)
     if not relation.strip() or any(cue.form == "both" for cue in cues):
         return False
 
-    def between(ones: Sequence[Span], others: Sequence[Span]) -> bool:
+    def between(starts: Sequence[Span], ends: Sequence[Span]) -> bool:
         return any(
-            said.clean[a[1] : b[0]].startswith(relation) or said.clean[a[1] : b[0]] == relation
-            for a, b in pairs(ones, others) if a[1] < b[0]
+            step.clean[a[1] : b[0]].startswith(relation) or step.clean[a[1] : b[0]] == relation
+            for a, b in pairs(starts, ends) if a[1] < b[0]
         )  # fmt: skip
 
     return between(tails, heads) and not between(heads, tails)
@@ -350,51 +359,51 @@ _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 
 
 def stand_of_known(
-    said: Said, triple: Triple, meaning: Meaning, heads: tuple[Span, ...], tails: tuple[Span, ...]
+    step: StepText, triple: Triple, meaning: Meaning, heads: tuple[Span, ...], tails: tuple[Span, ...]
 ) -> Stand:
     """What a step does with a triple whose relation the vocabulary has, named at these spans."""
     if heads:
-        heads += tuple(span for span in reads.pronouns_for(said, meaning) if span[0] > heads[0][1])
-    elif triple.head in said.focus:
-        heads = reads.stand_ins(said, tails, meaning)
-    if not tails and triple.tail in said.focus and heads and meaning.kind != "date":
-        tails = said.pronouns
+        heads += tuple(span for span in reads.pronouns_for(step, meaning) if span[0] > heads[0][1])
+    elif triple.head in step.focus:
+        heads = reads.stand_ins(step, tails, meaning)
+    if not tails and triple.tail in step.focus and heads and meaning.kind != "date":
+        tails = step.pronouns
     if not heads or not tails:
         return "no"
-    if by_name := reads.verbatim(said, triple.relation, heads, tails):
+    if by_name := reads.verbatim(step, triple.relation, heads, tails):
         return by_name
-    found = {_joined(said, meaning, *ends) for ends in pairs(heads, tails)}
-    return next(each for each in _BEST if each in found)
+    stances = {_joined(step, meaning, *ends) for ends in pairs(heads, tails)}
+    return next(stance for stance in _BEST if stance in stances)
 
 
-def _joined(said: Said, meaning: Meaning, head: Span, tail: Span) -> Stand:
+def _joined(step: StepText, meaning: Meaning, head: Span, tail: Span) -> Stand:
     """What the wording between and around two spans makes of them."""
-    first, second = sorted((head, tail))
-    if first[1] > second[0] or STOP in said.clean[first[1] : second[0]]:
+    first, last = sorted((head, tail))
+    if first[1] > last[0] or STOP in step.clean[first[1] : last[0]]:
         return "no"
-    joint = (first[0], past_list(said, first, second))
-    cues = governing(said, joint, second)
-    between = [cue for cue in cues if joint[1] <= cue.start < second[0]]
-    if between and has_own_subject(said, joint[1], between[0].start):
+    joint = (first[0], past_list(step, first, last))
+    cues = governing(step, joint, last)
+    between = [cue for cue in cues if joint[1] <= cue.start < last[0]]
+    if between and has_own_subject(step, joint[1], between[0].start):
         return "near"
     if (
         meaning.kind == "nation"
-        and (head[1] or not _VERB.match(said.clean, tail[1]))  # "Oru was founded in 1700"
-        and _is_adjective(said, joint if head == first else head, joint if tail == first else tail, cues)
+        and (head[1] or not _VERB.match(step.clean, tail[1]))  # "Oru was founded in 1700"
+        and _is_adjective(step, joint if head == first else head, joint if tail == first else tail, cues)
     ):
         return "states"
     if meaning.kind == "date":
-        cues = [cue for cue in cues if cue.sense in _OF_DATES or _needs(said, cue, head, tail)]
-        if not cues and _dates_work(said, meaning, head, tail):
+        cues = [cue for cue in cues if cue.sense in _OF_DATES or _takes_date(step, cue, head, tail)]
+        if not cues and _dates_work(step, meaning, head, tail):
             return "states"
-    own = [cue for cue in cues if cue.sense in meaning.says | meaning.turned]
-    if own:
+    relation_cues = [cue for cue in cues if cue.sense in meaning.senses | meaning.turned]
+    if relation_cues:
         by_words = meaning.kind == "text"  # a cause or genre is nothing that has a head of its own
         turns = {
             1
             if meaning.kind == "date" and cue.end <= head[0] < tail[0]  # "released it in 1950"
-            else direction(said, cue, head, tail, text_is_said=by_words) * (1 if cue.sense in meaning.says else -1)
-            for cue in own
+            else direction(step, cue, head, tail, text_is_said=by_words) * (1 if cue.sense in meaning.senses else -1)
+            for cue in relation_cues
         }
         return "reversed" if turns == {-1} else "states"
     if all(cue.sense in _TELLS_NOTHING for cue in cues):
@@ -407,21 +416,21 @@ _OF_DATES = frozenset("birth birth_date death death_date lived burial release in
 _IN_A_YEAR = wording("stating", "in_a_year")
 
 
-def _needs(said: Said, cue: SenseCue, head: Span, tail: Span) -> bool:
+def _takes_date(step: StepText, cue: SenseCue, head: Span, tail: Span) -> bool:
     """Whether wording that no date goes with takes one all the same: "directed by 1964"."""
-    text = said.clean
+    text = step.clean
     if cue.form == "nouns":
-        return text[cue.end : head[0]] in LED or direction(said, cue, head, tail) != 0
+        return text[cue.end : head[0]] in LED or direction(step, cue, head, tail) != 0
     if cue.form == "to_head":
         return text[tail[1] : cue.start] in (" ", " who ", " is the one who ")
     return text[cue.start : tail[0]].endswith(" by ")
 
 
-def _dates_work(said: Said, meaning: Meaning, head: Span, tail: Span) -> bool:
+def _dates_work(step: StepText, meaning: Meaning, head: Span, tail: Span) -> bool:
     """Whether a date stands beside a work as its year: "Dune Rain (1950)", "is a 1950 film"."""
-    if "release" not in meaning.says or head[0] > tail[0]:
+    if "release" not in meaning.senses or head[0] > tail[0]:
         return False
-    between = said.clean[head[1] : tail[0]]
+    between = step.clean[head[1] : tail[0]]
     return "born" not in between and bool(_IN_A_YEAR.match(between))
 
 
@@ -434,16 +443,16 @@ _ASIDE = wording("stating", "aside")
 _BRACKETS = re.compile(r"\([^()]*+\)")
 
 
-def _is_adjective(said: Said, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
+def _is_adjective(step: StepText, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        led = any(cue.end <= head[0] and said.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues)
-        has = _HAS_NATION.match(said.clean[head[1] :][: tail[0] - head[1]])
-        if has and not _NATIONALITY.match(said.clean[tail[1] :]):
+        led = any(cue.end <= head[0] and step.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues)
+        has = _HAS_NATION.match(step.clean[head[1] :][: tail[0] - head[1]])
+        if has and not _NATIONALITY.match(step.clean[tail[1] :]):
             return False
-        between = _ASIDE.sub(" ", _BRACKETS.sub("", said.clean[head[1] : tail[0]])).split()
+        between = _ASIDE.sub(" ", _BRACKETS.sub("", step.clean[head[1] : tail[0]])).split()
         return not led and all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in between)
-    plain = said.clean[tail[1] : head[0]].split()
+    plain = step.clean[tail[1] : head[0]].split()
     acts = any(tail[1] <= cue.start < head[0] and cue.form != "nouns" for cue in cues)
-    few = len(plain) <= 4 and all(w.isalpha() and w not in STOP_WORDS for w in plain)
-    return few and not acts
+    is_short = len(plain) <= 4 and all(w.isalpha() and w not in STOP_WORDS for w in plain)
+    return is_short and not acts

@@ -107,7 +107,7 @@ def role_of(turns: Sequence[Message]) -> str:
 @cache
 def _instructions() -> tuple[tuple[str, str], ...]:
     """Instructions, the longest first, and who asks by them."""
-    found = {prompt.system: prompt.role for prompt in prompts.every() if prompt.system}
+    found = {prompt.system: prompt.role for prompt in prompts.load_all() if prompt.system}
     return tuple(sorted(found.items(), key=lambda one: -len(one[0])))
 
 

@@ -18,7 +18,7 @@ from safe_stepwise.commands.telling import record
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
-from safe_stepwise.players.steps import own_checker_of
+from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.records import FAILED, Attempt, Passage, Question, Step, Triple, identity
 
 LIMITS: Mapping[str, int] = {"question": 500, "passages": 20_000, "facts": 4_000, "answer": 200}
@@ -192,7 +192,7 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
     if not question.is_annotated:
         return ()
     try:
-        checker = own_checker_of(question)
+        checker = strict_checker_of(question)
     except EngineError:  # the facts make no plan
         return ()
     labels, previous = [], list[Step]()

@@ -25,9 +25,9 @@ def word_list(name: str) -> frozenset[str]:
     return frozenset(load("words")[name].split())
 
 
-def wording(module: str, name: str, flags: int = 0, **parts: str) -> re.Pattern[str]:
+def wording(module: str, name: str, flags: int = 0, **values: str) -> re.Pattern[str]:
     """One wording of ``patterns.yaml`` that a module looks for, as a regular expression; «name» stands for a part."""
     text = "".join(load("patterns")[module][name])
-    for part, value in parts.items():
-        text = text.replace(f"«{part}»", value)
+    for placeholder, value in values.items():
+        text = text.replace(f"«{placeholder}»", value)
     return re.compile(text, flags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from safe_stepwise.checking.plans import MOST_GOLD, PlanError, make_plan
+from safe_stepwise.checking.plans import MAX_GOLD, PlanError, make_plan
 from safe_stepwise.records import Passage, Question, SupportingFact, Triple
 
 
@@ -97,9 +97,9 @@ def test_more_gold_passages_than_a_sample_has_are_no_plan() -> None:
         pages = tuple(Passage(f"Aa {n}", ("It is in Oru.",), True) for n in range(count))
         return Question("q", "hotpotqa", "train", "Where?", "Oru", passages=pages)
 
-    assert make_plan(told(MOST_GOLD), [A], [A])
+    assert make_plan(told(MAX_GOLD), [A], [A])
     with pytest.raises(PlanError, match="11 gold passages, at most 10 can be planned for"):
-        make_plan(told(MOST_GOLD + 1), [A], [A])
+        make_plan(told(MAX_GOLD + 1), [A], [A])
 
 
 def cited_plan(question: str, kind: str, told: dict[str, str], cited: str, **more: object) -> object:

@@ -23,7 +23,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED, checker_of, judge_trajectory
 from safe_stepwise.commands.reading import examples, question_in
 from safe_stepwise.errors import UserError
-from safe_stepwise.players.steps import own_checker_of
+from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.rewards import async_step_reward, async_trajectory_reward, step_reward, trajectory_reward
 
 ROOT = Path(__file__).parents[3]
@@ -103,7 +103,7 @@ def test_neither_padding_nor_stopping_early_nor_what_cannot_be_read_pays() -> No
 def test_what_is_left_open_or_denied_is_not_proved(said: str, instead: str) -> None:
     row = examples()[0]
     question = question_in("example", row)
-    checker = own_checker_of(question)
+    checker = strict_checker_of(question)
     told = (
         "Step 1: According to Passage 2, The Salt Clock was directed by Maro Quill. (Attribution)\n"
         "Step 2: According to Passage 4, Maro Quill was born in Tesk. (Attribution)\n"

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from safe_stepwise.checking.statements import is_free, names_subject, state, told, wordings
+from safe_stepwise.checking.statements import is_free, names_subject, quote_sentence, state, wordings
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.wordings import Half, phrase
 from safe_stepwise.language.grounding import ground
@@ -62,21 +62,21 @@ def test_a_question_in_words_is_asked_with_earlier_answers() -> None:
 )
 def test_a_quotation_names_its_subject(sentence: str, expected: str, named: bool) -> None:
     page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", sentence))
-    assert told(page, 1, "") == expected
+    assert quote_sentence(page, 1, "") == expected
     assert names_subject(page, expected) is named
 
 
 def test_whom_a_pronoun_means_is_not_guessed() -> None:
     page = Passage("Mary, mother of Jesus", ("Luther wrote much.", "His last thoughts are kept."))
-    assert told(page, 1, "") == "His last thoughts are kept."
-    assert told(Passage("Ana Vorr", ("She lived in Oru.",)), 0, "") == "She lived in Oru."
+    assert quote_sentence(page, 1, "") == "His last thoughts are kept."
+    assert quote_sentence(Passage("Ana Vorr", ("She lived in Oru.",)), 0, "") == "She lived in Oru."
 
 
 def test_a_long_quotation_ends_behind_what_is_needed() -> None:
     sentence = f"Ana Vorr met Ors Velt in Oru, and then {'went on and on ' * 30}."
     page = Passage("Ana Vorr", (sentence,))
-    assert told(page, 0, "Ors Velt").endswith("met Ors Velt in Oru.")
-    assert told(page, 0, "Ors").endswith("in Oru.")
+    assert quote_sentence(page, 0, "Ors Velt").endswith("met Ors Velt in Oru.")
+    assert quote_sentence(page, 0, "Ors").endswith("in Oru.")
     page = Passage("Ana Vorr", (f"Ors Velt (a poet, it is said) left, {'and on ' * 80}.",))
-    assert told(page, 0, "Ors Velt") == "Ors Velt (a poet, it is said) left."
-    assert len(told(page, 0, "nowhere")) > 320
+    assert quote_sentence(page, 0, "Ors Velt") == "Ors Velt (a poet, it is said) left."
+    assert len(quote_sentence(page, 0, "nowhere")) > 320

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.wordings import Half, grammar, word
+from safe_stepwise.checking.wordings import Half, grammar, render
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.steps import parse_step
@@ -72,7 +72,7 @@ def filling(n: int) -> dict[str, Any]:
 
 def drawn(part: str, code: str, half: Half, number: int = 200) -> Iterator[str]:
     for n in range(number):
-        yield word(part, code, f"step {n}", half=half, **filling(n))
+        yield render(part, code, f"step {n}", half=half, **filling(n))
 
 
 @cache
@@ -128,7 +128,7 @@ def test_no_verb_has_to_agree_with_what_is_filled_in(part: str, code: str, half:
 def test_a_code_can_do_with_the_values_it_always_has(code: str, half: Half) -> None:
     for n in range(50):
         values = {name: filling(n)[name] if name in NEEDED[code] else None for name in filling(n)}
-        assert "{" not in word("diagnosis", code, f"step {n}", half=half, **values)
+        assert "{" not in render("diagnosis", code, f"step {n}", half=half, **values)
 
 
 def test_equal_inputs_give_equal_words_and_other_steps_others() -> None:
@@ -139,8 +139,8 @@ def test_equal_inputs_give_equal_words_and_other_steps_others() -> None:
 
 def test_who_does_not_ask_gets_the_seen_ones() -> None:
     for part, code in CODES:
-        told = word(part, code, "a step", **filling(0))
-        assert told == word(part, code, "a step", half="seen", **filling(0))
+        told = render(part, code, "a step", **filling(0))
+        assert told == render(part, code, "a step", half="seen", **filling(0))
 
 
 @given(st.text(), st.text(), st.sampled_from([*WHOLE, *BRIEF]))
@@ -149,9 +149,9 @@ def test_braces_of_a_value_are_never_filled(said: str, what: str, half: Half) ->
     values = {"said": f"A{said}{{missing}} {{reason}}z", "missing": f"B{what}{{said}} {{claimed}}z"}
     plain = {name: " ".join(text.split()) for name, text in values.items()}
     for code in ("contradicted", "missed", "redundant", "bypassed"):
-        told = word("diagnosis", code, said, half=half, **{**filling(0), **values})
+        told = render("diagnosis", code, said, half=half, **{**filling(0), **values})
         masked = {**filling(0), "said": "SAID", "missing": "MISSING"}
-        template = word("diagnosis", code, said, half=half, **masked)
+        template = render("diagnosis", code, said, half=half, **masked)
         pieces = re.split("(SAID|MISSING)", template)
         places = {"SAID": plain["said"], "MISSING": plain["missing"]}
         assert told == "".join(places.get(piece, piece) for piece in pieces)
@@ -162,7 +162,7 @@ def test_no_wording_is_everywhere() -> None:
     common = ["sound_fact", "sound_derivation", "sound_answer", "wrong_answer", "unearned_answer"]
     codes = [code for part, code in CODES if part == "diagnosis"] + common * 2
     masks = dict.fromkeys(filling(0), "E")
-    texts = [word("diagnosis", codes[n % len(codes)], f"step {n}", **masks) for n in range(3000)]
+    texts = [render("diagnosis", codes[n % len(codes)], f"step {n}", **masks) for n in range(3000)]
     counts = Counter(texts).most_common(20)
     assert sum(count for _, count in counts) <= 0.35 * len(texts)
 

@@ -73,7 +73,7 @@ ENDINGS = ("whole", "cut in the reply", "cut in the thought", "thought alone", "
 def _answer(text: str) -> str:
     reading = read(text, {"answer": words})
     if not reading.value:
-        raise ValueError(reading.why)
+        raise ValueError(reading.problem)
     return str(reading.value["answer"])
 
 

@@ -10,7 +10,7 @@ from safe_stepwise.graphs.comparisons import (
     Operation,
     Side,
     compare,
-    compared,
+    comparison_of,
     is_comparison,
     operation,
     without_names,
@@ -210,7 +210,7 @@ def branch(head: str, *hops: tuple[str, str]) -> tuple[Triple, ...]:
 
 
 def asks(question: str, answer: str, *branches: tuple[Triple, ...]) -> str | None:
-    return compared(Question("q", "b", "train", question, answer), branches).result
+    return comparison_of(Question("q", "b", "train", question, answer), branches).result
 
 
 BORN, DIED = "date of birth", "date of death"

@@ -84,14 +84,14 @@ def test_aliases_hold_transitively_in_any_order(order: tuple[tuple[str, str], ..
     assert graph.node("A") == KnowledgeGraph([], {"A": "B", "B": "C", "D": "C"}).node("D")
     assert all(name in graph for name in "ABCD")
     assert "E" not in graph
-    assert graph.same("a", "D")
-    assert not graph.same("A", "X")
+    assert graph.is_same_entity("a", "D")
+    assert not graph.is_same_entity("A", "X")
 
 
 def test_a_cycle_of_aliases_and_an_alias_to_itself() -> None:
     graph = KnowledgeGraph(chain("A", "X"), {"A": "B", "B": "A", "C": "C"})
-    assert graph.same("A", "B")
-    assert not graph.same("A", "C")
+    assert graph.is_same_entity("A", "B")
+    assert not graph.is_same_entity("A", "C")
 
 
 def test_an_alias_joins_a_path() -> None:

@@ -145,7 +145,7 @@ DENSE = [(f"e{one}", f"r{(one * other) % 7}", f"e{other}") for one in range(40) 
 def test_a_dense_graph_is_searched_as_far_as_a_bound_allows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(store, "MOST_PATHS", 300)
+    monkeypatch.setattr(store, "MAX_PATHS", 300)
     for graph in (MemoryGraph(DENSE), on_disk(DENSE, str(tmp_path))):
         store._tell_cut.cache_clear()
         assert paths_from(graph, "e1", 6) == paths_from(graph, "e1", 2) == paths_from(graph, "e1", 10**12)
@@ -154,8 +154,8 @@ def test_a_dense_graph_is_searched_as_far_as_a_bound_allows(
         assert line.startswith(
             "note: from 'e1' paths of up to 2 relations are searched: 3 would be more than 300 paths"
         )
-    monkeypatch.setattr(store, "MOST_PATHS", 10**9)
-    monkeypatch.setattr(store, "MOST_REACHED", 200)
+    monkeypatch.setattr(store, "MAX_PATHS", 10**9)
+    monkeypatch.setattr(store, "MAX_REACHED", 200)
     store._tell_cut.cache_clear()
     assert len(paths_from(MemoryGraph(DENSE), "e1", 6)[-1]) <= 2
     assert "200 entities on the way" in capsys.readouterr().err
@@ -169,7 +169,7 @@ def test_chains_of_a_dense_graph_are_visited_as_far_as_a_bound_allows(
     nowhere = ("r1", "r2", "r3", "r1", "r2", "r3", "~only")  # leads to the topic alone: dead ends without end
     whole = instances(graph, "e1", ("r1", "r2"))
     assert not capsys.readouterr().err
-    monkeypatch.setattr(store, "MOST_VISITED", 2_000)
+    monkeypatch.setattr(store, "MAX_VISITED", 2_000)
     assert instances(graph, "e1", nowhere) == []
     assert "only the first 0 chains of r1 > r2" in capsys.readouterr().err
     assert instances(graph, "e1", ("r1", "r2")) == whole

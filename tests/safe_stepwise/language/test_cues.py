@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.language.cues import governing_cues
 from safe_stepwise.language.reading import clean
-from safe_stepwise.language.relations import REACH, RELATIONS, asked, cue_pattern, nation_pattern, same_nation
+from safe_stepwise.language.relations import REACH, RELATIONS, cue_pattern, nation_pattern, parse_question, same_nation
 from safe_stepwise.language.vocabulary import load
 
 GROUPS = tuple(load("relations")["cues"])
@@ -124,7 +124,7 @@ def test_cues_are_written_as_cleaned_text(group: str) -> None:
     ],
 )
 def test_what_a_hop_asks(question: str, subject: str, relation: str) -> None:
-    found = asked(question)
+    found = parse_question(question)
     assert found is not None
     assert (found.subject, found.relation, found.inverse) == (subject, relation, False)
 
@@ -140,7 +140,7 @@ def test_what_a_hop_asks(question: str, subject: str, relation: str) -> None:
     ],
 )
 def test_what_an_inverse_hop_asks(question: str, subject: str, relation: str) -> None:
-    found = asked(question)
+    found = parse_question(question)
     assert found is not None
     assert (found.subject, found.relation, found.inverse) == (subject, relation, True)
 
@@ -150,12 +150,12 @@ def test_what_an_inverse_hop_asks(question: str, subject: str, relation: str) ->
     ["Where was the oldest brother of the king born?", "How tall is Ana Vorr?", "Where was born?", "Ana Vorr", ""],
 )
 def test_what_is_not_understood(question: str) -> None:
-    assert asked(question) is None
+    assert parse_question(question) is None
 
 
 @given(st.text(max_size=60))
 def test_any_question_is_asked(question: str) -> None:
-    found = asked(question)
+    found = parse_question(question)
     assert found is None or found.relation in RELATIONS
 
 

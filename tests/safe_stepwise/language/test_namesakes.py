@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.language.namesakes import epithet, extended, name_alikes, told_apart
+from safe_stepwise.language.namesakes import are_name_alikes, epithet, explain_difference, extended
 from safe_stepwise.language.reading import Text, read
 from safe_stepwise.records import Passage
 
@@ -38,7 +38,7 @@ def film(credit: str) -> Text:
 )
 def test_by_epithet(credit: str, title: str, apart: bool) -> None:
     subject = page(title, f"{title} was a film director.")
-    assert bool(told_apart("Ors Velt", "director", film(credit), subject)) is apart
+    assert bool(explain_difference("Ors Velt", "director", film(credit), subject)) is apart
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_by_epithet(credit: str, title: str, apart: bool) -> None:
 )
 def test_by_region(said: str, title: str, relation: str, apart: bool) -> None:
     birth = page("Ana Vorr", f"Ana Vorr was born in {said}.")
-    reason = told_apart("Oru", relation, birth, page(title, "It is a town."))
+    reason = explain_difference("Oru", relation, birth, page(title, "It is a town."))
     assert bool(reason) is apart
 
 
@@ -80,12 +80,12 @@ WARNING = "Not to be confused with the other of the same name."
 )
 def test_by_hatnote(relation: str, sentences: tuple[str, ...], apart: bool) -> None:
     said = page("Dune Rain", "Dune Rain is old. It is by Ors Velt.")
-    assert bool(told_apart("Ors Velt", relation, said, page("Ors Velt", *sentences))) is apart
+    assert bool(explain_difference("Ors Velt", relation, said, page("Ors Velt", *sentences))) is apart
 
 
 def test_by_a_hatnote_where_the_name_is_said() -> None:
     said = page("Dune Rain", "Dune Rain is by Ors Velt.", WARNING)
-    assert told_apart("Ors Velt", "composer", said, page("Ors Velt", "He is a footballer."))
+    assert explain_difference("Ors Velt", "composer", said, page("Ors Velt", "He is a footballer."))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_by_a_hatnote_that_names_both(opening: str, apart: bool) -> None:
         "She married the painter Ors Velt; the painter Ors Velt is not to be confused with the"
         " footballer of the same name.",
     )
-    assert bool(told_apart("Ors Velt", "spouse", said, page("Ors Velt", opening))) is apart
+    assert bool(explain_difference("Ors Velt", "spouse", said, page("Ors Velt", opening))) is apart
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_by_a_hatnote_that_names_both(opening: str, apart: bool) -> None:
 )
 def test_by_the_dates_of_a_work(relation: str, life: str, apart: bool) -> None:
     subject = page("Ors Velt", f"Ors Velt ({life}) was a director and composer.")
-    assert bool(told_apart("Ors Velt", relation, film("Ors Velt"), subject)) is apart
+    assert bool(explain_difference("Ors Velt", relation, film("Ors Velt"), subject)) is apart
 
 
 @pytest.mark.parametrize(
@@ -148,15 +148,15 @@ def test_by_the_dates_of_a_work(relation: str, life: str, apart: bool) -> None:
 def test_by_the_dates_of_relatives(relation: str, life: str, apart: bool) -> None:
     said = page("Ana Velt", "Ana Velt (1901 – 1970) was of the house of Ors Velt.")
     subject = page("Ors Velt", f"Ors Velt ({life}) was a duke.")
-    assert bool(told_apart("Ors Velt", relation, said, subject)) is apart
+    assert bool(explain_difference("Ors Velt", relation, said, subject)) is apart
 
 
 def test_without_a_date_nothing_is_told_apart() -> None:
     undated = page("Dune Rain", "Dune Rain is a film directed by Ors Velt.")
     subject = page("Ors Velt", "Ors Velt (1801 – 1870) was a director.")
-    assert told_apart("Ors Velt", "director", undated, subject) == ""
+    assert explain_difference("Ors Velt", "director", undated, subject) == ""
     ageless = page("Ors Velt", "Ors Velt was a director.")
-    assert told_apart("Ors Velt", "director", film("Ors Velt"), ageless) == ""
+    assert explain_difference("Ors Velt", "director", film("Ors Velt"), ageless) == ""
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_epithets(name: str, expected: str) -> None:
     ],
 )
 def test_name_alikes(one: str, other: str, expected: bool) -> None:
-    assert name_alikes(one, other) is name_alikes(other, one) is expected
+    assert are_name_alikes(one, other) is are_name_alikes(other, one) is expected
 
 
 @given(st.text(max_size=40))
 def test_no_name_is_its_own_name_alike(name: str) -> None:
-    assert not name_alikes(name, name)
+    assert not are_name_alikes(name, name)

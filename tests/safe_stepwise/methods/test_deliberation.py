@@ -25,11 +25,11 @@ from safe_stepwise.methods.asking import UNREADABLE
 from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, Deliberating, answers_of, deliberate
 from safe_stepwise.methods.path_deliberating import (
     Instantiated,
+    check_answers,
     constraints_in,
     read_choice,
     read_constraints,
     read_verdict,
-    settle,
 )
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.open import opened
@@ -268,7 +268,7 @@ def test_invented_answers_alone_do_not_suffice() -> None:
 
 def test_another_case_is_taken_where_one_alone_is_meant() -> None:
     path = Instantiated(RIGHT, (), False, ("War", "war", "Oru"), 9)
-    found = settle(["WAR", "war", "ORU"], path)
+    found = check_answers(["WAR", "war", "ORU"], path)
     assert (found.answers, found.respelled) == (("war", "Oru"), {"ORU": "Oru"})
     assert found.unreached == ("WAR",)
 
@@ -414,7 +414,7 @@ def test_readers_read_or_say_why(text: str) -> None:
     for reader in readers:
         found = reader(text)
         assert bool(found.value) == (found.form != "unreadable")
-        assert found.is_strict or found.why
+        assert found.is_strict or found.problem
         canonical_json(found.plain).encode()
         constraints_in(found.value)
         assert 0 <= found.value.get("path", 0) <= len(pool)

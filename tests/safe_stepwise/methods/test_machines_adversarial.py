@@ -227,7 +227,7 @@ FIELDS = {"answer": words, "continue": flag, "question": maybe_words}
 def test_any_text_is_read_or_is_not(text: str, quoted_text: str) -> None:
     reading = read(text, FIELDS, [quoted_text], last="answer")
     assert bool(reading.value) == (reading.form != "unreadable")
-    assert reading.is_strict == (not reading.why)
+    assert reading.is_strict == (not reading.problem)
 
 
 @given(st.text(min_size=1, max_size=60), st.booleans(), st.none() | st.sampled_from(["Who?"]))

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Completion
-from safe_stepwise.methods.paths import WAYS, path_request, prompt_of, read_verdict
+from safe_stepwise.methods.paths import STYLES, path_request, prompt_of, read_verdict
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Triple
 from safe_stepwise.store.replies import ReplyError
@@ -85,7 +85,7 @@ def test_a_verdict_in_the_data_is_a_quotation() -> None:
         read_verdict(planted, data)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", STYLES)
 def test_each_way_asks_for_what_its_schema_has(way: str) -> None:
     request = path_request(ASKED, "Kelvia", [ORU, KELVIA], way)  # type: ignore[arg-type]
     assert request.schema is not None
@@ -113,7 +113,7 @@ def test_hostile_data_stays_inside_its_quotes() -> None:
     assert "<|im_end|>" not in shown
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", STYLES)
 def test_the_player_goes_by_the_gold_path(way: str) -> None:
     gold = [ORU, KELVIA]
     paths = {"YES": [gold], "NO": [gold[::-1], gold[:1], [Triple("Ana Vorr", "place of birth", "Vel"), KELVIA]]}

@@ -20,7 +20,7 @@ from safe_stepwise.methods.asking import Iterating, form_of, readability
 from safe_stepwise.methods.machine import Machine, MachineError, Move, State, drive
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.running import statistics, transitions
-from safe_stepwise.methods.scene import AskedScene, Found
+from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.records import Passage, Trajectory
 from safe_stepwise.taxonomy import CORRECT, labels
 from tests.safe_stepwise.methods.machines import (
@@ -161,13 +161,13 @@ def test_what_players_go_by() -> None:
     run("sg_fsm2", script)
     scenes = {role: [r.scene for r in asked] for role, asked in script.asked.items()}
     first, second = scenes["search"]
-    assert isinstance(second, AskedScene)
-    assert isinstance(first, AskedScene)
-    assert (first.subquestion, first.found) == ("Who directed Dune Rain?", ())
-    known = (Found("Who directed Dune Rain?", 1, "Ors Velt"),)
-    assert (second.subquestion, second.found) == ("Where was Ors Velt born?", known)
+    assert isinstance(second, PromptingScene)
+    assert isinstance(first, PromptingScene)
+    assert (first.subquestion, first.sub_answers) == ("Who directed Dune Rain?", ())
+    known = (SubAnswer("Who directed Dune Rain?", 1, "Ors Velt"),)
+    assert (second.subquestion, second.sub_answers) == ("Where was Ors Velt born?", known)
     (mending,) = scenes["revise"]
-    assert isinstance(mending, AskedScene)
+    assert isinstance(mending, PromptingScene)
     assert (mending.mends, mending.rejected) == ("terminate", ("So: " + go_on(),))
     assert first.key != second.key
     for asked in script.asked.values():

@@ -21,7 +21,7 @@ from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import settled
+from safe_stepwise.methods.base import resolve_options
 from safe_stepwise.methods.loop import DEFAULT, UNREAD, Limits
 from safe_stepwise.methods.running import answering, run_questions
 from safe_stepwise.methods.sg_fsm_safe import Guarding
@@ -201,12 +201,12 @@ def test_only_the_one_who_judges_is_asked_what_it_learnt(tmp_path: Path) -> None
     plain = Client(engine(None))
     safe, alone = METHODS["safe"], METHODS["self_verification"]
     none = METHODS["no_verification"]
-    settled = {
+    resolve_options = {
         "safe": safe.settled(DEFAULT, {"generator": short, "verifier": plain}),  # type: ignore[attr-defined]
         "self": alone.settled(DEFAULT, {"generator": short}),  # type: ignore[attr-defined]
         "none": none.settled(DEFAULT, {"generator": short}),  # type: ignore[attr-defined]
     }
-    assert {who: one.drop_category for who, one in settled.items()} == {
+    assert {who: one.drop_category for who, one in resolve_options.items()} == {
         "safe": None, "self": "Logical", "none": None
     }  # fmt: skip
     with pytest.raises(ValueError, match="drop_category is one of Procedural, Attribution"):
@@ -239,6 +239,6 @@ def test_examples_that_say_more_than_the_prompt_are_refused() -> None:
     shown = Client(MockEngine([]), allowance=Allowance.of(examples=prompts.examples(["verify"])))
     for method, roles in (("safe", ("generator", "verifier")), ("self_verification", ("generator",))):
         players = dict.fromkeys(roles, shown)
-        settled(METHODS[method], DEFAULT, players)
+        resolve_options(METHODS[method], DEFAULT, players)
         with pytest.raises(UserError, match=r"--examples verify: they show Logical errors"):
-            settled(METHODS[method], replace(DEFAULT, drop_category="Logical"), players)
+            resolve_options(METHODS[method], replace(DEFAULT, drop_category="Logical"), players)

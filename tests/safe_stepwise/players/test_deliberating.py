@@ -18,7 +18,7 @@ from safe_stepwise.methods.path_deliberating import (
 )
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.open import open_engine
-from safe_stepwise.players.judging import MOST
+from safe_stepwise.players.judging import MAX_ANSWERS
 from safe_stepwise.players.symbolic import SymbolicEngine
 from safe_stepwise.records import Candidate, KGQuestion
 
@@ -125,4 +125,4 @@ def test_it_names_no_more_than_a_reply_can_hold() -> None:
     request = judging(seen)
     found = said(request)
     assert read_verdict(json.dumps(found), ()).is_strict
-    assert found["answer"] == [*many[:MOST]]
+    assert found["answer"] == [*many[:MAX_ANSWERS]]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness import house
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Grounds, Rule, grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.said import Said, Stand
+from safe_stepwise.checking.faithfulness.said import Stand, StepText
 from safe_stepwise.records import Passage, Triple, canonical_json
 from tests.benchmarks.bench_faithfulness import cases
 from tests.growth import POWER, exponent, too_slow
@@ -127,7 +127,7 @@ def test_a_fact_of_many_paths_is_read_once(monkeypatch: pytest.MonkeyPatch) -> N
     asked: list[Triple] = []
     read = house.stand
 
-    def stand(said: Said, triple: Triple) -> Stand:
+    def stand(said: StepText, triple: Triple) -> Stand:
         asked.append(triple)
         return read(said, triple)
 
