@@ -173,7 +173,7 @@ def test_chains_of_a_dense_graph_are_visited_as_far_as_a_bound_allows(
     assert instances(graph, "e1", nowhere) == []
     assert "only the first 0 chains of r1 > r2" in capsys.readouterr().err
     assert instances(graph, "e1", ("r1", "r2")) == whole
-    first = instances(graph, "e1", ("r1", "r2", "r3"), most=5)
+    first = instances(graph, "e1", ("r1", "r2", "r3"), limit=5)
     assert len(first) == 5
     assert not capsys.readouterr().err
     assert len(instances(graph, "e1", ("r1", "r2", "r3", "r4"))) < 2_000
