@@ -239,7 +239,7 @@ def test_the_claims_are_measured_again_on_fresh_questions_of_the_same_models(rel
     report_experiment.main(asked)
     page = (tmp_path / "docs" / "results.md").read_text("utf-8")
     assert "| claim | found |  | on fresh questions |  |" in page
-    assert "## Who verifies, on fresh questions (simulated)" in page
+    assert "## Results by verifier, on fresh questions (simulated)" in page
     for line in (line for line in page.splitlines() if line.startswith("| SAFE with the learned")):
         cells = line.split(" | ")
         assert cells[1:3] == [cells[3], cells[4].removesuffix(" |")]
