@@ -20,6 +20,8 @@ from safe_stepwise.store.names import DATASETS
 
 M = TypeVar("M", Manifest, PathsManifest, covariant=True)
 _SECONDS = 3600
+KEEP_FAILED = "--keep-failed"
+"""The option that locks a part whose questions failed."""
 COUNTED = ("calls", "prompt", "computed", "reply")
 Take = Mapping[str, float]
 """What one row or question takes: ``calls, prompt, reply``, and ``computed`` if that is less."""
@@ -139,6 +141,8 @@ class Options:
     only: Sequence[str] = ()
     """The parts to make, with what they need; all if none is named."""
     skip_training: bool = False
+    keep_failed: bool = False
+    """Whether a part is locked though questions of it failed, which then count as wrong."""
     cache: Path | None = None
     """The file of replies."""
     in_flight: Count = IN_FLIGHT
@@ -249,3 +253,11 @@ class Stage(Generic[M]):
     def make(self) -> Result:
         """Make it, going on where an earlier run was stopped."""
         raise NotImplementedError
+
+    def refuse_failed(self, failed: int) -> None:
+        """Raise ``UserError`` where questions of an evaluation ``failed``, unless the release is to be locked so."""
+        if failed and not self.release.options.keep_failed:
+            raise UserError(
+                f"{self.name}: {failed:,} questions failed, so the part is not locked; run the same command again: "
+                f"only they are asked. With {KEEP_FAILED} it is locked as it is, and they count as wrong"
+            )

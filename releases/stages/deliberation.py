@@ -85,6 +85,7 @@ class Deliberation(Stage[PathsManifest]):
         options = self.options()
         options.output.mkdir(parents=True, exist_ok=True)
         summary = run_deliberation(options, Questions.of_options)
+        self.refuse_failed(sum(run["failed"] for run in read_json(options.output / RESULTS)["runs"]))
         page.show(options.output)
         if self.way == self.entry.ways[-1] and self.entry.names(OWN_ADAPTER):
             output, places = self.release.output, self.entry.places.values()

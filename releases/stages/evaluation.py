@@ -11,6 +11,7 @@ from builders.verified.evaluation_questions import read
 from evaluators.outcomes import read_outcomes
 from evaluators.run.command import run_evaluation
 from evaluators.run.options import Options
+from evaluators.run.results import ALL
 from evaluators.run.trial import Trial
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
@@ -25,8 +26,9 @@ from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.files import remove_folder
-from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, GENERATOR, REPORT, VALIDATION, WORK
+from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, GENERATOR, REPORT, RESULTS, VALIDATION, WORK
 from safe_stepwise.taxonomy import CORRECT
+from trainers.checkpoints import read_json
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Evaluation(Stage[Manifest]):
             rate = measure_rate(options)
             options["verifier"] = tuple(spec.replace(MEASURED_RATE, rate) for spec in options["verifier"])
         summary = run_evaluation(Options(**options), read, BENCHMARKS)
+        self.refuse_failed(sum(run[ALL]["failed"] for run in read_json(self.home / REPORT / RESULTS)["runs"]))
         page.show(self.home / REPORT)
         if self.adapter is not None:
             self.adapter.write_card()

@@ -88,7 +88,7 @@ def _rows_of(training: Training[Manifest], sets: Sequence[str]) -> int:
     return sum(min(rows, training.recipe.filters.rows or rows) for rows in counts)
 
 
-QUALITY = Path(names.REPORT) / "verifier"
+QUALITY, _QUALITY_FILE = Path(names.REPORT) / "verifier", "verifier_quality.json"
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,8 @@ class Adapter(Training[Manifest]):
                 drop_category=self.recipe.filters.dropped_category,
             )
             print(run_verifiers(options, find_steps, annotated))
+            verifiers = read_json(options.output / _QUALITY_FILE)["verifiers"]
+            self.refuse_failed(sum(verifier["failed"] for verifier in verifiers))
         self.write_card()
 
     def write_card(self) -> None:
@@ -183,7 +185,7 @@ class Adapter(Training[Manifest]):
         }
         record, quality = read_json(folder / RECORD), None
         if self.entry.verifier is not None:
-            quality = read_json(self.home / QUALITY / "verifier_quality.json")
+            quality = read_json(self.home / QUALITY / _QUALITY_FILE)
         if self.model != folder:
             weights = find_model(Model(str(self.model)))
         else:

@@ -22,6 +22,8 @@ class LocalModel:
     """
 
     simulated = False
+    deaths = 0
+    """How often it died, so that all that was under way was lost."""
 
     def __init__(self, engine: str, model: Model, adapter: Model | None, **settings: Any) -> None:
         self._model = find_model(model)
@@ -36,6 +38,18 @@ class LocalModel:
             "adapter_revision": self.adapter.revision if self.adapter else None,
             **settings,
         }
+
+    def died(self, reason: str) -> EngineError:
+        """The error of a request that was lost with it: the first time it starts again, and is asked again."""
+        if self.is_dead:
+            again = "it was started again once, and died again; the same command asks what is owed"
+            return EngineError(f"{reason} ({again})")
+        return EngineError(reason, transient=True)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has died again after it was started again."""
+        return self.deaths > 1
 
 
 class Chat:

@@ -87,7 +87,7 @@ class TransformersEngine(LocalModel):
             except UserError as error:  # nothing could be loaded
                 found = [error] * len(rows)
             except Exception as error:  # a fault in one batch leaves the next one alone
-                found = [EngineError(f"{type(error).__name__}: {one_line(error)}")] * len(rows)
+                found = [self._fault(error)] * len(rows)
             for (_, future), one in zip(rows, found, strict=True):
                 if future.done():  # its caller was cancelled
                     continue
@@ -95,6 +95,16 @@ class TransformersEngine(LocalModel):
                     future.set_exception(one)
                 else:
                     future.set_result(one)
+
+    def _fault(self, error: Exception) -> EngineError:
+        """The error of a batch; after the first one that memory is not the reason of the model is loaded anew."""
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        if "OutOfMemory" in reason or self.is_dead:
+            return EngineError(reason)
+        self.deaths += 1
+        if not self.is_dead:
+            self._runner = None
+        return self.died(reason)
 
     def _answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
         """In the worker thread: what can't be asked is sorted out, the rest is one batch."""

@@ -3,7 +3,9 @@
 Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request whose beginning was
 seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens, on a CPU of 32.
 
-vLLM runs the model in a child process, so a script that opens this engine guards its main with ``if __name__ ==
+A vLLM that dies amid a run is started again, once.
+
+It runs the model in a child process, so a script that opens this engine guards its main with ``if __name__ ==
 "__main__"``, and takes nearly all of the accelerator's memory: for two models at once, serve them (``vllm serve``) and
 name them by ``openai:``. On a CPU set ``VLLM_CPU_KVCACHE_SPACE`` (GiB), which otherwise takes 16.
 """
@@ -15,6 +17,7 @@ import itertools
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
 
 EXAMPLE = "vllm:Qwen/Qwen3-8B"
+_DEAD = "vLLM's process has died; its last words are above"
 
 
 class VLLMEngine(LocalModel):
@@ -54,7 +58,10 @@ class VLLMEngine(LocalModel):
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """All at once: vLLM batches them with whatever else is under way."""
-        llm, chat = await self._started()
+        try:
+            llm, chat = await self._started()
+        except EngineError as error:  # it is dead for good
+            return [error] * len(requests)
         return await asyncio.gather(*(self._one(llm, chat, request) for request in requests))
 
     async def close(self) -> None:
@@ -76,15 +83,27 @@ class VLLMEngine(LocalModel):
         except EngineError as error:
             return error
         except EngineDeadError:
-            return EngineError("vLLM's process has died; its last words are above")
+            return await self._bury(llm)
         except (VLLMClientError, ValueError) as error:  # too long a prompt, an unusable schema
             return EngineError(one_line(error))
         except Exception as error:  # vLLM calls the rest possibly recoverable
             cause = error.__cause__ or error
             return EngineError(f"{type(cause).__name__}: {one_line(cause)}", transient=True)
 
+    async def _bury(self, llm: AsyncLLM) -> EngineError:
+        """Close a vLLM whose process has died, so that the next request starts another; the error of a lost one."""
+        async with self._starting:
+            if self._llm is llm:  # the first of those whom it leaves behind
+                self.deaths += 1
+                with suppress(Exception):  # of one that is dead nothing more is wanted
+                    await self.close()
+                self._llm = None
+        return self.died(_DEAD)
+
     async def _started(self) -> tuple[AsyncLLM, Chat]:
         async with self._starting:
+            if self.is_dead:
+                raise self.died(_DEAD)
             if self._llm is None or self._chat is None:
                 self._chat = Chat.load(self._model)
                 self._llm = self._start()

@@ -70,6 +70,18 @@ class Cut(str):
     """A reply that broke off at its limit; an empty one while the model still thought."""
 
 
+class Thoughtful(str):
+    """A reply before which the model thought, as the server tells in a field of its own."""
+
+    thought = ""
+
+    @classmethod
+    def of(cls, text: str, thought: str) -> Thoughtful:
+        reply = cls(text)
+        reply.thought = thought
+        return reply
+
+
 @dataclass
 class MockServer:
     """Serves ``/v1/models`` and ``/v1/chat/completions``; a context manager.
@@ -218,9 +230,11 @@ class MockServer:
     def _completion(self, body: Mapping[str, Any], told: str) -> dict[str, Any]:
         text = self.reply(body)
         cut = isinstance(text, Cut)
+        apart = getattr(text, "thought", "")
         noted = re.sub(r'"(explanation|diagnosis)": "', lambda m: m[0] + told, text)
         text = noted if text.startswith("{") else text + told
-        thought = {"reasoning_content": "Let me see. " * 9} if cut and not text else {}
+        apart = apart or ("Let me see. " * 9 if cut and not text else "")
+        thought = {"reasoning_content": apart} if apart else {}
         prompt = sum(len(m["content"]) for m in body["messages"]) // 4
         return {
             "id": "chatcmpl-1",
@@ -231,7 +245,7 @@ class MockServer:
                 {
                     "index": 0,
                     "finish_reason": "length" if cut else self.finish,
-                    "message": {"role": "assistant", "content": None if thought else text} | thought,
+                    "message": {"role": "assistant", "content": (text or None) if thought else text} | thought,
                 }
             ],
             "usage": self.usage
