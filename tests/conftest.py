@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import sizes
+from safe_stepwise.store import figures
+from tests import sizes, sketches
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,6 +23,7 @@ settings.register_profile(
     "any machine", deadline=None, max_examples=sizes.examples(100), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+sketches.use_sketches()
 
 GRID = 6
 """Cases of a parametrised test in the quick suite, unless its mark `quick_cases` says another number."""
@@ -59,3 +61,9 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: {folder} is no folder (set SAFE_STEPWISE_REAL_DATA)")
     return folder
+
+
+@pytest.fixture
+def rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures as users get them, in the quick suite too."""
+    monkeypatch.setattr(figures, "_render", sketches.render)

@@ -43,6 +43,7 @@ from scripts import (
     measure_faithfulness,
     regenerate,
 )
+from tests import sketches
 from tests.makers import films
 
 ROOT = Path(__file__).parents[1]
@@ -336,6 +337,7 @@ def preload() -> None:
 
 def main() -> None:
     preload()
+    sketches.use_sketches()
     parser = argparse.ArgumentParser()
     parser.add_argument("commands", nargs="*", default=COMMANDS)
     parser.add_argument("--sample", type=int)

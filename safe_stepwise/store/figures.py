@@ -78,6 +78,11 @@ def _saved(draw: Callable[[Any], None], size: tuple[float, float], form: str, me
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
-        stream = io.BytesIO()
-        figure.savefig(stream, format=form, metadata=metadata)
+        return _render(figure, form, metadata)
+
+
+def _render(figure: Any, form: str, metadata: dict[str, None]) -> bytes:
+    """The bytes of a figure as matplotlib lays it out and draws it, which takes it most of a second."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format=form, metadata=metadata)
     return stream.getvalue()

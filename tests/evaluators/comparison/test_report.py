@@ -163,6 +163,7 @@ def test_simulated_is_said_everywhere(swept: Report) -> None:
     assert all(system["simulated"] for system in swept.results["systems"])
 
 
+@pytest.mark.usefixtures("rendered")
 def test_figures_say_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.axes import Axes
 

@@ -13,6 +13,8 @@ from evaluators.faithfulness.figures import BREAKS, FIGURES, GAPS, PATHS, figure
 from evaluators.faithfulness.tables import FILES, files
 from tests.browsing import BREAKOUTS
 
+pytestmark = pytest.mark.usefixtures("rendered")
+
 COUNTS = ("faithful", "unfaithful", "unjudgeable", "abstained", "unstructured", "failed")
 
 

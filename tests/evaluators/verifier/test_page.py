@@ -77,6 +77,7 @@ def test_the_matrix_as_a_table() -> None:
     assert rows[-1][1 + OUTCOMES.index("Off-topic")] == "3"
 
 
+@pytest.mark.usefixtures("rendered")
 def test_the_matrix_as_a_picture() -> None:
     counts = {"Correct": {"Off-topic": 3, "Correct": 2}}
     first = confusion_png(counts, "m")

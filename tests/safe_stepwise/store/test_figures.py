@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib
+import pytest
 
 from safe_stepwise.store.figures import png
+
+pytestmark = pytest.mark.usefixtures("rendered")
 
 
 def line(figure: Any) -> None:
