@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
+import pytest
+
 from evaluators.run.verdicts import Reply, Verdicts
 from evaluators.verifier.command import confusion_csv, confusion_png, constant, files, results
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
