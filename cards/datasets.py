@@ -138,16 +138,16 @@ def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[Confi
         for name, files in build["files"][dataset].items():
             if files["rows"]:
                 splits.setdefault(name, []).append((files["split"], files["rows"]))
-    return tuple(Config(name, tuple(parts)) for name, parts in sorted(splits.items()))
+    return tuple(Config(name, tuple(split_rows)) for name, split_rows in sorted(splits.items()))
 
 
 def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> tuple[Config, ...]:
     """Every config of any other dataset that has rows, the default first; ``files`` as its statistics hold them."""
     configs = []
     for name in sorted(files, key=lambda name: (name != default, name.startswith(names.MISSING), name)):
-        rows = {split: part["rows"] for split, part in files[name].items()}
-        parts = ((split, rows.get(split)) for split in (names.TRAIN, names.VALIDATION, names.TEST))
-        configs.append(Config(name, tuple((split, count) for split, count in parts if count)))
+        rows = {split: file["rows"] for split, file in files[name].items()}
+        counts = ((split, rows.get(split)) for split in (names.TRAIN, names.VALIDATION, names.TEST))
+        configs.append(Config(name, tuple((split, count) for split, count in counts if count)))
     return tuple(config for config in configs if config.splits)
 
 
@@ -199,8 +199,8 @@ CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
 
 def measured() -> dict[str, Record]:
     """How labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
-    every = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
-    return {name: {"weak": "", **figures} for name, figures in every.items()}
+    figures_ = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
+    return {name: {"weak": "", **figures} for name, figures in figures_.items()}
 
 
 def _sort_of_teacher(build: Record) -> str:
@@ -217,7 +217,7 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
     for build in statistics:
         for name, version in build["libraries"].items():
             versions.setdefault(name, set()).add(version)
-    return {name: " and ".join(sorted(each)) for name, each in sorted(versions.items())}
+    return {name: " and ".join(sorted(versions_)) for name, versions_ in sorted(versions.items())}
 
 
 def ratios(builds: Sequence[Record]) -> list[Record]:
@@ -225,17 +225,17 @@ def ratios(builds: Sequence[Record]) -> list[Record]:
 
     ``percent`` is None where nothing was judged, ``full`` the questions of the split, if the tables have fewer.
     """
-    found: list[Record] = []
+    rows: list[Record] = []
     for build in builds:
-        place = build["benchmark"], build["split"]
+        split = build["benchmark"], build["split"]
         judged = build["rows"] - build["rejected"] - build["unparsed"]
         noise = sum(build["unverifiable"].values())
-        printed = [row for row in published().noise_ratios if (row.benchmark, row.split) == place]
+        published_rows = [row for row in published().noise_ratios if (row.benchmark, row.split) == split]
         ratio = {"judged": judged, "noise": noise, "percent": 100 * noise / judged if judged else None}
-        tables = " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in printed)
-        full = FULL.get(place) if printed else None
-        found.append({"build": build, **ratio, "printed": printed, "tables": tables, "full": full})
-    return found
+        tables = " and ".join(f"{PAPERS[row.paper]}, Table {row.table}" for row in published_rows)
+        full = FULL.get(split) if published_rows else None
+        rows.append({"build": build, **ratio, "printed": published_rows, "tables": tables, "full": full})
+    return rows
 
 
 def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
@@ -250,8 +250,8 @@ def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
             rows_by_type[row["noise_type"]].append(row)
     groups = [rows for rows in rows_by_type.values() if rows]
     # Each begins one place further on, so that not one build has all the first rows.
-    turned = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
-    return [row for rows in zip_longest(*turned) for row in rows if row][:number]
+    rotated = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
+    return [row for rows in zip_longest(*rotated) for row in rows if row][:number]
 
 
 # The other datasets: each function makes README.md, and figures if it has any, by file name. ``statistics`` is the
@@ -324,19 +324,19 @@ ORIGIN_COLORS = {IDEAL: "#bbbbbb", INJECTED: "#4477aa", REFINED: "#ee7733"}
 
 def types_bars(types: Mapping[str, int]) -> bytes:
     """A bar for each type with its rows, by category; ``types`` are rows by type."""
-    shown = [(e.name, types[e.name]) for e in TAXONOMY if types.get(e.name)]
-    shown.sort(key=lambda item: CATEGORIES.index(category(item[0])))
-    total = sum(number for _, number in shown)
+    counts = [(e.name, types[e.name]) for e in TAXONOMY if types.get(e.name)]
+    counts.sort(key=lambda item: CATEGORIES.index(category(item[0])))
+    total = sum(number for _, number in counts)
 
     def draw(axes: Any) -> None:
-        for kind in dict.fromkeys(category(name) for name, _ in shown):
-            at = [n for n, (name, _) in enumerate(shown) if category(name) == kind]
-            rows = [shown[n][1] for n in at]
-            axes.barh(at, rows, 0.75, color=COLORS[kind], label=f"{kind}: {sum(rows):,}")
-        for n, (_, number) in enumerate(shown):
+        for kind in dict.fromkeys(category(name) for name, _ in counts):
+            places = [n for n, (name, _) in enumerate(counts) if category(name) == kind]
+            rows = [counts[n][1] for n in places]
+            axes.barh(places, rows, 0.75, color=COLORS[kind], label=f"{kind}: {sum(rows):,}")
+        for n, (_, number) in enumerate(counts):
             share = f" {number:,} ({100 * number / total:.1f}%)"
             axes.text(number, n, share, va="center", fontsize=8)
-        axes.set_yticks(range(len(shown)), [name for name, _ in shown], fontsize=9)
+        axes.set_yticks(range(len(counts)), [name for name, _ in counts], fontsize=9)
         axes.invert_yaxis()
         axes.margins(x=0.2)
         axes.set_xlabel("rows")
@@ -344,7 +344,7 @@ def types_bars(types: Mapping[str, int]) -> bytes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
-    return png(lambda figure: draw(figure.add_subplot()), (8.0, 1.2 + 0.32 * len(shown)))
+    return png(lambda figure: draw(figure.add_subplot()), (8.0, 1.2 + 0.32 * len(counts)))
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:

@@ -92,7 +92,7 @@ def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
     return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
 
 
-def _data_of(training: Record, published: str | None) -> Record:
+def _learnt_data(training: Record, published: str | None) -> Record:
     """Where the rows are that were learnt, ``published`` being a dataset's id on the Hub, and what was left out.
 
     Raises ``UserError`` where ``published`` is no dataset's place.
@@ -141,19 +141,19 @@ def model_card(
     _check_run(training, config, base, steps)
     measured = None if quality is None else Quality.read(quality)
     builds = () if steps is None else steps["verified"]
-    parts = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
-    simulated = [part["simulated"] for part in parts]
-    data, sources = _data_of(training, published), sources_of(builds)
+    sources_ = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
+    simulated = [source["simulated"] for source in sources_]
+    data, sources = _learnt_data(training, published), sources_of(builds)
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
     role = "generator" if config is None and prompts.get("role") == "generator" else "verifier"
     evaluations = read_loops(loops or {}, weights, first, kind)
-    told = [loop for loop in evaluations if loop.is_told]
-    given = {"training": training, "config": config, "version": version, "base": base, "license": license}
-    read = {"kind": kind, "prompts": prompts, "data": data, "quality": measured, "loops": evaluations, "told": told}
+    inputs = {"training": training, "config": config, "version": version, "base": base, "license": license}
+    derived = {"kind": kind, "prompts": prompts, "data": data, "quality": measured, "loops": evaluations}
     card = {
-        **given,
-        **read,
+        **inputs,
+        **derived,
+        "scored_loops": [loop for loop in evaluations if loop.has_scores],
         "is_generator": role == "generator",
         "name": names.model_repo(names.GENERATOR_KIND if role == "generator" else names.VERIFIER_KIND, base.name),
         "sources": sources,
@@ -163,20 +163,20 @@ def model_card(
     }
     values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
     body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
-    made = [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
-    return headed(_tuned_header(card, role, made), body)
+    tags = [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
+    return headed(_tuned_header(card, role, tags), body)
 
 
-def _tuned_header(card: Record, role: str, made: Sequence[str]) -> Any:
-    """The header of the card of what plays a role; ``made`` are tags of what its rows were made of."""
+def _tuned_header(card: Record, role: str, made_of: Sequence[str]) -> Any:
+    """The header of the card of what plays a role; ``made_of`` are tags of what its rows were made of."""
     config, data, measured = card["config"], card["data"], card["quality"]
-    results = loop_eval_results(card["told"], card["version"])
+    results = loop_eval_results(card["scored_loops"], card["version"])
     if measured is not None:
         results += measured.eval_results(*_measured_on(measured.steps, card["training"]["dataset"]["version"], data))
     metrics = sorted({result.metric_type for result in results})
     tags = ["step-by-step" if config is None else "verification", role]
     tags = [*([] if config is None else [config["peft_type"].lower()]), "multi-hop-question-answering", *tags]
-    return _metadata(card, data["published"], [*tags, *made], results, metrics)
+    return _metadata(card, data["published"], [*tags, *made_of], results, metrics)
 
 
 def _check_run(training: Record, config: Record | None, base: Base, steps: Record | None) -> None:
@@ -192,8 +192,8 @@ def _check_run(training: Record, config: Record | None, base: Base, steps: Recor
 
 def _measured_on(steps: Record, learnt: str | None, data: Record) -> tuple[str, str | None]:
     """Dataset and revision that the test rows are of, where they are published if that is known."""
-    same = learnt is not None and steps["version"] == learnt
-    if hub_id(steps["name"]) is None and data["published"] and same:
+    is_same_version = learnt is not None and steps["version"] == learnt
+    if hub_id(steps["name"]) is None and data["published"] and is_same_version:
         return data["published"], data["revision"]
     return line(steps["name"]), steps["revision"]
 
@@ -252,14 +252,14 @@ def proposer_card(
 
 def _check_stage(training: Record, last: Record, paths: Record) -> None:
     """Raise ``UserError`` for records of different runs."""
-    for what, stated, expected in (
+    for field, value, expected in (
         ("base_model", training["base_model"]["revision"], last["base_model"]["revision"]),
         ("splits", training["recipe"]["splits"], last["recipe"]["splits"]),
         ("version of the set", training["dataset"]["version"], paths["version"]),
     ):
-        if stated != expected:
+        if value != expected:
             raise UserError(
-                f"training.json of {training['recipe']['method']} says {what} {stated!r}, but it is "
+                f"training.json of {training['recipe']['method']} says {field} {value!r}, but it is "
                 f"{expected!r}: they are of different runs"
             )
 
@@ -324,14 +324,14 @@ def license_of(readme: str, model: str) -> License | None:
     >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
     License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
     """
-    stated = header(readme)
-    license, name, link = (stated.get(key) for key in ("license", "license_name", "license_link"))
+    metadata_ = header(readme)
+    license, name, link = (metadata_.get(key) for key in ("license", "license_name", "license_link"))
     if not isinstance(license, str) or not _ID.fullmatch(license):
         return None
     if isinstance(link, str) and "://" not in link:  # a file beside that card
         link = f"https://huggingface.co/{model}/blob/main/{link}" if hub_id(model) else None
-    shown = [line(value) if value else None for value in (name, link)]
-    return License(license, f"the model card of {model}", *shown)
+    details = [line(value) if value else None for value in (name, link)]
+    return License(license, f"the model card of {model}", *details)
 
 
 def license_of_package(package: str) -> License | None:
@@ -339,10 +339,10 @@ def license_of_package(package: str) -> License | None:
     from importlib.metadata import PackageNotFoundError, metadata, version
 
     try:
-        stated: Any = metadata(package)
+        package_metadata: Any = metadata(package)
     except PackageNotFoundError:
         return None
-    license = str(stated.get("License-Expression") or stated.get("License") or "").strip().lower()
+    license = str(package_metadata.get("License-Expression") or package_metadata.get("License") or "").strip().lower()
     if license not in _SPDX:
         return None
     return License(license, f"the metadata of {package} {version(package)} on PyPI")

@@ -31,17 +31,17 @@ def headed(data: Any, body: str) -> str:
     return f"---\n{data.to_yaml().rstrip()}\n---\n\n{body}"
 
 
-def shown(text: str) -> str:
+def escape_html(text: str) -> str:
     r"""Text of a row as it stands, in HTML: no Markdown, no markup, no end of its place.
 
-    >>> shown("a <b>\n\n# c | `d` [e](f)")
+    >>> escape_html("a <b>\n\n# c | `d` [e](f)")
     'a &#60;b&#62;&#10;&#10;&#35; c &#124; &#96;d&#96; &#91;e&#93;&#40;f&#41;'
     """
     return "".join(c if c.isalnum() or c in _PLAIN else f"&#{ord(c)};" for c in text)
 
 
 _FILTERS: dict[str, Callable[..., str]] = {
-    "shown": shown,
+    "shown": escape_html,
     "decimal": lambda value: "-" if value is None else f"{+value:.3f}",
     "percent": lambda value: "-" if value is None else f"{100 * value:.1f}%",
     "spelled": lambda number: {10: "ten", 11: "eleven", 12: "twelve"}.get(number, str(number)),

@@ -73,7 +73,7 @@ def release(
         "runs": [(run, _players(run)) for run in runs],
         "blocks": blocks or {},
         "learnt_simulated": any(data["simulated"] for data in learnt),
-        "simulated": any(part["simulated"] for part in (*records, *learnt, *runs, *block_runs)),
+        "simulated": any(record["simulated"] for record in (*records, *learnt, *runs, *block_runs)),
         "synthetic": bool(sources) and all(source["source"]["synthetic"] for source in sources),
     }
     judge = judge_of(results["settings"]) if results is not None else None
@@ -122,7 +122,7 @@ def _artifacts(
     def dataset(title: str, name: str, builds: Sequence[Record], configs: tuple[datasets.Config, ...]) -> Artifact:
         return Artifact(title, f"{names.DATASETS}/{name}", name, "dataset", datasets.licenses_of(builds), configs)
 
-    def other(title: str, folder: str, name: str, kind: str) -> Artifact:
+    def artifact(title: str, folder: str, name: str, kind: str) -> Artifact:
         return Artifact(title, folder, name, kind, [metadata[folder]["license"]])
 
     sets = (("verified benchmarks", names.VERIFIED), ("noise labels", names.NOISE_LABELS)) if statistics else ()
@@ -135,21 +135,20 @@ def _artifacts(
         artifacts.append(dataset("path probe", names.PATH_PROBE, probe["verified"], configs))
     if base is not None and names.GENERATOR in metadata:
         repo = names.model_repo(names.GENERATOR_KIND, base.name)
-        artifacts.append(other("generator", names.GENERATOR, repo, "model"))
+        artifacts.append(artifact("generator", names.GENERATOR, repo, "model"))
     if base is not None:
         repo = names.model_repo(names.VERIFIER_KIND, base.name)
-        artifacts.append(other("verifier adapter", names.ADAPTER, repo, "model"))
+        artifacts.append(artifact("verifier adapter", names.ADAPTER, repo, "model"))
     if names.SPACE in metadata:
-        artifacts.append(other("stepwise metric", names.SPACE, names.METRIC, "space"))
+        artifacts.append(artifact("stepwise metric", names.SPACE, names.METRIC, "space"))
     return artifacts
 
 
 def _players(run: Record) -> dict[str, str]:
-    """Who was asked, the role that answers first."""
+    """Return the player of each role that a run asked, the answering role first."""
     players, answering = run["players"], answering_role(run)
-    asked = (role for role, calls in run["all"]["calls"].items() if calls)
-    others = {role: players.get(role, players[answering]) for role in (*asked, *players)}
-    return {answering: players[answering], **others}
+    active = (role for role, calls in run["all"]["calls"].items() if calls)
+    return {role: players.get(role, players[answering]) for role in (answering, *active, *players)}
 
 
 def paths_release(

@@ -22,7 +22,7 @@ METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by th
 """Of answers in the loop."""
 PATH_METRICS = {"hits_at_1": "Hits@1", "hit": "Hit", "f1": "F1"}
 """Of answers over a knowledge graph."""
-_COMPARED = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
+_BASELINE_MEASURES = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
 """Measures on which a baseline that is as good gets a line of its own."""
 
 
@@ -32,8 +32,8 @@ def judge_of(settings: Record) -> str | None:
     >>> judge_of({"judge": "openai:m", "judge_without_question": True})
     'openai:m (judge without question)'
     """
-    how = [f"{n} {settings[n]}".removesuffix(" True") for n in JUDGED if settings.get(n)]
-    suffix = f" ({', '.join(how)})".replace("_", " ") if how else ""
+    details = [f"{n} {settings[n]}".removesuffix(" True") for n in JUDGED if settings.get(n)]
+    suffix = f" ({', '.join(details)})".replace("_", " ") if details else ""
     return f"{settings['judge']}{suffix}" if settings["judge"] else None
 
 
@@ -58,7 +58,7 @@ class Loop:
         return systems
 
     @cached_property
-    def own(self) -> list[Record]:
+    def own_systems(self) -> list[Record]:
         """Those in which the model played."""
         return [system for system in self.systems if self.is_own(system)]
 
@@ -66,8 +66,8 @@ class Loop:
     def lacks(self) -> list[str]:
         """In words what evidence was other than that of the samples."""
         settings = self.results["settings"]
-        given = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
-        conditions = (given, *(system.get("conditions") or {} for system in self.systems))
+        evidence = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
+        conditions = (evidence, *(system.get("conditions") or {} for system in self.systems))
         changed = [name for values in conditions for name, value in values.items() if value]
         return list(dict.fromkeys(n.replace("_", " ") for n in changed if n not in JUDGED))
 
@@ -77,10 +77,10 @@ class Loop:
         return judge_of(self.results["settings"])
 
     @property
-    def is_told(self) -> bool:
+    def has_scores(self) -> bool:
         """Whether its scores stand on the card: its own, and those of the loop as it is."""
-        otherwise = any(self.results["settings"].get(name) for name in JUDGED)
-        return self.is_first or not (self.lacks or otherwise or any(map(self.options, self.systems)))
+        changes_judge = any(self.results["settings"].get(name) for name in JUDGED)
+        return self.is_first or not (self.lacks or changes_judge or any(map(self.options, self.systems)))
 
     def options(self, system: Record) -> str:
         """The options of a system that its method has otherwise.
@@ -151,7 +151,7 @@ def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: st
     ``first`` is the place of the one that was made for it.
     """
     loops = [Loop(place, record, weights, place == first, kind) for place, record in results.items()]
-    return [loop for loop in loops if loop.own]
+    return [loop for loop in loops if loop.own_systems]
 
 
 def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
@@ -162,7 +162,7 @@ def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
     """
     results: dict[str, Any] = {}
     for loop in loops:
-        for system in () if loop.lacks else loop.own:
+        for system in () if loop.lacks else loop.own_systems:
             if not system["simulated"] and not loop.failed(system):
                 for result in _system_results(loop, system, version):
                     key = f"{result.dataset_config} {result.metric_type} {result.metric_args}"
@@ -174,7 +174,7 @@ def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
     from huggingface_hub import EvalResult
 
     players = {role: line(loop.played(name)) for role, name in system["players"].items()}
-    how = {**players, "method": system["method"], **system["options"]}
+    settings = {**players, "method": system["method"], **system["options"]}
     judge = {"judge": line(loop.judge)}
     for benchmark, scores in system["benchmarks"].items():
         for metric, title in METRICS.items():
@@ -191,7 +191,7 @@ def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
                     metric_type=metric,
                     metric_name=title,
                     metric_value=round(scores[metric]["value"], 4),
-                    metric_args={**how, **(judge if metric == "accuracy" else {})},
+                    metric_args={**settings, **(judge if metric == "accuracy" else {})},
                 )
 
 
@@ -230,14 +230,14 @@ class Quality:
         return [
             (title_of(baseline), MEASURES[name][1], margin)
             for baseline in self.baselines
-            for name in _COMPARED
+            for name in _BASELINE_MEASURES
             if (margin := self.margin(baseline, name)) is not None and margin <= 0
         ]
 
     def margin(self, baseline: Record, measure: str) -> float | None:
         """How much the adapter has more than a baseline, None where one was not measured."""
-        ours, theirs = self.adapter["measures"][measure], baseline["measures"][measure]
-        return None if ours is None or theirs is None else ours - theirs
+        value, baseline_value = self.adapter["measures"][measure], baseline["measures"][measure]
+        return None if value is None or baseline_value is None else value - baseline_value
 
     def eval_results(self, dataset: str, revision: str | None) -> list[Any]:
         """The adapter's measures as `huggingface_hub.EvalResult`, one each; only what was measured."""
@@ -272,10 +272,10 @@ class Deliberation:
     """How its runs name the adapter of the card, if it has one."""
 
     @property
-    def way(self) -> str:
+    def mode(self) -> str:
         """How it was asked, in words."""
-        held = self.results["settings"]["constrained"]
-        return "held to the paths of the graph" if held else "free to name any path"
+        is_constrained = self.results["settings"]["constrained"]
+        return "held to the paths of the graph" if is_constrained else "free to name any path"
 
     @property
     def hops(self) -> list[str]:
@@ -287,14 +287,14 @@ class Deliberation:
         return self.weights in run["players"]["proposer"]
 
     @property
-    def own(self) -> Record:
+    def own_run(self) -> Record:
         """The run of the adapter."""
         return next(run for run in self.results["runs"] if self.is_own(run))
 
     @property
     def is_result(self) -> bool:
         """Whether it tells anything of the adapter: nothing was simulated, and nothing failed."""
-        return not self.own["simulated"] and not self.own["failed"]
+        return not self.own_run["simulated"] and not self.own_run["failed"]
 
     @property
     def not_better(self) -> list[tuple[str, str, float]]:
@@ -302,7 +302,7 @@ class Deliberation:
         rows = []
         for run in self.results["runs"]:
             for hop in self.hops if not self.is_own(run) else ():
-                margin = self.own["by_hop"][hop]["hits_at_1"] - run["by_hop"][hop]["hits_at_1"]
+                margin = self.own_run["by_hop"][hop]["hits_at_1"] - run["by_hop"][hop]["hits_at_1"]
                 if margin <= 0:
                     rows.append((names.marked(str(run["name"]), run["simulated"]), hop, margin))
         return rows
@@ -320,10 +320,10 @@ class Deliberation:
                 dataset_name=dataset,
                 dataset_config=f"{hop}-hop",
                 dataset_split=settings["split"],
-                dataset_args={"questions": self.own["by_hop"][hop]["questions"], "held_out": settings["held_out"]},
+                dataset_args={"questions": self.own_run["by_hop"][hop]["questions"], "held_out": settings["held_out"]},
                 metric_type=metric,
-                metric_name=f"{title}, {self.way}",
-                metric_value=round(self.own["by_hop"][hop][metric], 4),
+                metric_name=f"{title}, {self.mode}",
+                metric_value=round(self.own_run["by_hop"][hop][metric], 4),
             )
             for hop in (self.hops if self.is_result else ())
             for metric, title in PATH_METRICS.items()

@@ -162,7 +162,7 @@ def conditions_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 def asking_conditions(conditions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the conditions that change the question itself, and not only how it is answered.
 
-    >>> asked_under({"drop_gold": True, "corpus": "pages.jsonl@0123"})
+    >>> asking_conditions({"drop_gold": True, "corpus": "pages.jsonl@0123"})
     {'drop_gold': True}
     """
     return {name: value for name, value in conditions.items() if name in (DROP_GOLD, PASSAGES)}
@@ -221,12 +221,12 @@ def reading(file: Path, number: int) -> Iterator[None]:
         ) from None
 
 
-def _read_lines(file: Path, kind: type[T], what: str) -> Iterator[T]:
+def _read_lines(file: Path, kind: type[T], label: str) -> Iterator[T]:
     try:
         with unpacked(file) as lines:
             for number, line in enumerate(lines, 1):
                 with reading(file, number):
-                    record = boundary.read(kind, parse_json(line), what)
+                    record = boundary.read(kind, parse_json(line), label)
                 yield record
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error

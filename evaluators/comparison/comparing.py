@@ -1,17 +1,17 @@
-"""What outcomes say of the systems that made them: scores, margins, and who beats whom.
+"""Compare systems by their outcomes: scores, margins, and who beats whom.
 
 - Scores are means over a system's questions, in each benchmark and as the mean of the benchmarks
   (SAFE v1, Table 3); a system that lacks a benchmark has no such mean.
-- Accuracy is the share of *scored* questions that the judge took for correct. What it could not
-  score is counted, and is neither right nor wrong.
+- Accuracy is the share of *scored* questions that the judge called correct. Unscored questions are
+  counted, and are neither right nor wrong.
 - Intervals are percentile bootstrap intervals over questions, drawn within each benchmark.
 - Two systems that are paired (`evaluators.comparison.systems`) are compared on the questions that
   both have. Differences of EM and accuracy in one benchmark are tested by McNemar's exact test; F1
   and means of several benchmarks by flipping the signs of questions at random. Holm's adjustment
   counts all tests of one measure in one column.
-- A baseline is a system whose answering role is asked alone.
-- Where several answer, what ran with all of them has a total: the mean over who answers, question
-  by question (SAFE v1, Table 3, *Total Average*), tested by flips of signs.
+- A baseline is a system whose answering role is the only one.
+- Where there are several answerers, a system that ran with all of them has a total: the mean over
+  answerers, question by question (SAFE v1, Table 3, *Total Average*), tested by flips of signs.
 
 Nothing here depends on the order of the outcomes.
 """
@@ -31,20 +31,20 @@ from safe_stepwise.methods.loop import MALFORMED
 from safe_stepwise.records import FAILED
 
 _DIGITS = 6
-"""More than anybody reads, fewer than the order of a sum can change."""
+"""Digits of an estimate: more than anybody reads, fewer than the order of a sum can change."""
 Questions = dict[tuple[str, int], Outcome]
 """Outcomes by question id; questions that share an id are numbered in their order."""
 Pairing = Callable[[Sequence[System]], Sequence[tuple[System, System]]]
-"""From systems in their order to those that are compared, the better placed first."""
+"""From systems in their order to the pairs to compare, the later system first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which columns there are: systems and totals, pairs of systems and pairs of totals."""
+    """The columns of a comparison: systems and totals, pairs of systems and pairs of totals."""
 
     systems: Sequence[System]
     totals: Mapping[System, Sequence[System]]
-    """Means, by the systems that they are means of."""
+    """The totals, each with its member systems."""
     pairs: Sequence[tuple[System, System]]
     total_pairs: Sequence[tuple[System, System]]
 
@@ -53,12 +53,15 @@ class Plan:
         return [*self.pairs, *self.total_pairs]
 
     @property
-    def parts(self) -> list[list[tuple[int, int]]]:
-        """Of each pair the places of the systems that are paired: of totals, all they are of."""
-        at = {system: n for n, system in enumerate(self.systems)}
-        members = {system: {system.answering: n} for system, n in at.items()}
-        members |= {t: {s.answering: at[s] for s in of} for t, of in self.totals.items()}
-        return [[(n, members[second][who]) for who, n in members[first].items()] for first, second in self.compared]
+    def places(self) -> list[list[tuple[int, int]]]:
+        """The places of the paired systems, for each pair; for totals, those of all their members."""
+        places = {system: n for n, system in enumerate(self.systems)}
+        members = {system: {system.answering: n} for system, n in places.items()}
+        members |= {total: {s.answering: places[s] for s in group} for total, group in self.totals.items()}
+        return [
+            [(n, members[earlier][answerer]) for answerer, n in members[later].items()]
+            for later, earlier in self.compared
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Sample:
     means: Matrix
     resampled: Matrix
     gains: Matrix
-    """The pairs' means; so all below."""
+    """The pairs' means; all fields below are of pairs, too."""
     regained: Matrix
     flipped: Matrix
     counts: Matrix
@@ -77,31 +80,31 @@ class Sample:
     wins: Matrix
     losses: Matrix
     exact: Sequence[bool]
-    """Whether a pair is one of systems in one benchmark."""
+    """Whether a pair is of systems, not totals, in one benchmark."""
 
-    def estimates(self, at: int) -> dict[Metric, Estimate | None]:
-        """Of the system or total in that place."""
+    def estimates(self, place: int) -> dict[Metric, Estimate | None]:
+        """Return the estimates of the system or total in that place."""
         return {
-            metric: _estimate(self.means[3 * at + m], self.resampled[:, 3 * at + m])
+            metric: _estimate(self.means[3 * place + m], self.resampled[:, 3 * place + m])
             for m, metric in enumerate(METRICS)
         }
 
     def differences(
-        self, at: int, first: System, second: System, benchmark: str | None, simulated: bool
+        self, place: int, later: System, earlier: System, benchmark: str | None, simulated: bool
     ) -> Iterable[Difference]:
-        """Of the pair in that place, measure by measure, as far as both have it."""
+        """Yield the differences of the pair in that place, for each measure that both have."""
         for m, metric in enumerate(METRICS):
-            pair = 3 * at + m
+            pair = 3 * place + m
             estimate = _estimate(self.gains[pair], self.regained[:, pair])
             if estimate is None:
                 continue
             counts = int(self.counts[pair]), int(self.unpaired[pair])
-            test: Test = "mcnemar" if self.exact[at] and metric != "f1" else "sign_flip"
+            test: Test = "mcnemar" if self.exact[place] and metric != "f1" else "sign_flip"
             if test == "mcnemar":
                 p = stats.mcnemar(int(self.wins[pair]), int(self.losses[pair]))
             else:
                 p = stats.flip_test(float(self.gains[pair]), self.flipped[:, pair])
-            yield Difference(first, second, benchmark, metric, simulated, *counts, estimate, test, p)
+            yield Difference(later, earlier, benchmark, metric, simulated, *counts, estimate, test, p)
 
 
 def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
@@ -112,66 +115,68 @@ def _estimate(mean: float, resampled: Matrix) -> Estimate | None:
     return Estimate(*(round(number, _DIGITS) + 0.0 for number in (value, low, high)))
 
 
-def planned(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
-    """The columns of systems, of the totals of what ran with all who answer, and of their pairs.
+def make_plan(simulated: Mapping[System, bool], paired: Pairing) -> Plan:
+    """Plan the columns of systems, of totals over all answerers, and of their pairs.
 
-    A total of what models and what ``simulated`` players said would be of neither.
+    No total mixes answers of models with answers of ``simulated`` players.
     """
     systems = [*simulated]
     totals = {
-        total: of for total, of in shared_by_all(systems).items() if len({simulated[system] for system in of}) == 1
+        total: members
+        for total, members in shared_by_all(systems).items()
+        if len({simulated[system] for system in members}) == 1
     }
     return Plan(systems, totals, paired(systems), paired([*totals]))
 
 
-def sampled(questions: Sequence[Questions], plan: Plan, rng: np.random.Generator, resamples: int) -> Sample:
-    """One benchmark: ``questions`` of each system."""
+def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Generator, resamples: int) -> Sample:
+    """Measure and resample one benchmark; ``questions`` are those of each system."""
     ids = sorted(set().union(*questions))
-    values = np.array([[_measured(found.get(id_)) for found in questions] for id_ in ids])
-    parts = list(dict.fromkeys(pair for of in plan.parts for pair in of))
-    first, second = [a for a, _ in parts], [b for _, b in parts]
-    differences = values[:, first] - values[:, second]
-    one_only = np.isnan(values[:, first]) != np.isnan(values[:, second])
+    values = np.array([[_measured(by_key.get(id_)) for by_key in questions] for id_ in ids])
+    columns_ = list(dict.fromkeys(pair for members in plan.places for pair in members))
+    later, earlier = [a for a, _ in columns_], [b for _, b in columns_]
+    differences = values[:, later] - values[:, earlier]
+    one_only = np.isnan(values[:, later]) != np.isnan(values[:, earlier])
     columns = np.concatenate([values, differences], axis=1).reshape(len(ids), -1)
     differences = differences.reshape(len(ids), -1)
     means, resampled = stats.column_means(columns), stats.bootstrap_means(columns, rng, resamples)
-    own = 3 * len(questions)
-    at = {system: n for n, system in enumerate(plan.systems)}
-    systems = [[n] for n in at.values()] + [[at[s] for s in of] for of in plan.totals.values()]
-    place = {pair: n for n, pair in enumerate(parts)}
-    pairs = [[place[pair] for pair in of] for of in plan.parts]
+    width = 3 * len(questions)
+    place = {system: n for n, system in enumerate(plan.systems)}
+    systems = [[n] for n in place.values()] + [[place[s] for s in members] for members in plan.totals.values()]
+    pair_place = {pair: n for n, pair in enumerate(columns_)}
+    pairs = [[pair_place[pair] for pair in members] for members in plan.places]
     counts = (~np.isnan(differences)).sum(axis=0).astype(np.float64)
     return Sample(
-        means=_over(systems, means[:own]),
-        resampled=_over(systems, resampled[:, :own]),
-        gains=_over(pairs, means[own:]),
-        regained=_over(pairs, resampled[:, own:]),
-        flipped=_over(pairs, stats.flipped_means(differences, rng, resamples)),
-        counts=_over(pairs, counts, np.sum),
-        unpaired=_over(pairs, one_only.reshape(len(ids), -1).sum(axis=0), np.sum),
-        wins=_over(pairs, (differences > 0).sum(axis=0), np.sum),
-        losses=_over(pairs, (differences < 0).sum(axis=0), np.sum),
+        means=_aggregated(systems, means[:width]),
+        resampled=_aggregated(systems, resampled[:, :width]),
+        gains=_aggregated(pairs, means[width:]),
+        regained=_aggregated(pairs, resampled[:, width:]),
+        flipped=_aggregated(pairs, stats.flipped_means(differences, rng, resamples)),
+        counts=_aggregated(pairs, counts, np.sum),
+        unpaired=_aggregated(pairs, one_only.reshape(len(ids), -1).sum(axis=0), np.sum),
+        wins=_aggregated(pairs, (differences > 0).sum(axis=0), np.sum),
+        losses=_aggregated(pairs, (differences < 0).sum(axis=0), np.sum),
         exact=[True] * len(plan.pairs) + [False] * len(plan.total_pairs),
     )
 
 
-def _over(groups: Sequence[Sequence[int]], columns: Matrix, how: Callable[..., Matrix] = np.mean) -> Matrix:
-    """Columns put together by groups of threes; NaN where one of a group is."""
+def _aggregated(groups: Sequence[Sequence[int]], columns: Matrix, reduce: Callable[..., Matrix] = np.mean) -> Matrix:
+    """Combine columns by groups of threes; NaN where one of a group is NaN."""
     threes = columns.reshape(*columns.shape[:-1], -1, 3).astype(np.float64)
-    made = [how(threes[..., list(group), :], axis=-2) for group in groups]
+    aggregates = [reduce(threes[..., list(group), :], axis=-2) for group in groups]
     shape = (*columns.shape[:-1], 3 * len(groups))
-    return np.stack(made, axis=-2).reshape(shape) if made else np.empty(shape)
+    return np.stack(aggregates, axis=-2).reshape(shape) if aggregates else np.empty(shape)
 
 
-def mean_of(samples: Sequence[Sample]) -> Sample:
-    """The mean of the benchmarks; NaN where one of them has nothing."""
+def mean_sample(samples: Sequence[Sample]) -> Sample:
+    """Return the mean of the benchmarks; NaN where one of them lacks a value."""
 
-    def over(how: Callable[..., Matrix], *names: str) -> dict[str, Matrix]:
-        return {name: how([getattr(s, name) for s in samples], axis=0) for name in names}
+    def stacked(reduce: Callable[..., Matrix], *names: str) -> dict[str, Matrix]:
+        return {name: reduce([getattr(s, name) for s in samples], axis=0) for name in names}
 
     return Sample(
-        **over(np.mean, "means", "resampled", "gains", "regained", "flipped"),
-        **over(np.sum, "counts", "unpaired", "wins", "losses"),
+        **stacked(np.mean, "means", "resampled", "gains", "regained", "flipped"),
+        **stacked(np.sum, "counts", "unpaired", "wins", "losses"),
         exact=samples[0].exact if len(samples) == 1 else [False] * len(samples[0].exact),
     )
 
@@ -193,74 +198,74 @@ def compare(
     paired: Pairing = pairs,
     ordered: Callable[[Iterable[System]], Sequence[System]] = in_order,
 ) -> Comparison:
-    """All systems that ``outcomes`` know of, compared.
+    """Compare all systems that ``outcomes`` are of.
 
-    ``seed`` and ``resamples`` are those of the bootstrap and of the sign flips; ``paired`` says
-    which systems are compared, of those that ``ordered`` puts in order. Raises ``UserError`` if
-    there are no outcomes.
+    ``seed`` and ``resamples`` are those of the bootstrap and of the sign flips; ``ordered`` sorts
+    the systems, and ``paired`` chooses the pairs. Raises ``UserError`` if there are no outcomes.
     """
     by_system = _by_system(outcomes)
     if not by_system:
         raise UserError("there are no outcomes to compare; run safe-stepwise evaluate_stepwise first")
-    whole = {
-        system: {name: [*found.values()] for name, found in by_system[system].items()} for system in ordered(by_system)
+    members = {
+        system: {name: [*questions.values()] for name, questions in by_system[system].items()}
+        for system in ordered(by_system)
     }
-    simulated = {s: any(o.simulated for own in found.values() for o in own) for s, found in whole.items()}
-    plan = planned(simulated, paired)
+    simulated = {s: any(o.simulated for group in groups.values() for o in group) for s, groups in members.items()}
+    plan = make_plan(simulated, paired)
     samples = _samples(by_system, plan, seed, resamples)
     benchmarks = tuple(name for name in samples if name is not None)
-    whole |= {total: _pooled([whole[s] for s in of]) for total, of in plan.totals.items()}
-    rows = [_row(system, found, samples, at) for at, (system, found) in enumerate(whole.items())]
+    members |= {total: _pooled([members[s] for s in systems]) for total, systems in plan.totals.items()}
+    rows = [_row(system, groups, samples, place) for place, (system, groups) in enumerate(members.items())]
     simulated |= {row.system: row.simulated for row in rows}
     differences = [
         difference
-        for at, (first, second) in enumerate(plan.compared)
+        for place, (later, earlier) in enumerate(plan.compared)
         for name, sample in samples.items()
-        for difference in sample.differences(at, first, second, name, simulated[first] or simulated[second])
+        for difference in sample.differences(place, later, earlier, name, simulated[later] or simulated[earlier])
     ]
-    own = len(plan.systems)
-    tested, totals = _adjusted(differences), tuple(rows[own:])
-    return Comparison(benchmarks, tuple(rows[:own]), tested, seed, resamples, totals)
+    size = len(plan.systems)
+    tested, totals = _adjusted(differences), tuple(rows[size:])
+    return Comparison(benchmarks, tuple(rows[:size]), tested, seed, resamples, totals)
 
 
 def _samples(
     by_system: Mapping[System, Mapping[str, Questions]], plan: Plan, seed: int, resamples: int
 ) -> dict[str | None, Sample]:
-    found: dict[str | None, Sample] = {}
-    for name in sorted({name for of in by_system.values() for name in of}):
+    samples: dict[str | None, Sample] = {}
+    for name in sorted({name for by_benchmark in by_system.values() for name in by_benchmark}):
         questions = [by_system[system].get(name, {}) for system in plan.systems]
         rng = np.random.default_rng([seed, *name.encode()])
-        found[name] = sampled(questions, plan, rng, resamples)
-    return {**found, None: mean_of([*found.values()])}
+        samples[name] = draw_sample(questions, plan, rng, resamples)
+    return {**samples, None: mean_sample([*samples.values()])}
 
 
 def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Outcome]]:
-    """The outcomes of several systems by benchmark, as far as all of them have it."""
-    names = [name for name in members[0] if all(name in found for found in members)]
-    return {name: [o for found in members for o in found[name]] for name in names}
+    """Pool the outcomes of several systems, for each benchmark that all of them have."""
+    names = [name for name in members[0] if all(name in member for member in members)]
+    return {name: [o for member in members for o in member[name]] for name in names}
 
 
 def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]]:
-    found: dict[System, dict[str, Questions]] = {}
+    by_system: dict[System, dict[str, Questions]] = {}
     for ((system, benchmark, id_), number), outcome in numbered(
         outcomes, lambda o: (system_of(o), o.benchmark, o.question_id)
     ):
-        found.setdefault(system, {}).setdefault(benchmark, {})[id_, number] = outcome
-    return found
+        by_system.setdefault(system, {}).setdefault(benchmark, {})[id_, number] = outcome
+    return by_system
 
 
-def _row(system: System, found: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], at: int) -> Row:
-    outcomes = [outcome for own in found.values() for outcome in own]
+def _row(system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], place: int) -> Row:
+    outcomes = [outcome for group in groups.values() for outcome in group]
     attempts = [attempt for outcome in outcomes for attempt in outcome.trajectory.attempts]
-    said = (attempt.feedback for attempt in attempts)
+    verdicts = (attempt.feedback for attempt in attempts)
     loop = statistics_of(outcomes)
     return Row(
         system=system,
         simulated=any(outcome.simulated for outcome in outcomes),
-        verified=any(verdict and verdict.error_type != MALFORMED for verdict in said),
-        players=system.asked(loop.calls),
-        cells={name: _cell(own, samples[name].estimates(at)) for name, own in sorted(found.items())},
-        average=samples[None].estimates(at),
+        verified=any(verdict and verdict.error_type != MALFORMED for verdict in verdicts),
+        players=system.players_in(loop.calls),
+        cells={name: _cell(group, samples[name].estimates(place)) for name, group in sorted(groups.items())},
+        average=samples[None].estimates(place),
         loop=loop,
     )
 
@@ -283,6 +288,4 @@ def _adjusted(differences: Sequence[Difference]) -> tuple[Difference, ...]:
     p_holm: dict[int, float] = {}
     for family in families.values():
         p_holm.update(zip(family, stats.holm([differences[n].p for n in family]), strict=True))
-    return tuple(
-        replace(d, p=stats.six_digits(d.p), p_holm=stats.six_digits(p_holm[n])) for n, d in enumerate(differences)
-    )
+    return tuple(replace(d, p=stats.round_p(d.p), p_holm=stats.round_p(p_holm[n])) for n, d in enumerate(differences))

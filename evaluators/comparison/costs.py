@@ -18,12 +18,12 @@ from safe_stepwise.taxonomy import category
 _KINDS, _THOUGHT = ("prompt", "cached", "computed", "completion"), "thought"
 """Of tokens; that of thoughts has columns only where there are any."""
 _ENDS = {OUT_OF_STEPS: "out of steps", NO_EVIDENCE: "no evidence found"}
-"""What the loop's stop reasons are called."""
+"""Headings of the loop's stop reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleCost:
-    """What a system's calls in one role came to, or in all of them (``overall``)."""
+    """The calls and tokens of a system in one role, or in all of them (``overall``)."""
 
     system: System
     role: str
@@ -37,7 +37,7 @@ class RoleCost:
 
 
 def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
-    """Calls and tokens of each system by role, in all and a question."""
+    """Return calls and tokens of each system by role, in total and per question."""
     has_thought = any(row.loop.thought_tokens for row in comparison.rows)
     columns: list[Column[RoleCost]] = [
         *comparison.subject,
@@ -53,14 +53,14 @@ def cost_sheet(comparison: Comparison) -> Sheet[RoleCost]:
         *([Column(_THOUGHT, lambda cost: cost.thought, count, "thought_tokens")] if has_thought else []),
     ]
     for kind in (*_KINDS, *([_THOUGHT] if has_thought else [])):
-        each = lambda cost, kind=kind: getattr(cost, kind) / max(1, cost.questions)  # noqa: E731
-        columns.append(Column(f"{kind} / question", each, decimal(1), f"{kind}_tokens_per_question"))
+        per_question = lambda cost, kind=kind: getattr(cost, kind) / max(1, cost.questions)  # noqa: E731
+        columns.append(Column(f"{kind} / question", per_question, decimal(1), f"{kind}_tokens_per_question"))
     return Sheet(columns, [cost for row in comparison.rows for cost in _role_costs(row)])
 
 
 def _role_costs(row: Row) -> Iterator[RoleCost]:
-    used = [role for role in row.players if row.loop.calls.get(role)]
-    for name, roles in [*((role, [role]) for role in used), ("overall", used)]:
+    active_roles = [role for role in row.players if row.loop.calls.get(role)]
+    for name, roles in [*((role, [role]) for role in active_roles), ("overall", active_roles)]:
         calls = sum(row.loop.calls[role] for role in roles)
         spent = [getattr(row.loop, f"{kind}_tokens") for kind in (*_KINDS, _THOUGHT)]
         tokens = [sum(by_role.get(role, 0) for role in roles) for by_role in spent]
@@ -68,7 +68,7 @@ def _role_costs(row: Row) -> Iterator[RoleCost]:
 
 
 def published_table(papers: Iterable[str]) -> Table:
-    """The tokens that papers print; no row without papers."""
+    """Return the tokens that papers print; no row without papers."""
     table: Table = [("published", "role", "total", "cached", "computed", "cached share, %")]
     for row in published_tables.published().tokens:
         if row.paper in papers:
@@ -79,7 +79,7 @@ def published_table(papers: Iterable[str]) -> Table:
 
 
 def ending_sheet(comparison: Comparison) -> Sheet[Row]:
-    """How the questions of each system went and ended."""
+    """Return each system's steps per question and how its questions ended."""
 
     def stopped(stop: str) -> Column[Row]:
         return Column(_ENDS.get(stop, stop), lambda row: row.loop.stop_reasons.get(stop, 0))
@@ -98,15 +98,15 @@ def ending_sheet(comparison: Comparison) -> Sheet[Row]:
 
 
 def _stops(comparison: Comparison) -> list[str]:
-    """Why questions ended, and may have: out of steps only where steps are limited."""
+    """Return the stop reasons that are columns: those that occurred, and out of steps where steps are limited."""
     options = {name for row in comparison.rows for name, _ in row.system.options}
     reasons = [stop for row in comparison.rows for stop in row.loop.stop_reasons]
-    known = dict.fromkeys([*options & {OUT_OF_STEPS}, *reasons])
-    return [ANSWERED, *(stop for stop in known if stop not in (ANSWERED, FAILED)), FAILED]
+    unique = dict.fromkeys([*options & {OUT_OF_STEPS}, *reasons])
+    return [ANSWERED, *(stop for stop in unique if stop not in (ANSWERED, FAILED)), FAILED]
 
 
 def error_type_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
-    """Steps at fault of each system by error type."""
+    """Return the steps at fault of each system by error type."""
     table: Table = [(*comparison.columns, "error_type", "category", "steps", "percent")]
     for row in rows:
         types = row.loop.error_types
@@ -118,7 +118,7 @@ def error_type_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
 
 
 def error_position_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
-    """Steps at fault of each system by their number."""
+    """Return the steps at fault of each system by their number."""
     table: Table = [(*comparison.columns, "position", "steps", "percent", "cumulative_percent")]
     for row in rows:
         positions, so_far = row.loop.error_positions, 0
@@ -130,7 +130,7 @@ def error_position_csv(comparison: Comparison, rows: Sequence[Row]) -> Table:
 
 
 def sweep_csv(comparison: Comparison) -> Table:
-    """Average scores in percent, and cost, of each K and N."""
+    """Return average scores in percent, and cost, of each K and N."""
     columns = [f"{metric}{bound}" for metric in METRICS for bound in ("", "_low", "_high")]
     table: Table = [(*comparison.columns, *columns, "calls_per_question", "computed_per_question")]
     for row in comparison.rows:
@@ -143,7 +143,7 @@ def sweep_csv(comparison: Comparison) -> Table:
 
 
 def failures(comparison: Comparison) -> list[Failures]:
-    """Of each that had a verifier; what no model said is not mixed with what models said."""
+    """Count the steps at fault of each verified method; simulated and real players are never mixed."""
     verified = (row for row in comparison.rows if row.verified)
     groups = grouped(verified, lambda row: (row.system.answered_by(EVERY), row.simulated))
     titles = names([system for system, _ in groups])
@@ -160,24 +160,24 @@ def failures(comparison: Comparison) -> list[Failures]:
 
 
 def failure_table(methods: Sequence[Failures], papers: Iterable[str] = ()) -> Table:
-    """The share of each category, and of the first steps; below what ``papers`` print."""
-    shown = categories(methods)
-    header = ("method", "over", "steps at fault", *(f"{name}, %" for name in shown))
+    """Return the share of each category, and of the first steps; below them the figures of ``papers``."""
+    columns = categories(methods)
+    header = ("method", "over", "steps at fault", *(f"{name}, %" for name in columns))
     table: Table = [(*header, f"in the first {EARLY} steps, %")]
     for method in methods:
-        shares = [*map(method.category_share, shown), method.early]
+        shares = [*map(method.category_share, columns), method.early]
         table.append([method.name, ", ".join(method.answering), method.types.total(), *map(percent, shares)])
     for paper in papers:
         printed = [p for p in published_tables.published().failures if p.paper == paper]
-        known = {p.category: f"{p.percent:.1f}" for p in printed}
+        shares_ = {p.category: f"{p.percent:.1f}" for p in printed}
         figures = " and ".join(p.figure for p in printed)
         name = f"SAFE (published: SAFE {paper}, Figures {figures})"
-        table.append([name, NOTHING, NOTHING, *(known.get(name, NOTHING) for name in (*shown, ""))])
+        table.append([name, NOTHING, NOTHING, *(shares_.get(name, NOTHING) for name in (*columns, ""))])
     return table
 
 
 def failure_csv(methods: Sequence[Failures]) -> Table:
-    """Steps at fault by category and type."""
+    """Return the steps at fault by category and type."""
     table: Table = [("method", "over", "category", "error_type", "steps", "percent", "simulated")]
     for method in methods:
         over, simulated = "; ".join(method.answering), str(method.simulated).lower()

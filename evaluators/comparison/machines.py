@@ -1,7 +1,7 @@
-"""What machines did: their edges with counts, as tables and drawn (SG-FSM, Figure 1).
+"""The edges of machines with their counts, as tables and drawn (SG-FSM, Figure 1).
 
-An edge that a machine declares and nothing took counts 0; of a method without a machine of its own
-the edges are those that were taken.
+A declared edge that no question took counts 0; a method without a machine of its own has only the
+edges that questions took.
 """
 
 import re
@@ -27,7 +27,7 @@ _FOOT = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class MachineCounts:
     """One system's machine: its states in their order, its edges with how often each was taken."""
 
     system: System
@@ -40,18 +40,18 @@ class Drawn:
         return sum(self.edges.values())
 
     def share(self, edge: tuple[str, str]) -> float:
-        """Of all moves."""
+        """Return an edge's share of all moves."""
         return self.edges[edge] / max(1, self.moves)
 
     def share_of_state(self, edge: tuple[str, str]) -> float:
-        """Of those from the same state."""
-        whole = sum(count for (state, _), count in self.edges.items() if state == edge[0])
-        return self.edges[edge] / max(1, whole)
+        """Return an edge's share of the moves from its state."""
+        total = sum(count for (state, _), count in self.edges.items() if state == edge[0])
+        return self.edges[edge] / max(1, total)
 
 
-def machines(comparison: Comparison) -> list[Drawn]:
-    """Those of the systems that went from state to state, more than once, with the counts of their questions."""
-    names, drawn = comparison.names, []
+def machines(comparison: Comparison) -> list[MachineCounts]:
+    """Count the moves of each system that went from state to state more than once."""
+    names, counts = comparison.names, []
     for row in comparison.rows:
         if len(row.loop.transitions) > 1:
             machine = machine_of(row.system.method)
@@ -59,17 +59,19 @@ def machines(comparison: Comparison) -> list[Drawn]:
             for edge, count in row.loop.transitions.items():
                 state, _, next_state = edge.partition(ARROW)
                 edges[state, next_state] = count
-            known = [*machine.states, *machine.ends] if machine else []
-            states = dict.fromkeys([*known, *(state for edge in edges for state in edge)])
-            drawn.append(Drawn(row.system, f"{row.system.answering}: {names[row.system]}", tuple(states), edges))
-    return drawn
+            declared = [*machine.states, *machine.ends] if machine else []
+            states = dict.fromkeys([*declared, *(state for edge in edges for state in edge)])
+            counts.append(
+                MachineCounts(row.system, f"{row.system.answering}: {names[row.system]}", tuple(states), edges)
+            )
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
     """An edge of a machine."""
 
-    machine: Drawn
+    machine: MachineCounts
     edge: tuple[str, str]
 
     @property
@@ -81,8 +83,8 @@ class Transition:
         return self.machine.edges[self.edge]
 
 
-def transition_sheet(comparison: Comparison, transitions: Sequence[Transition]) -> Sheet[Transition]:
-    """Edges: how often each was taken, the share of all moves, of those from their state."""
+def transition_sheet(comparison: Comparison, all_transitions: Sequence[Transition]) -> Sheet[Transition]:
+    """Return edges with their counts, and their shares of all moves and of the moves from their state."""
     columns: list[Column[Transition]] = [
         *comparison.subject,
         Column("edge", lambda move: edge_text(move.system.method, *move.edge)),
@@ -92,29 +94,29 @@ def transition_sheet(comparison: Comparison, transitions: Sequence[Transition]) 
         Column("share, %", lambda move: move.machine.share(move.edge), percent, "percent"),
         Column("of its state, %", lambda move: move.machine.share_of_state(move.edge), percent, "percent_of_state"),
     ]
-    return Sheet(columns, transitions)
+    return Sheet(columns, all_transitions)
 
 
-def transitions(machines: Sequence[Drawn]) -> list[Transition]:
-    """All edges, those that nothing took among them."""
+def all_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
+    """Return all edges, also those that no question took."""
     return [Transition(machine, edge) for machine in machines for edge in machine.edges]
 
 
-def taken(machines: Sequence[Drawn]) -> list[Transition]:
-    """The edges that were taken, of each machine the most frequent first."""
+def taken_transitions(machines: Sequence[MachineCounts]) -> list[Transition]:
+    """Return the edges that questions took, for each machine the most frequent first."""
     return [
         move
         for machine in machines
-        for move in sorted(transitions([machine]), key=lambda move: -move.count)
+        for move in sorted(all_transitions([machine]), key=lambda move: -move.count)
         if move.count
     ]
 
 
-def machines_svg(machines: Sequence[Drawn]) -> bytes:
-    """The machines one below the other, as SVG without scripts, styles or links.
+def machines_svg(machines: Sequence[MachineCounts]) -> bytes:
+    """Draw the machines one below the other, as SVG without scripts, styles or links.
 
-    States stand in a line; an edge onwards goes above it, an edge back below, with its count; its
-    width is the share of the moves from its state. One that was never taken is dashed.
+    States stand in a line; a forward edge goes above it, a backward edge below, with its count; its
+    width is the share of the moves from its state. An edge that no question took is dashed.
     """
     panels, top = [], 0
     for machine in machines:
@@ -122,28 +124,28 @@ def machines_svg(machines: Sequence[Drawn]) -> bytes:
         panels.append(_panel(machine, top, top + above))
         top += above + below
     states = max(len(machine.states) for machine in machines) * _APART
-    texts = [_wide(panel["title"], 14) for panel in panels]
-    width = max(states, _wide(_LEGEND, 11), *texts) + 20
+    texts = [_text_width(panel["title"], 14) for panel in panels]
+    width = max(states, _text_width(_LEGEND, 11), *texts) + 20
     templates = environment((Path(__file__).parent / "templates",))
     templates.filters["xml"] = lambda text: escape(_NOT_XML.sub("\ufffd", text))
     svg = templates.get_template("machines.svg.jinja")
     return svg.render(panels=panels, width=width, height=top + _FOOT, legend=_LEGEND).encode()
 
 
-def _wide(text: str, size: int) -> int:
-    """Pixels that a text takes at most, or nearly so: two thirds of its size a letter, or all."""
+def _text_width(text: str, size: int) -> int:
+    """Estimate a text's width in pixels: two thirds of its size a letter, the whole for wide ones."""
     return sum(size if east_asian_width(c) in "WF" else -(-2 * size // 3) for c in text)
 
 
-def _reach(machine: Drawn) -> tuple[int, int]:
-    spans = [machine.states.index(to) - machine.states.index(at) for at, to in machine.edges]
+def _reach(machine: MachineCounts) -> tuple[int, int]:
+    spans = [machine.states.index(end) - machine.states.index(start) for start, end in machine.edges]
     above = max((span for span in spans if span > 0), default=1)
     below = max((-span for span in spans if span < 0), default=0)
     return 64 + _HIGH // 2 + _RISE * (above + 1), 34 + _HIGH // 2 + _RISE * (below + 1)
 
 
-def _panel(machine: Drawn, top: int, line: int) -> dict[str, Any]:
-    """A machine whose states stand at the height ``line``."""
+def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:
+    """Lay out a machine whose states stand at the height ``line``."""
     return {
         "title": f"{machine.title} ({machine.moves:,} moves)",
         "title_y": top + 22,
@@ -154,15 +156,15 @@ def _panel(machine: Drawn, top: int, line: int) -> dict[str, Any]:
                 "x": _place(place),
                 "name": state,
                 "title": title_of(machine.system.method, state),
-                "is_end": all(at != state for at, _ in machine.edges),
+                "is_end": all(start != state for start, _ in machine.edges),
             }
             for place, state in enumerate(machine.states)
         ],
     }
 
 
-def _arc(machine: Drawn, edge: tuple[str, str], line: int) -> dict[str, Any]:
-    """An edge, and where its count is to stand."""
+def _arc(machine: MachineCounts, edge: tuple[str, str], line: int) -> dict[str, Any]:
+    """Lay out an edge and the place of its count."""
     start, end = (machine.states.index(state) for state in edge)
     span, count = end - start, machine.edges[edge]
     side = 1 if span < 0 else -1  # below the line, or above it

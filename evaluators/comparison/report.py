@@ -13,7 +13,7 @@
 | the same | form, facts, failures of prompting methods, votes at equal cost (SG-FSM, Tables 2, 3) |
 | ``machines.svg``, ``transitions.csv`` | the edges that machines took (SG-FSM, Figure 1) |
 
-Of a sweep each table of scores is one table a benchmark: with names that long it is too wide.
+A sweep's table of scores is one table a benchmark: with its long names it would be too wide.
 On request the papers' own rows stand beside ours, marked as published and never tested.
 """
 
@@ -34,7 +34,7 @@ from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import Table, csv_bytes, escaped, fill, parted
 
 ABLATED = ("on_exhausted", "feedback")
-"""Options that reports are set apart by (SAFE v2, finding 1), so that each tells its own."""
+"""Options that differ between reports (SAFE v2, finding 1), so that each report names its own."""
 TEMPLATES = Path(__file__).parent / "templates"
 _WIDEST = 9
 """Columns of a sweep's table that a page holds."""
@@ -49,7 +49,7 @@ FILES = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run came to."""
+    """A run's report."""
 
     text: str
     """``comparison.md``."""
@@ -68,29 +68,29 @@ def write(
     and tests; ``published`` rows stand beside ours. Raises ``UserError`` for outcomes that cannot
     be compared or a folder that cannot be written.
     """
-    made = report(outcomes, seed, published)
-    write_files(folder, FILES, made.files)
-    return made
+    report_ = report(outcomes, seed, published)
+    write_files(folder, FILES, report_.files)
+    return report_
 
 
 def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:
-    """The report on ``outcomes``, not yet written."""
+    """Make the report on ``outcomes``, without writing it."""
     outcomes = list(outcomes)
     comparison = compare(outcomes, seed)
     text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
     cost_sheet = costs.cost_sheet(comparison)
-    drawn, metric = _drawn(comparison.rows), _drawn_metric(comparison)
+    representatives, metric = _representatives(comparison.rows), _headline_metric(comparison)
     files = {
         COMPARISON: text.encode(),
-        "comparison.png": figures.scores_figure(comparison, drawn, metric),
+        "comparison.png": figures.scores_figure(comparison, representatives, metric),
         "comparison.csv": csv_bytes(score_tables.score_csv(comparison, published)),
         "tests.csv": csv_bytes(score_tables.difference_csv(comparison)),
         "cost.md": fill(
             TEMPLATES,
             "cost.md.jinja",
             comparison=comparison,
-            costs=_in_parts(comparison, cost_sheet.table, 3, (6, len(cost_sheet.table[0]) - 9)),
+            costs=_split(comparison, cost_sheet.table, 3, (6, len(cost_sheet.table[0]) - 9)),
             printed=costs.published_table(papers),
             endings=costs.ending_sheet(comparison),
         ).encode(),
@@ -104,37 +104,37 @@ def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[Publi
 
 
 def _comparison_text(comparison: Comparison, published: Sequence[PublishedScore]) -> str:
-    names, whole = comparison.names, {row.system for row in comparison.totals}
-    left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in whole]
+    names, totals = comparison.names, {row.system for row in comparison.totals}
+    left_out = [row.system for row in comparison.rows if row.system.answered_by(EVERY) not in totals]
     by_place = [len(METRICS)] * (len(comparison.benchmarks) + 1)
     differences = score_tables.difference_table(comparison)
     return fill(
         TEMPLATES,
         "comparison.md.jinja",
         comparison=comparison,
-        in_common=_in_common(comparison),
-        scores=_in_parts(comparison, score_tables.score_table(comparison, published), 2, by_place),
+        in_common=_common_text(comparison),
+        scores=_split(comparison, score_tables.score_table(comparison, published), 2, by_place),
         answering=len({row.system.answering for row in comparison.rows}),
         left_out="; ".join(f"{system.answering}, {names[system]}" for system in left_out),
         published=published,
         published_lines=published_lines(published, comparison.benchmarks),
         shortfalls=_shortfalls(comparison),
-        intervals=_in_parts(comparison, score_tables.interval_table(comparison), 2, by_place),
-        differences=_in_parts(comparison, differences, 5, [4] * len(METRICS)),
+        intervals=_split(comparison, score_tables.interval_table(comparison), 2, by_place),
+        differences=_split(comparison, differences, 5, [4] * len(METRICS)),
     )
 
 
-def _in_common(comparison: Comparison) -> str:
-    """The players and options of the whole run, of which no name tells; a sentence each, and a blank."""
+def _common_text(comparison: Comparison) -> str:
+    """Return the players and options that all systems share, a sentence each, with blanks behind."""
     systems = [row.system for row in comparison.rows]
     players = values_by_name((f"{s.title}'s {role}", name) for s in systems for role, name in s.players[1:])
-    sentences = [escaped(f"{who}: {names[0]}.") for who, names in players.items() if len(names) == 1]
+    sentences = [escaped(f"{player}: {names[0]}.") for player, names in players.items() if len(names) == 1]
     options = common_options(systems, ABLATED)
     return "".join(f"{sentence} " for sentence in [*sentences, *([f"{options}."] if options else [])])
 
 
 def _shortfalls(comparison: Comparison) -> list[str]:
-    """What the scores leave out or hold against a system, a line each."""
+    """Return what the scores leave out or count against a system, a line each."""
     names = comparison.names
     lines = []
     for row in comparison.rows:
@@ -155,8 +155,8 @@ def _shortfalls(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _in_parts(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
-    """A table, of a sweep in parts of ``widths`` columns: there names are long and many."""
+def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
+    """Split a sweep's wide table into tables of ``widths`` columns; leave any other whole."""
     is_wide = len(table[0]) > _WIDEST and bool(swept([row.system for row in comparison.rows]))
     return parted(table, fixed, widths) if is_wide else [table]
 
@@ -165,12 +165,12 @@ def _error_files(comparison: Comparison) -> dict[str, bytes]:
     verified = [row for row in comparison.rows if row.verified]
     if not verified:
         return {}
-    names, drawn = comparison.names, _drawn(verified)
+    names, representatives = comparison.names, _representatives(verified)
     return {
         "error_types.csv": csv_bytes(costs.error_type_csv(comparison, verified)),
-        "error_types.png": figures.error_types_figure(drawn, names),
+        "error_types.png": figures.error_types_figure(representatives, names),
         "error_positions.csv": csv_bytes(costs.error_position_csv(comparison, verified)),
-        "error_positions.png": figures.error_positions_figure(drawn, names),
+        "error_positions.png": figures.error_positions_figure(representatives, names),
     }
 
 
@@ -186,14 +186,14 @@ def _failure_files(comparison: Comparison, papers: Iterable[str]) -> dict[str, b
     }
 
 
-def _drawn(rows: Sequence[Row]) -> list[Row]:
-    """Of each method with its players one: with its own options if it so ran, else the last."""
-    chosen: dict[object, Row] = {}
+def _representatives(rows: Sequence[Row]) -> list[Row]:
+    """Return one row of each method and its players: the one with default options, else the last."""
+    by_method: dict[object, Row] = {}
     for row in rows:
         key = row.system.method, row.system.players
-        if key not in chosen or chosen[key].system.departures:
-            chosen[key] = row
-    return [row for row in rows if row in chosen.values()]
+        if key not in by_method or by_method[key].system.departures:
+            by_method[key] = row
+    return [row for row in rows if row in by_method.values()]
 
 
 def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
@@ -201,35 +201,35 @@ def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
     if not swept([row.system for row in rows]):
         return {}
     files = {"sweep.csv": csv_bytes(costs.sweep_csv(comparison))}
-    drawn = [row for row in rows if row.average[metric]]
-    if swept([row.system for row in drawn]):
-        files["sweep.png"] = figures.sweep_figure(drawn, metric)
+    averaged = [row for row in rows if row.average[metric]]
+    if swept([row.system for row in averaged]):
+        files["sweep.png"] = figures.sweep_figure(averaged, metric)
     return files
 
 
-def _drawn_metric(comparison: Comparison) -> Metric:
-    """What figures draw of each system: accuracy, or exact match where nobody judged."""
+def _headline_metric(comparison: Comparison) -> Metric:
+    """Return the metric of the figures: accuracy, or exact match where nobody judged."""
     cells = (cell for row in comparison.rows for cell in row.cells.values())
     return "accuracy" if any(cell.scored for cell in cells) else "exact_match"
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
-    rows = methods.measured(outcomes, [row.system for row in comparison.rows])
-    sheet, moving = methods.method_sheet(comparison, rows), machines.machines(comparison)
+    rows = methods.measure_methods(outcomes, [row.system for row in comparison.rows])
+    sheet, counts = methods.method_sheet(comparison, rows), machines.machines(comparison)
     text = fill(
         TEMPLATES,
         "methods.md.jinja",
         comparison=comparison,
-        in_common=_in_common(comparison),
+        in_common=_common_text(comparison),
         methods=sheet,
         form=methods.form_sheet(comparison, rows),
         support=methods.support_sheet(comparison, rows),
         failures=methods.failure_sheet(comparison, rows),
         votes=methods.equal_cost_sheet(comparison, methods.costs(outcomes)),
-        transitions=machines.transition_sheet(comparison, machines.taken(moving)),
+        transitions=machines.transition_sheet(comparison, machines.taken_transitions(counts)),
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}
-    if moving:
-        files["machines.svg"] = machines.machines_svg(moving)
-        files["transitions.csv"] = machines.transition_sheet(comparison, machines.transitions(moving)).csv
+    if counts:
+        files["machines.svg"] = machines.machines_svg(counts)
+        files["transitions.csv"] = machines.transition_sheet(comparison, machines.all_transitions(counts)).csv
     return files

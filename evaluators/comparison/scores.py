@@ -22,7 +22,7 @@ Estimates = dict[Metric, Estimate | None]
 
 
 def bounds(estimate: Estimate | None) -> list[str]:
-    """A value, its lower and its upper bound in percent; empty where nothing was measured."""
+    """Return a value, its lower and upper bound in percent; empty where nothing was measured."""
     if estimate is None:
         return ["", "", ""]
     return [percent(number) for number in (estimate.value, estimate.low, estimate.high)]
@@ -35,11 +35,11 @@ class Cell:
     questions: int
     scored: int
     unscored: int
-    """The judge was asked, and its verdict could not be read."""
+    """Questions whose verdict could not be read."""
     unjudged: int
-    """No judge was asked."""
+    """Questions that no judge saw."""
     failed: int
-    """The engine failed for good; they count as answered wrongly by EM and F1."""
+    """Questions whose engine failed for good; EM and F1 count them as wrong."""
     estimates: Estimates
 
 
@@ -52,17 +52,17 @@ class Row:
     verified: bool
     """Whether anybody judged its steps."""
     players: dict[str, str]
-    """Who was asked, by role; where a role has no player of its own, it is the answering one."""
+    """The engine of each role; the answerer's where a role has no player of its own."""
     cells: dict[str, Cell]
     """By benchmark."""
     average: Estimates
     loop: LoopStatistics
-    """What its questions came to."""
+    """The statistics of its trajectories."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much better ``first`` is than ``second`` on the questions that both have."""
+    """The difference of ``first`` over ``second`` on the questions that both have."""
 
     first: System
     second: System
@@ -86,13 +86,13 @@ class Comparison:
     benchmarks: tuple[str, ...]
     rows: tuple[Row, ...]
     differences: tuple[Difference, ...]
-    """Of systems, then of totals."""
+    """Differences of systems, then of totals."""
     seed: int
     resamples: int
     totals: tuple[Row, ...] = ()
-    """Means over all who answer, of what ran with each; none where one alone answers."""
+    """Means over all answerers, of systems that ran with each; none with one answerer."""
     references: Mapping[System, System] | None = None
-    """What each system is set against, if not the better baseline."""
+    """Each system's reference, if not the better baseline."""
 
     @property
     def simulated(self) -> bool:
@@ -100,11 +100,11 @@ class Comparison:
 
     @property
     def names(self) -> dict[System, str]:
-        """What each system is called beside who answers; what is simulated says so."""
-        known = names([row.system for row in self.rows])
-        known |= names([row.system for row in self.totals])
+        """The name of each system beside its answerer; simulated systems are marked."""
+        labels = names([row.system for row in self.rows])
+        labels |= names([row.system for row in self.totals])
         rows = (*self.rows, *self.totals)
-        return {row.system: marked(known[row.system], row.simulated) for row in rows}
+        return {row.system: marked(labels[row.system], row.simulated) for row in rows}
 
     @property
     def answering(self) -> str:
@@ -113,15 +113,15 @@ class Comparison:
 
     @property
     def columns(self) -> list[str]:
-        """What tables for machines tell systems apart by; `described` has the cells."""
+        """The CSV columns that identify systems; `described` returns the cells."""
         return [*self._roles, "method", *self._options, "simulated"]
 
     def described(self, row: Row) -> list[object]:
-        """The cells of ``columns``."""
+        """Return a row's cells of ``columns``."""
         players = [row.players.get(role, "") for role in self._roles]
-        known = dict((*row.system.options, *row.system.conditions))
-        options = [_cell(known.get(name, "")) for name in self._options]
-        return [*players, row.system.method, *options, _cell(row.simulated)]
+        values = dict((*row.system.options, *row.system.conditions))
+        options = [_as_text(values.get(name, "")) for name in self._options]
+        return [*players, row.system.method, *options, _as_text(row.simulated)]
 
     @property
     def _roles(self) -> list[str]:
@@ -131,13 +131,13 @@ class Comparison:
     @property
     def _options(self) -> list[str]:
         systems = [row.system for row in self.rows]
-        told = notable(systems)
-        options = dict.fromkeys(n for s in systems for n, _ in s.options if n in told)
+        names_ = notable(systems)
+        options = dict.fromkeys(n for s in systems for n, _ in s.options if n in names_)
         return [*options, *sorted(conditions_of(systems) - options.keys())]
 
     @property
     def subject(self) -> tuple[Column[Any], ...]:
-        """What tables tell systems apart by, of rows that have a ``system``: on pages, and for machines."""
+        """The columns that identify the system of a row, on pages and in CSV files."""
         names, cells = self.names, {row.system: self.described(row) for row in (*self.rows, *self.totals)}
 
         def described(place: int, key: str) -> Column[Any]:
@@ -149,44 +149,44 @@ class Comparison:
             *(described(place, key) for place, key in enumerate(self.columns)),
         )
 
-    def difference(self, first: System, second: System, benchmark: str | None, metric: Metric) -> Difference | None:
-        """That one, if the two have a question in common."""
-        key = (first, second, benchmark, metric)
+    def difference(self, later: System, earlier: System, benchmark: str | None, metric: Metric) -> Difference | None:
+        """Return the difference of two systems, None if they share no question."""
+        key = (later, earlier, benchmark, metric)
         return next((d for d in self.differences if (d.first, d.second, d.benchmark, d.metric) == key), None)
 
     def against(self, system: System) -> dict[Metric, System | None]:
-        """What a system's gain in each measure is over; nothing for who is set against nobody."""
+        """Return the baseline of a system's gain in each measure; empty for a system without one."""
         if self.references is not None:
-            found = self.references.get(system)
-            return dict.fromkeys(METRICS, found) if found else {}
+            reference = self.references.get(system)
+            return dict.fromkeys(METRICS, reference) if reference else {}
         if system.is_baseline:
             return {}
         return {metric: self.better_baseline(system, metric) for metric in METRICS}
 
     def better_baseline(self, system: System, metric: Metric) -> System | None:
-        """The baseline that is better on average: the one that ``system`` beats by less."""
-        against = [
+        """Return the baseline that is better on average: the one that ``system`` beats by less."""
+        differences = [
             d
             for d in self.differences
             if d.first == system and d.benchmark is None and d.metric == metric
             if d.second.is_baseline
         ]
-        return min(against, key=lambda d: d.estimate.value).second if against else None
+        return min(differences, key=lambda d: d.estimate.value).second if differences else None
 
 
-def _cell(value: object) -> object:
-    """As other languages write it."""
+def _as_text(value: object) -> object:
+    """Write booleans as other languages do."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def error_types(names: Iterable[str]) -> list[str]:
-    """The taxonomy's ten, and `Missing Evidence` where it is among ``names``."""
+    """Return the taxonomy's ten error types, and `Missing Evidence` where ``names`` has it."""
     return [e.name for e in ERROR_TYPES] + [MISSING_EVIDENCE] * (MISSING_EVIDENCE in set(names))
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The steps at fault of one method with its players, whoever answered."""
+    """The steps at fault of one method with its players, over all answerers."""
 
     name: str
     simulated: bool
@@ -195,28 +195,28 @@ class Failures:
     positions: Counter[int]
 
     def share(self, steps: int) -> float:
-        """Of the steps at fault, so many."""
+        """Return a number of steps as a share of the steps at fault."""
         return steps / max(1, self.types.total())
 
     def category_share(self, name: str) -> float:
-        """The share of the steps whose fault is of a category."""
+        """Return the share of the steps at fault whose fault is of a category."""
         return self.share(sum(steps for type_, steps in self.types.items() if category(type_) == name))
 
     @property
     def early(self) -> float:
-        """The share of the first `EARLY` steps."""
+        """The share of the steps at fault among the first `EARLY`."""
         return self.share(sum(steps for position, steps in self.positions.items() if position <= EARLY))
 
 
 def categories(methods: Iterable[Failures]) -> list[str]:
-    """Those of errors; of missing evidence only where some was missing."""
+    """Return the categories of errors; missing evidence only where it occurs."""
     missing = any(method.types[MISSING_EVIDENCE] for method in methods)
     left_out = {CORRECT, *([] if missing else [MISSING_EVIDENCE])}
     return [name for name in CATEGORIES if name not in left_out]
 
 
 def results(comparison: Comparison) -> dict[str, Any]:
-    """All numbers of a comparison, for JSON; shares are 0-1."""
+    """Return all numbers of a comparison, for JSON; shares are 0-1."""
     return {
         "simulated": comparison.simulated,
         "benchmarks": list(comparison.benchmarks),
@@ -233,7 +233,7 @@ def results(comparison: Comparison) -> dict[str, Any]:
 
 def _row_record(row: Row) -> dict[str, Any]:
     record = asdict(row)
-    # With texts as keys, as JSON will have them.
+    # JSON's keys are texts.
     positions = {str(number): count for number, count in row.loop.error_positions.items()}
     return {
         **row.system.as_json(),

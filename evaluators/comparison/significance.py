@@ -1,4 +1,4 @@
-"""Intervals, agreement and paired tests; every draw comes from the generator that is given.
+"""Intervals, agreement and paired tests; every draw comes from the caller's generator.
 
 A matrix has a row a question and a column a measurement; NaN marks a measurement that is missing.
 """
@@ -34,31 +34,31 @@ class Estimate:
 
 
 def bootstrap_means(values: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:
-    """The columns' means in each resample of the rows, drawn with replacement.
+    """Compute the columns' means in each resample of the rows, drawn with replacement.
 
-    All columns share the draws, so the difference of two of them is paired. A mean of nothing
-    (a resample without any measurement of that column) is NaN.
+    All columns share the draws, so the difference of two of them is paired. The mean of a column
+    without measurements in a resample is NaN.
     """
-    known, filled = _filled(values)
-    return resampled(lambda times: _ratio(times @ filled, times @ known), len(values), rng, resamples)
+    present, filled = _filled(values)
+    return resampled(lambda weights: _ratio(weights @ filled, weights @ present), len(values), rng, resamples)
 
 
 def resampled(measure: Callable[[Matrix], Matrix], rows: int, rng: np.random.Generator, resamples: int) -> Matrix:
-    """What ``measure`` makes of how often each row is drawn with replacement; a row a resample."""
+    """Apply ``measure`` to how often each row is drawn with replacement; returns a row a resample."""
 
-    def measured(block: int) -> Matrix:
-        drawn = rng.integers(rows, size=(block, rows)) + np.arange(block)[:, None] * rows
-        times = np.bincount(drawn.ravel(), minlength=block * rows).reshape(block, rows)
-        return measure(times.astype(np.float64))
+    def block_measures(block: int) -> Matrix:
+        rows_drawn = rng.integers(rows, size=(block, rows)) + np.arange(block)[:, None] * rows
+        weights = np.bincount(rows_drawn.ravel(), minlength=block * rows).reshape(block, rows)
+        return measure(weights.astype(np.float64))
 
-    return in_blocks(measured, rows, resamples)
+    return in_blocks(block_measures, rows, resamples)
 
 
 def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int) -> Matrix:
-    """The columns' means when each row's sign is a coin's: no difference between two methods."""
+    """Compute the columns' means under random signs of the rows: the null of no difference."""
     rows = len(differences)
-    known, filled = _filled(differences)
-    counts = known.sum(axis=0)
+    present, filled = _filled(differences)
+    counts = present.sum(axis=0)
 
     def means(block: int) -> Matrix:
         coins = rng.integers(0, 2, size=(block, rows), dtype=np.int8)
@@ -67,46 +67,46 @@ def flipped_means(differences: Matrix, rng: np.random.Generator, resamples: int)
     return in_blocks(means, rows, resamples)
 
 
-def measured(counts: Matrix, measure: Measure) -> dict[str, float | None]:
-    """The measures of counts, of which a row is a question's, summed; None where there is nothing to measure."""
+def pooled_measures(counts: Matrix, measure: Measure) -> dict[str, float | None]:
+    """Compute the measures of the summed counts, a row a question; None where there is nothing to measure."""
     return {name: None if np.isnan(value) else float(value) for name, value in measure(counts.sum(axis=0)).items()}
 
 
-def measured_intervals(
+def pooled_intervals(
     counts: Matrix, measure: Measure, seed: int, resamples: int
 ) -> dict[str, tuple[float, float] | None]:
-    """Percentiles of the measures of counts whose rows are drawn with replacement; None as in `measured`."""
+    """Bootstrap the intervals of measures over the rows of counts; None as in `pooled_measures`."""
     rows, names = len(counts), [*measure(counts.sum(axis=0))]
     if not rows or not resamples:
         return dict.fromkeys(names)
     chance = np.random.default_rng(seed)
 
-    def drawn(size: int) -> Matrix:
+    def block_measures(size: int) -> Matrix:
         # How often each row is drawn; sums of whole numbers, exact in any order.
         values = measure(chance.multinomial(rows, np.full(rows, 1 / rows), size=size) @ counts)
         return np.stack([values[name] for name in names], axis=1)
 
-    columns = in_blocks(drawn, counts.size, resamples).T
+    columns = in_blocks(block_measures, counts.size, resamples).T
     return {name: percentiles(values) for name, values in zip(names, columns, strict=True)}
 
 
 def interval(value: float, means: Matrix) -> tuple[float, float]:
-    """The percentile interval of bootstrapped means; it always holds ``value`` itself."""
+    """Return the percentile interval of bootstrapped means, widened to hold ``value``."""
     low, high = percentiles(means) or (value, value)
     return min(low, value), max(high, value)
 
 
 def percentiles(values: Matrix) -> tuple[float, float] | None:
-    """The bounds between which `CONFIDENCE` of the values lie; None where all are NaN."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    """Return the bounds between which `CONFIDENCE` of the values lie; None where all are NaN."""
+    present = values[~np.isnan(values)]
+    if not len(present):
         return None
-    low, high = np.quantile(known, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    low, high = np.quantile(present, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
     return float(low), float(high)
 
 
 def wilson(hits: int, rows: int) -> Estimate:
-    """The share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927).
+    """Compute the share of ``hits`` in ``rows``, 1 or more, with Wilson's score interval (1927).
 
     >>> wilson(8, 10)
     Estimate(value=0.8, low=0.4902, high=0.9433)
@@ -120,29 +120,29 @@ def wilson(hits: int, rows: int) -> Estimate:
 
 
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Cohen's kappa of two raters' labels, one pair a row.
+    """Compute Cohen's kappa of two raters' labels, one pair a row.
 
-    None where it is not defined: there are no rows, or both give the same one label throughout.
+    None where it is not defined: without rows, or where both give one and the same label throughout.
 
     >>> cohens_kappa([("yes", "yes"), ("yes", "no"), ("no", "no"), ("no", "no")])
     0.5
     """
     n = len(pairs)
-    equal = sum(one == other for one, other in pairs)
+    equal = sum(a == b for a, b in pairs)
     # Times n squared, in whole numbers, so that equal labels give exactly 1.
-    ones, others = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
-    by_chance = sum(times * others[label] for label, times in ones.items())
+    first_counts, second_counts = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    by_chance = sum(times * second_counts[label] for label, times in first_counts.items())
     return None if by_chance == n * n else (equal * n - by_chance) / (n * n - by_chance)
 
 
 def flip_test(observed: float, flipped: Matrix) -> float:
-    """Two-sided p-value of a mean difference against its sign flips (never 0: it counts itself)."""
+    """Return the two-sided p-value of a mean difference against its sign flips (never 0: it counts itself)."""
     as_large = int((np.abs(flipped) >= abs(observed) - _TIE).sum())
     return (1 + as_large) / (1 + len(flipped))
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """McNemar's exact two-sided p-value: the binomial over the questions that only one got right.
+    """Return McNemar's exact two-sided p-value: the binomial over the discordant questions.
 
     >>> mcnemar(0, 5), mcnemar(3, 3), mcnemar(0, 0)
     (0.0625, 1.0, 1.0)
@@ -153,41 +153,41 @@ def mcnemar(wins: int, losses: int) -> float:
     return min(1.0, p)
 
 
-def six_digits(p: float) -> float:
-    """A p-value to six significant digits: a small one is not nothing."""
+def round_p(p: float) -> float:
+    """Round a p-value to six significant digits, so that a small one does not become 0."""
     return float(f"{p:.6g}")
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjustment of a family of p-values, in their order.
+    """Adjust a family of p-values by Holm's method, in their order.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    adjusted, least = [0.0] * len(p_values), 0.0
+    adjusted, largest = [0.0] * len(p_values), 0.0
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     for rank, index in enumerate(order):
-        least = max(least, min(1.0, p_values[index] * (len(p_values) - rank)))
-        adjusted[index] = least
+        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
+        adjusted[index] = largest
     return adjusted
 
 
 def column_means(values: Matrix) -> Matrix:
-    """The columns' means over the measurements they have; NaN where there are none."""
-    known, filled = _filled(values)
-    return _ratio(filled.sum(axis=0), known.sum(axis=0))
+    """Compute the columns' means over their measurements; NaN where there are none."""
+    present, filled = _filled(values)
+    return _ratio(filled.sum(axis=0), present.sum(axis=0))
 
 
 def in_blocks(means: Callable[[int], Matrix], rows: int, resamples: int) -> Matrix:
-    """What ``means`` gives for so many resamples at a time, one after the other."""
+    """Call ``means`` for blocks of resamples, and concatenate the results."""
     size = max(1, _CELLS // max(1, rows))
-    blocks = [means(min(size, resamples - at)) for at in range(0, resamples, size)]
+    blocks = [means(min(size, resamples - start)) for start in range(0, resamples, size)]
     return np.concatenate(blocks)
 
 
 def _filled(values: Matrix) -> tuple[Matrix, Matrix]:
-    known = ~np.isnan(values)
-    return known.astype(np.float64), np.where(known, values, 0.0)
+    present = ~np.isnan(values)
+    return present.astype(np.float64), np.where(present, values, 0.0)
 
 
 def _ratio(above: Matrix, below: Any) -> Matrix:

@@ -30,16 +30,16 @@ from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
 EVERY = "Total average"
-"""Who answers in the mean over all who answer (SAFE v1, Table 3)."""
+"""The answerer's name in the mean over all answerers (SAFE v1, Table 3)."""
 LETTERS = {"max_steps": "K", "max_retries": "N"}
-"""The papers' names of options; they are told together."""
+"""The papers' letters for options; names show both or neither."""
 VARIANT = "variant"
-"""The condition that is a name which somebody gave: it says by itself what else differs."""
+"""The condition that holds a run's name, which stands for all that differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What was run."""
+    """A method with its players, options and conditions: what a comparison compares."""
 
     method: str
     players: tuple[tuple[str, str], ...]
@@ -47,23 +47,23 @@ class System:
     options: tuple[tuple[str, Any], ...]
     """Names and values, in the order of the method's own."""
     conditions: tuple[tuple[str, Any], ...] = ()
-    """Names and values by the alphabet; what is not there is as in all other systems."""
+    """Names and values by the alphabet; a missing condition is as in all other systems."""
 
     @classmethod
-    def of(
+    def make(
         cls,
         method: str,
         players: Mapping[str, str],
         options: Mapping[str, Any],
         conditions: Mapping[str, Any] = MappingProxyType({}),
     ) -> System:
-        """The system of an outcome's fields; ``TypeError`` or the like where they are no mappings.
+        """Make the system of an outcome's fields; raises ``TypeError`` or the like where they are no mappings.
 
-        >>> System.of("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
+        >>> System.make("safe", {"verifier": "v", "generator": "g"}, {"max_retries": 3}).players
         (('generator', 'g'), ('verifier', 'v'))
         """
-        roles = known_first(players, METHODS[method].roles if method in METHODS else ())
-        names = known_first(options, _defaults(method))
+        roles = known_order(players, METHODS[method].roles if method in METHODS else ())
+        names = known_order(options, _defaults(method))
         return cls(
             str(method),
             tuple((str(role), str(players[role])) for role in roles),
@@ -80,11 +80,12 @@ class System:
         return next((name for _, name in self.players), "")
 
     @property
-    def others(self) -> dict[str, str]:
+    def other_players(self) -> dict[str, str]:
+        """The players that do not answer, by role."""
         return dict(self.players[1:])
 
-    def asked(self, roles: Iterable[str]) -> dict[str, str]:
-        """Who plays each role, those of ``roles`` too that have no player: the one who answers."""
+    def players_in(self, roles: Iterable[str]) -> dict[str, str]:
+        """Return the player of each role; roles without a player of their own fall to the answerer."""
         players = dict(self.players)
         return players | dict.fromkeys(sorted(set(roles) - players.keys()), self.answering)
 
@@ -97,28 +98,28 @@ class System:
     def variant(self) -> str:
         return str(dict(self.conditions).get(VARIANT, ""))
 
-    def answered_by(self, who: str) -> System:
-        """The same with another in the role that answers."""
-        return replace(self, players=((self.players[0][0], who), *self.players[1:]))
+    def answered_by(self, player: str) -> System:
+        """Return this system with another player in the role that answers."""
+        return replace(self, players=((self.players[0][0], player), *self.players[1:]))
 
     @property
     def departures(self) -> set[str]:
         """The options at another value than the method's default."""
         defaults = _defaults(self.method)
-        return {n for n, value in self.options if n not in defaults or defaults[n] != value}
+        return {name for name, value in self.options if name not in defaults or defaults[name] != value}
 
-    def told(self, names: Iterable[str]) -> str:
-        """Options and conditions in words.
+    def describe(self, names: Iterable[str]) -> str:
+        """Return the options and conditions of these names in words.
 
-        >>> System("safe", (), (("max_steps", 5), ("feedback", "full"))).told(["max_steps"])
+        >>> System("safe", (), (("max_steps", 5), ("feedback", "full"))).describe(["max_steps"])
         'K=5'
-        >>> System("safe", (), (), (("drop_gold", True), ("variant", "b"))).told(["drop_gold"])
+        >>> System("safe", (), (), (("drop_gold", True), ("variant", "b"))).describe(["drop_gold"])
         'drop_gold'
         """
-        wanted = set(names)
-        known = [(LETTERS.get(name, name), value) for name, value in self.options if name in wanted]
-        known += [(name, value) for name, value in self.conditions if name in wanted]
-        return ", ".join(condition_text(name, value) for name, value in known)
+        shown_names = set(names)
+        pairs = [(LETTERS.get(name, name), value) for name, value in self.options if name in shown_names]
+        pairs += [(name, value) for name, value in self.conditions if name in shown_names]
+        return ", ".join(condition_text(name, value) for name, value in pairs)
 
     def as_json(self) -> dict[str, Any]:
         """The system for a record."""
@@ -131,12 +132,12 @@ class System:
 
 
 def system_of(outcome: Outcome) -> System:
-    """The system that an outcome is of."""
-    return System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
+    """Return the system that made an outcome."""
+    return System.make(outcome.method, outcome.players, outcome.options, outcome.conditions)
 
 
 def condition_text(name: str, value: Any) -> str:
-    """A condition or an option in words.
+    """Return a condition or an option in words.
 
     >>> condition_text("corpus", "pages.jsonl@0123"), condition_text("drop_gold", True)
     ('corpus=pages.jsonl@0123', 'drop_gold')
@@ -147,138 +148,138 @@ def condition_text(name: str, value: Any) -> str:
 
 
 def values_by_name(items: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    """All values that a name has, each once, in their order."""
-    found: dict[str, dict[Any, None]] = {}
+    """Group values by name, each value once, in their order."""
+    by_name: dict[str, dict[Any, None]] = {}
     for name, value in items:
-        found.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in found.items()}
+        by_name.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in by_name.items()}
 
 
 def differing(systems: Iterable[System]) -> set[str]:
-    """The options of which systems have several values, and conditions that not all share."""
+    """Return the names of options and conditions in which systems differ."""
     systems = list(systems)
     conditions = [dict(system.conditions) for system in systems]
-    apart = {name for name in conditions_of(systems) if len({own.get(name) for own in conditions}) > 1}
-    return _differing_options(systems) | apart
+    unequal = {name for name in conditions_of(systems) if len({values.get(name) for values in conditions}) > 1}
+    return _different_options(systems) | unequal
 
 
-def _differing_options(systems: Sequence[System]) -> set[str]:
-    """Of one method, to have none of a name is to differ from who has one; another has its own."""
-    known = values_by_name(option for system in systems for option in system.options)
+def _different_options(systems: Sequence[System]) -> set[str]:
+    """Return the options with several values, or that only some systems of a method have."""
+    by_name = values_by_name(option for system in systems for option in system.options)
     methods = {system.method: set[str]() for system in systems}
     for system in systems:
         methods[system.method].update(name for name, _ in system.options)
     lacking = {n for s in systems for n in methods[s.method] if n not in dict(s.options)}
-    return lacking | {name for name, values in known.items() if len(values) > 1}
+    return lacking | {name for name, values in by_name.items() if len(values) > 1}
 
 
-def varying(systems: Iterable[System]) -> set[str]:
-    """What is part of systems' names beside conditions: options that differ, K and N together."""
-    found = differing(systems)
-    return found | (set(LETTERS) if found & set(LETTERS) else set())
+def name_options(systems: Iterable[System]) -> set[str]:
+    """Return the options that systems' names show: those that differ; K and N go together."""
+    options = differing(systems)
+    return options | (set(LETTERS) if options & set(LETTERS) else set())
 
 
 def notable(systems: Sequence[System]) -> set[str]:
-    """What is worth telling: K and N, what differs, and what is not the default."""
+    """Return the options and conditions that tables show: K and N, those that differ, and non-defaults."""
     return set(LETTERS).union(differing(systems), conditions_of(systems), *(system.departures for system in systems))
 
 
 def conditions_of(systems: Iterable[System]) -> set[str]:
-    """The names of all conditions that any system ran under."""
+    """Return the names of all conditions that any system ran under."""
     return {name for system in systems for name, _ in system.conditions}
 
 
 def swept(systems: Sequence[System]) -> dict[str, str]:
-    """Of each method with several options the one that its systems are lined up by: N, else K."""
+    """Return, by method with differing options, the option along which its systems are drawn: N, else K."""
     methods = dict.fromkeys(system.method for system in systems)
-    several = {m: _differing_options([s for s in systems if s.method == m]) for m in methods}
-    return {method: known_first(found, ("max_retries", "max_steps"))[0] for method, found in several.items() if found}
+    options = {m: _different_options([s for s in systems if s.method == m]) for m in methods}
+    return {method: known_order(names, ("max_retries", "max_steps"))[0] for method, names in options.items() if names}
 
 
 def names(systems: Sequence[System]) -> dict[System, str]:
-    """A name for each system beside who answers: its method, and what else sets it apart."""
-    wanted = varying(systems) | conditions_of(systems)
-    found = {}
-    for one in systems:
-        if one.variant:
-            # What was given says what differs from others; the rest sets these apart alone.
-            own = [s for s in systems if _given(s) == _given(one)]
-            told = _named(one, own), one.variant, one.told(varying(own))
+    """Name each system beside its answerer: the method, and what else sets it apart."""
+    shown_names = name_options(systems) | conditions_of(systems)
+    labels = {}
+    for system in systems:
+        if system.variant:
+            # The variant's name says what differs from other variants; options set apart its own systems alone.
+            variants = [s for s in systems if _variant_key(s) == _variant_key(system)]
+            words = _method_title(system, variants), system.variant, system.describe(name_options(variants))
         else:
-            told = _named(one, systems), one.told(wanted), ""
-        found[one] = ", ".join(filter(None, told))
-    return found
+            words = _method_title(system, systems), system.describe(shown_names), ""
+        labels[system] = ", ".join(filter(None, words))
+    return labels
 
 
-def _given(system: System) -> tuple[str, str, str]:
+def _variant_key(system: System) -> tuple[str, str, str]:
     return system.answering, system.method, system.variant
 
 
-def _named(system: System, systems: Sequence[System]) -> str:
-    """A method's title, with the players of its other roles that have several."""
-    alike = [other.others for other in systems if other.method == system.method]
-    several = {role: name for role, name in system.others.items() if len({others.get(role) for others in alike}) > 1}
-    if not several:
+def _method_title(system: System, systems: Sequence[System]) -> str:
+    """Return a method's title, with the players of other roles in which its systems differ."""
+    alike = [peer.other_players for peer in systems if peer.method == system.method]
+    ambiguous = {role: name for role, name in system.other_players.items() if len({p.get(role) for p in alike}) > 1}
+    if not ambiguous:
         return system.title
-    # Where a method has but one other role there is no need to say which.
-    said = several.values() if len(system.others) == 1 else map(" ".join, several.items())
-    return f"{system.title} with {' and '.join(said)}"
+    # A method with one other role needs no role's name.
+    labels = ambiguous.values() if len(system.other_players) == 1 else map(" ".join, ambiguous.items())
+    return f"{system.title} with {' and '.join(labels)}"
 
 
 def common_options(systems: Sequence[System], always: Iterable[str] = ()) -> str:
-    """In words the options that do not vary, those to tell ``always`` at their defaults, too."""
-    wanted = notable(systems).union(always) - varying(systems) - conditions_of(systems)
-    known = {name: s.told([name]) for s in systems for name, _ in s.options if name in wanted}
-    return ", ".join(known.values())
+    """Return in words the options that do not vary, and those of ``always`` even at their defaults."""
+    shown_names = notable(systems).union(always) - name_options(systems) - conditions_of(systems)
+    texts = {name: s.describe([name]) for s in systems for name, _ in s.options if name in shown_names}
+    return ", ".join(texts.values())
 
 
 def in_order(systems: Iterable[System]) -> list[System]:
-    """As tables have them: by who answers, by the options that all have, by method."""
-    found = list(systems)
-    shared = set.intersection(*({name for name, _ in s.options} for s in found)) if found else set()
+    """Sort systems as tables show them: by answerer, by the options that all have, by method."""
+    listed = list(systems)
+    shared = set.intersection(*({name for name, _ in s.options} for s in listed)) if listed else set()
 
     def key(system: System) -> tuple[Any, ...]:
-        alike = [(name, value) for name, value in system.options if name in shared]
-        return system.answering, _sortable(alike), _rank(system)
+        shared_values = [(name, value) for name, value in system.options if name in shared]
+        return system.answering, _sortable(shared_values), _rank(system)
 
-    return sorted(found, key=key)
+    return sorted(listed, key=key)
 
 
 def pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
-    """Who is compared with whom: of two methods the later one with the earlier one."""
-    met = [(a, b) for a, b in combinations(systems, 2) if a.answering == b.answering]
+    """Return the pairs to compare: of two methods the later one with the earlier one."""
+    candidates = [(a, b) for a, b in combinations(systems, 2) if a.answering == b.answering]
     closest: dict[tuple[System, str], int] = {}
-    for one, other in [*met, *((b, a) for a, b in met)]:
-        key = one, other.method
-        closest[key] = min(closest.get(key, apart(one, other)), apart(one, other))
+    for system, opponent in [*candidates, *((b, a) for a, b in candidates)]:
+        key = system, opponent.method
+        closest[key] = min(closest.get(key, distance(system, opponent)), distance(system, opponent))
     return [
         (b, a) if _rank(a) < _rank(b) else (a, b)
-        for a, b in met
-        if apart(a, b) in (closest[a, b.method], closest[b, a.method])
+        for a, b in candidates
+        if distance(a, b) in (closest[a, b.method], closest[b, a.method])
     ]
 
 
 def shared_by_all(systems: Sequence[System]) -> dict[System, list[System]]:
-    """Systems that ran with each of several who answer, by what they are apart from who that is.
+    """Return the systems that ran with every answerer, by the system without its answerer.
 
-    None where one alone answers all.
+    Empty where there is only one answerer.
     """
     answering = {system.answering for system in systems}
     groups = grouped((system for system in systems if system.players), lambda system: system.answered_by(EVERY))
-    whole = {s: found for s, found in groups.items() if len(found) == len(answering)}
-    return whole if len(answering) > 1 else {}
+    totals = {s: members for s, members in groups.items() if len(members) == len(answering)}
+    return totals if len(answering) > 1 else {}
 
 
-def apart(one: System, other: System) -> int:
-    """How many conditions differ, and how many of the options and players that both have."""
-    theirs = other.others
-    players = sum(theirs.get(role, name) != name for role, name in one.others.items())
-    return len(differing([one, other])) + players
+def distance(system: System, peer: System) -> int:
+    """Count the conditions that differ, and the options and players in which the two systems differ."""
+    players = peer.other_players
+    changed = sum(players.get(role, name) != name for role, name in system.other_players.items())
+    return len(differing([system, peer])) + changed
 
 
 def _rank(system: System) -> tuple[Any, ...]:
-    known = list(METHODS)
-    place = known.index(system.method) if system.method in METHODS else len(known)
+    order = list(METHODS)
+    place = order.index(system.method) if system.method in METHODS else len(order)
     conditions = _sortable(system.conditions)
     return place, system.method, _sortable(system.options), system.players, conditions
 
@@ -296,11 +297,11 @@ def _defaults(method: str) -> dict[str, Any]:
     return {name: _hashable(value) for name, value in defaults.items()}
 
 
-def known_first(found: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Names in the order of those known, then the others by the alphabet."""
-    there = set(found)
-    first = [name for name in known if name in there]
-    return [*first, *sorted(there.difference(first))]
+def known_order(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    """Return ``names`` in the given order, then those that it lacks by the alphabet."""
+    present = set(names)
+    leading = [name for name in order if name in present]
+    return [*leading, *sorted(present.difference(leading))]
 
 
 def _hashable(value: Any) -> Any:
@@ -308,13 +309,13 @@ def _hashable(value: Any) -> Any:
 
 
 def machine_of(method: str) -> Machine[object] | None:
-    """A method's machine; None of one without, or that is unknown here."""
+    """Return a method's machine; None for a method without one, or an unknown method."""
     machine = getattr(METHODS.get(method), "machine", None)
     return machine if isinstance(machine, Machine) else None
 
 
 def title_of(method: str, state: str) -> str:
-    """What happens in a state; nothing where its name says so, or that is unknown.
+    """Return a state's title; "" where its name says enough, or for an unknown method.
 
     >>> title_of("sg_fsm1", "q2"), title_of("react", "act"), title_of("scouting", "q2")
     ('Search', '', '')
@@ -323,11 +324,11 @@ def title_of(method: str, state: str) -> str:
     return machine.titles.get(state, "") if machine else ""
 
 
-def edge_text(method: str, state: str, to: str) -> str:
-    """An edge in words.
+def edge_text(method: str, state: str, next_state: str) -> str:
+    """Return an edge of a machine in words.
 
     >>> edge_text("sg_fsm1", "q2", "q4"), edge_text("react", "act", "end"), edge_text("", "q2", "")
     ('q2 Search → q4', 'act → end', 'q2')
     """
-    named = f"{state} {title_of(method, state)}".strip()
-    return f"{named} → {to}" if to else named
+    text = f"{state} {title_of(method, state)}".strip()
+    return f"{text} → {next_state}" if next_state else text

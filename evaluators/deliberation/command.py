@@ -12,11 +12,11 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison.systems import VARIANT
-from evaluators.deliberation.measuring import RESAMPLES, Answered, differences, measured, scored
+from evaluators.deliberation.measuring import RESAMPLES, ScoredCase, differences, measure, score_case
 from evaluators.deliberation.options import Options, engines_of
-from evaluators.deliberation.proposing import PROPOSER, Proposer, answered, contenders
+from evaluators.deliberation.proposing import PROPOSER, Proposer, answer_case, contenders
 from evaluators.deliberation.questions import Case, Questions, Rows
-from evaluators.deliberation.scorers import METRICS, OURS, TITLES
+from evaluators.deliberation.scorers import HEADLINE, METRICS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
@@ -44,7 +44,7 @@ _LEARNING = ("train", "labels")
 _METRIC_TITLES = dict(zip(METRICS, ("H", "H@1", "F1"), strict=True))
 Record = Mapping[str, Any]
 _PALETTE = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
-Put = tuple[Case, Knowledge]
+PlacedCase = tuple[Case, Knowledge]
 """A question, and what its graph knows."""
 
 
@@ -99,20 +99,20 @@ class Plan:
             "simulated": any(client.engine.simulated for client in clients),
         }
 
-    def task(self, proposer: Proposer) -> Task[Put, list[Answered]]:
+    def task(self, proposer: Proposer) -> Task[PlacedCase, list[ScoredCase]]:
         """The run of who proposes."""
         generator = next((dict(client.engine.identity) for client in self.players.values()), None)
         loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
         key = identity([proposer.identity, *loop, self.questions.graph, self.code])
 
-        def items() -> Iterable[Put]:
+        def items() -> Iterable[PlacedCase]:
             return zip(self.questions.cases, self.questions.knowledge(), strict=True)
 
-        async def answer(put: Put) -> Trajectory:
-            return await answered(*put, proposer, self.players, self.options.loop)
+        async def answer(placed: PlacedCase) -> Trajectory:
+            return await answer_case(*placed, proposer, self.players, self.options.loop)
 
-        async def finish(trajectories: Sequence[Trajectory]) -> list[Answered]:
-            return [scored(*pair) for pair in zip(self.questions.cases, trajectories, strict=True)]
+        async def finish(trajectories: Sequence[Trajectory]) -> list[ScoredCase]:
+            return [score_case(*pair) for pair in zip(self.questions.cases, trajectories, strict=True)]
 
         return Task(key, items, answer, finish)
 
@@ -135,12 +135,12 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
         clients = {spec: options.client(opener(spec), replies) for spec in engines_of(options.paths)}
         questions = questions.with_gold()
         proposing = contenders(options, questions.cases, questions.train, clients)
-        text = _carry_out(Plan(options, questions, proposing, players))
+        text = _run_plan(Plan(options, questions, proposing, players))
         remove_folder(options.output / GRAPH)
         return text
 
 
-def _carry_out(plan: Plan) -> str:
+def _run_plan(plan: Plan) -> str:
     """Run everything, write it down, ``results.json`` last, and say what came of it."""
     options, output = plan.options, plan.options.output
     work = Work(
@@ -162,10 +162,10 @@ def _carry_out(plan: Plan) -> str:
     write_atomically(output / FIGURE, figure(results["runs"]))
     write_atomically(output / PAGE, page(results).encode("utf-8", "backslashreplace"))
     write_atomically(output / RESULTS, json_bytes(results))
-    return _said(plan, results)
+    return _summary_text(plan, results)
 
 
-def _said(plan: Plan, results: Mapping[str, Any]) -> str:
+def _summary_text(plan: Plan, results: Mapping[str, Any]) -> str:
     lines = [summary(results)]
     if failed := sum(run["failed"] for run in results["runs"]):
         lines.append(
@@ -177,16 +177,16 @@ def _said(plan: Plan, results: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *(str(plan.options.output / name) for name in (RESULTS, PAGE))])
 
 
-def _results(plan: Plan, runs: Mapping[str, Sequence[Answered]]) -> dict[str, Any]:
+def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, Any]:
     seed = plan.options.seed
-    records = [{"name": name, **plan.system(name), **measured(run, seed)} for name, run in runs.items()]
-    first, shown = records[0], (*METRICS, "questions", "failed")
+    records = [{"name": name, **plan.system(name), **measure(run, seed)} for name, run in runs.items()]
+    first, headline = records[0], (*METRICS, "questions", "failed")
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(record["simulated"] for record in records),
-        "scorer": OURS,
-        **{name: first[name] for name in shown},
-        "by_hop": {hop: {name: part[name] for name in shown} for hop, part in first["by_hop"].items()},
+        "scorer": HEADLINE,
+        **{name: first[name] for name in headline},
+        "by_hop": {hop: {name: hop_record[name] for name in headline} for hop, hop_record in first["by_hop"].items()},
         "settings": _settings(plan),
         "runs": records,
         "differences": differences(runs, seed) if len(runs) > 1 else [],
@@ -211,10 +211,10 @@ def _settings(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _outcomes(plan: Plan, name: str, run: Sequence[Answered]) -> Iterator[Outcome]:
+def _outcomes(plan: Plan, name: str, run: Sequence[ScoredCase]) -> Iterator[Outcome]:
     system = plan.system(name)
     for answer in run:
-        question, score = answer.case.question, answer.scores[OURS]
+        question, score = answer.case.question, answer.scores[HEADLINE]
         yield Outcome(
             benchmark=question.benchmark,
             method=answer.trajectory.method,
@@ -234,13 +234,13 @@ def _record(case: Case) -> QuestionRecord:
     return QuestionRecord(question.benchmark, question.id, question.question, tuple(sorted(question.answers)), ())
 
 
-def page(found: Record) -> str:
+def page(results: Record) -> str:
     """The results as Markdown."""
-    settings = found["settings"]
+    settings = results["settings"]
     return fill(
         Path(__file__).parent / "templates",
         "deliberation.md.jinja",
-        **found,
+        **results,
         metrics=METRICS,
         titles=_METRIC_TITLES,
         rules=TITLES,
@@ -249,9 +249,9 @@ def page(found: Record) -> str:
     )
 
 
-def summary(found: Record) -> str:
+def summary(results: Record) -> str:
     """The results in short."""
-    runs = found["runs"]
+    runs = results["runs"]
     hops = [*runs[0]["by_hop"]]
     header = ("paths", *_METRIC_TITLES.values(), *(f"H@1 {hop}-hop" for hop in hops), "exec.", "gold", "failed")
     rows = [
@@ -264,9 +264,9 @@ def summary(found: Record) -> str:
         )
         for run in runs
     ]
-    generator = found["settings"]["generator"]
-    who = f"verified by {generator}" if generator else "no model verifies"
-    return f"{text_table([header, *rows])}\n\n{runs[0]['questions']:,} questions; {who}"
+    generator = results["settings"]["generator"]
+    verification = f"verified by {generator}" if generator else "no model verifies"
+    return f"{text_table([header, *rows])}\n\n{runs[0]['questions']:,} questions; {verification}"
 
 
 def figure(runs: Sequence[Record]) -> bytes:
@@ -275,18 +275,18 @@ def figure(runs: Sequence[Record]) -> bytes:
     labels = [*(f"{hop} hop{'s' if hop != '1' else ''}" for hop in hops), "all"]
     width = 0.8 / len(runs)
 
-    def draw(drawn: Any) -> None:
-        axes = drawn.add_subplot()
+    def draw(canvas: Any) -> None:
+        axes = canvas.add_subplot()
         for number, run in enumerate(runs):
             groups = [*(run["by_hop"][hop] for hop in hops), run]
             tops = [group["hits_at_1"] for group in groups]
             spans = [group["intervals"]["hits_at_1"] for group in groups]
             below = [top - low for top, (low, _) in zip(tops, spans, strict=True)]
             above = [high - top for top, (_, high) in zip(tops, spans, strict=True)]
-            at = [place - 0.4 + width * (number + 0.5) for place in range(len(groups))]
+            positions = [place - 0.4 + width * (number + 0.5) for place in range(len(groups))]
             color = _PALETTE[number % len(_PALETTE)]
-            axes.bar(at, tops, width, color=color, label=folded(run["name"][:60], 30))
-            axes.errorbar(at, tops, (below, above), fmt="none", ecolor="#333333", capsize=2)
+            axes.bar(positions, tops, width, color=color, label=folded(run["name"][:60], 30))
+            axes.errorbar(positions, tops, (below, above), fmt="none", ecolor="#333333", capsize=2)
         axes.set_xticks(range(len(labels)), labels)
         axes.set_ylim(0, 1.05)
         axes.set_ylabel("Hits@1")

@@ -57,7 +57,7 @@ class Options(Asking):
 
     def __post_init__(self) -> None:
         engines_of(self.paths)
-        check_names((name or spec, spec) for name, spec in map(named, self.paths))
+        check_names((name or spec, spec) for name, spec in map(split_name, self.paths))
         if self.labels == "weak" and self.train is None:
             raise UserError("--labels weak: name the set that holds them with --train")
         if self.held_out and self.train is None:
@@ -89,19 +89,19 @@ class Options(Asking):
             "labels": (self.labels, "gold"),
             "seed": (self.seed, 0),
         }
-        return {name: value for name, (value, usual) in values.items() if value != usual}
+        return {name: value for name, (value, default) in values.items() if value != default}
 
 
-_NAMED = re.compile(r"([^:=]+)=(.+)")
+_NAMED_SPEC = re.compile(r"([^:=]+)=(.+)")
 
 
-def named(spec: str) -> tuple[str, str]:
+def split_name(spec: str) -> tuple[str, str]:
     """The name that a run is given and what proposes its paths; "" where it is given none.
 
-    >>> named("SFT=vllm:m+a"), named("symbolic:error_rate=0.3")
+    >>> split_name("SFT=vllm:m+a"), split_name("symbolic:error_rate=0.3")
     (('SFT', 'vllm:m+a'), ('', 'symbolic:error_rate=0.3'))
     """
-    match = _NAMED.fullmatch(spec)
+    match = _NAMED_SPEC.fullmatch(spec)
     return (match[1].strip(), match[2]) if match else ("", spec)
 
 
@@ -111,17 +111,17 @@ def engines_of(specs: Sequence[str]) -> list[str]:
     >>> engines_of(["nearest", "SFT=vllm:m+a"])
     ['vllm:m+a']
     """
-    proposing = [named(text)[1] for text in specs]
+    proposing = [split_name(text)[1] for text in specs]
     for spec in proposing:
-        if spec not in BASELINES and (near := difflib.get_close_matches(spec, BASELINES, n=1)):
-            raise UserError(f"--paths {spec}: is not known; did you mean {near[0]}?")
+        if spec not in BASELINES and (matches := difflib.get_close_matches(spec, BASELINES, n=1)):
+            raise UserError(f"--paths {spec}: is not known; did you mean {matches[0]}?")
     return [spec for spec in proposing if spec not in BASELINES]
 
 
 def check_names(pairs: Iterable[tuple[str, str]]) -> None:
     """Raise ``UserError`` for two of ``--paths`` that are given, or have, one name; pairs are of name and spec."""
-    seen = set[str]()
+    names = set[str]()
     for name, spec in pairs:
-        if name in seen:
+        if name in names:
             raise UserError(f"--paths: two are called {name!r}; name them, as NAME={spec}")
-        seen.add(name)
+        names.add(name)

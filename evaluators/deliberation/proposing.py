@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from evaluators.deliberation import FIRST_PATH, FOLLOW, PROPOSE
-from evaluators.deliberation.options import BASELINES, Options, check_names, named
+from evaluators.deliberation.options import BASELINES, Options, check_names, split_name
 from evaluators.deliberation.questions import Case, Example, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
@@ -31,7 +31,7 @@ from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, Relation
 
 PROPOSER = "proposer"
 """The role whose calls Table 5 of the paper leaves out."""
-PATH, UNREADABLE, NOWHERE, LOST = "path", "unreadable", "nowhere", "failed"
+PATH, UNREADABLE, NOWHERE, FAILED_CALL = "path", "unreadable", "nowhere", "failed"
 """What came of a proposal: a path, a reply without one, a topic that no path leads from, or a
 request that failed for good."""
 TEMPERATURE = 1.0
@@ -43,7 +43,7 @@ class Proposal:
     """One path that was proposed from a topic entity, or why there is none."""
 
     topic: str
-    said: str
+    outcome: str
     path: RelationPath = ()
     text: str = ""
     reason: str = ""
@@ -63,7 +63,7 @@ class Baseline:
     """A JSON value with all that can change what it proposes."""
     rank: Ranking
     """From a question and its topic entity to paths, the best first."""
-    most: int | None
+    limit: int | None
     constrained: bool = False
     """Whether it names only paths that the graph has, as an engine does that is held to them."""
     client: Client | None = None
@@ -76,7 +76,7 @@ class Baseline:
             if self.constrained:
                 executable = frozenset(knowledge.executable(topic))
                 ranked = (path for path in ranked if path in executable)
-            proposals += [Proposal(topic, PATH, path) for path in islice(ranked, self.most)]
+            proposals += [Proposal(topic, PATH, path) for path in islice(ranked, self.limit)]
         return proposals
 
 
@@ -85,21 +85,21 @@ def oracle() -> Baseline:
     return Baseline("oracle", ["oracle"], lambda case, topic: case.gold.get(topic, ()), None)
 
 
-def majority(examples: Sequence[Example], most: int, constrained: bool = False) -> Baseline:
+def majority(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
     """Who names what is asked most often, of questions of as many hops."""
     counts: dict[int, Counter[RelationPath]] = defaultdict(Counter)
     for example in examples:
         counts[example.hops].update(example.paths)
-    own = {example.question: example for example in examples}
+    by_question = {example.question: example for example in examples}
 
     def rank(case: Case, topic: str) -> list[RelationPath]:
         del topic
-        return _frequent(counts[case.question.hops], own.get(case.question.question))
+        return _frequent(counts[case.question.hops], by_question.get(case.question.question))
 
-    return Baseline("majority", ["majority", identity(examples), most, constrained], rank, most, constrained)
+    return Baseline("majority", ["majority", identity(examples), limit, constrained], rank, limit, constrained)
 
 
-def nearest(examples: Sequence[Example], most: int, constrained: bool = False) -> Baseline:
+def nearest(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
     """Who names the paths of the questions whose masked words are nearest."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -107,31 +107,31 @@ def nearest(examples: Sequence[Example], most: int, constrained: bool = False) -
     sizes = Counter(example.template for example in examples)
     for example in examples:
         counts[example.template].update(example.paths)
-    own = {example.question: example for example in examples}
+    by_question = {example.question: example for example in examples}
     templates = sorted(counts)
     words = TfidfVectorizer(token_pattern=r"\S+", lowercase=False)
     vectors = words.fit_transform(templates)
 
     @cache
     def order(template: str) -> list[str]:
-        near = (vectors @ words.transform([template]).T).toarray().ravel().round(9)
-        places = sorted(range(len(templates)), key=lambda n: (-near[n], -sizes[templates[n]], n))
+        similarity = (vectors @ words.transform([template]).T).toarray().ravel().round(9)
+        places = sorted(range(len(templates)), key=lambda n: (-similarity[n], -sizes[templates[n]], n))
         return [templates[n] for n in places]
 
     def rank(case: Case, topic: str) -> Iterator[RelationPath]:
         del topic
-        same = own.get(case.question.question)
+        example = by_question.get(case.question.question)
         for template in order(case.template):
-            mine = same if same is not None and same.template == template else None
-            yield from _frequent(counts[template], mine)
+            excluded = example if example is not None and example.template == template else None
+            yield from _frequent(counts[template], excluded)
 
-    return Baseline("nearest", ["nearest", identity(examples), most, constrained], rank, most, constrained)
+    return Baseline("nearest", ["nearest", identity(examples), limit, constrained], rank, limit, constrained)
 
 
-def _frequent(counts: Counter[RelationPath], own: Example | None) -> list[RelationPath]:
-    """Paths by frequency, then by name; ``own`` is left out of the count."""
-    left = counts - Counter(own.paths) if own is not None else counts
-    return sorted(left, key=lambda path: (-left[path], path))
+def _frequent(counts: Counter[RelationPath], excluded: Example | None) -> list[RelationPath]:
+    """Paths by frequency, then by name; ``excluded`` is left out of the count."""
+    remaining = counts - Counter(excluded.paths) if excluded is not None else counts
+    return sorted(remaining, key=lambda path: (-remaining[path], path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ class Engine:
     @property
     def identity(self) -> Any:
         """As that of a `Baseline`."""
-        how = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
-        return [dict(self.client.engine.identity), self.client.allowance.plain, *how]
+        settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
+        return [dict(self.client.engine.identity), self.client.allowance.plain, *settings]
 
     async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
         """As a `Baseline` does."""
@@ -165,9 +165,9 @@ class Engine:
 
     def _requests(self, question: str, topic: str, paths: Sequence[RelationPath]) -> list[Request]:
         greedy = propose_request(question, topic, paths if self.constrained else None)
-        drawn = replace(greedy.sampling, temperature=TEMPERATURE)
+        sampling = replace(greedy.sampling, temperature=TEMPERATURE)
         seeds = range(self.seed + 1, self.seed + self.candidates)
-        return [greedy, *(replace(greedy, sampling=replace(drawn, seed=seed)) for seed in seeds)]
+        return [greedy, *(replace(greedy, sampling=replace(sampling, seed=seed)) for seed in seeds)]
 
 
 Proposer = Baseline | Engine
@@ -178,12 +178,12 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     try:
         reply = await client.ask(request)
     except EngineError as error:
-        return Proposal(topic, LOST, reason=str(error))
+        return Proposal(topic, FAILED_CALL, reason=str(error))
     try:
-        path, said, reason = read_path(reply.text), PATH, ""
+        path, outcome, reason = read_path(reply.text), PATH, ""
     except ValueError as error:
-        path, said, reason = (), UNREADABLE, reply.flaw or str(error)
-    return Proposal(topic, said, path, reply.transcript, reason, reply.usage)
+        path, outcome, reason = (), UNREADABLE, reply.flaw or str(error)
+    return Proposal(topic, outcome, path, reply.transcript, reason, reply.usage)
 
 
 def contenders(
@@ -193,7 +193,8 @@ def contenders(
 
     Raises ``UserError`` for two of one name.
     """
-    pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in map(named, options.paths)]
+    specs = map(split_name, options.paths)
+    pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in specs]
     check_names((name or proposer.name, spec) for name, spec, proposer in pairs)
     return {name or proposer.name: proposer for name, _, proposer in pairs}
 
@@ -201,10 +202,10 @@ def contenders(
 def _proposer(
     spec: str, options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> Proposer:
-    most, constrained = options.candidates_per_topic, not options.free
+    limit, constrained = options.candidates_per_topic, not options.free
     if spec not in BASELINES:
         client = clients[spec]
-        return Engine(client.name, client, most, constrained, options.seed)
+        return Engine(client.name, client, limit, constrained, options.seed)
     if spec == "oracle":
         if not any(case.gold for case in cases):
             raise UserError("--paths oracle: no gold path of any question is known")
@@ -212,13 +213,13 @@ def _proposer(
     examples = train.examples(options.labels) if train else _as_examples(cases)
     if not examples:
         raise UserError(f"--paths {spec}: no question to learn from has a {options.labels} path")
-    return (majority if spec == "majority" else nearest)(examples, most, constrained)
+    return (majority if spec == "majority" else nearest)(examples, limit, constrained)
 
 
 def _as_examples(cases: Sequence[Case]) -> list[Example]:
     by_words: dict[str, Example] = {}
     for case in cases:
-        words, paths = case.question.question, [path for own in case.gold.values() for path in own]
+        words, paths = case.question.question, [path for topic_paths in case.gold.values() for path in topic_paths]
         if words in by_words:  # asked twice, it would teach itself
             paths = [*by_words[words].paths, *paths]
         if paths:
@@ -226,7 +227,7 @@ def _as_examples(cases: Sequence[Case]) -> list[Example]:
     return [*by_words.values()]
 
 
-async def answered(
+async def answer_case(
     case: Case, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
 ) -> Trajectory:
     """All that was done to answer one question: by the loop, or by the first path without a model.
@@ -238,19 +239,19 @@ async def answered(
     method = deliberation.NAME if clients else FIRST_PATH
     proposals = await proposer.propose(case, knowledge)
     attempts = tuple(_attempt(number, proposal, knowledge) for number, proposal in enumerate(proposals, 1))
-    if lost := [proposal.reason for proposal in proposals if proposal.said == LOST]:
-        return Trajectory(case.question.id, method, (), attempts, "", FAILED, lost[0])
-    pool = [*dict.fromkeys(Candidate(p.topic, p.path) for p in proposals if p.said == PATH)]
+    if failures := [proposal.reason for proposal in proposals if proposal.outcome == FAILED_CALL]:
+        return Trajectory(case.question.id, method, (), attempts, "", FAILED, failures[0])
+    pool = [*dict.fromkeys(Candidate(p.topic, p.path) for p in proposals if p.outcome == PATH)]
     if clients:
         simulated = any(client.engine.simulated for client in clients.values())
         players = {role: Counted(client) if simulated else client for role, client in clients.items()}
         trajectory = await deliberate(case.question, pool, knowledge, players, options)
     else:
-        trajectory = _followed(case.question.id, pool, knowledge)
+        trajectory = _follow_first(case.question.id, pool, knowledge)
     return replace(trajectory, attempts=(*attempts, *trajectory.attempts))
 
 
-def _followed(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
+def _follow_first(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
     """The first candidate that leads somewhere, what it leads to being ranked by the graph."""
     for candidate in pool:
         if answers := [*knowledge.ranked(candidate)]:
@@ -261,8 +262,9 @@ def _followed(question: str, pool: Sequence[Candidate], knowledge: Knowledge) ->
 
 
 def _attempt(number: int, proposal: Proposal, knowledge: Knowledge) -> Attempt:
-    leads = proposal.said == PATH and bool(knowledge.ranked(Candidate(proposal.topic, proposal.path)))
+    leads = proposal.outcome == PATH and bool(knowledge.ranked(Candidate(proposal.topic, proposal.path)))
     reason = {"reason": proposal.reason} if proposal.reason else {}
-    read = {"topic": proposal.topic, "said": proposal.said, "path": list(proposal.path), **reason, "executable": leads}
+    path = {"topic": proposal.topic, "said": proposal.outcome, "path": list(proposal.path)}
+    read = {**path, **reason, "executable": leads}
     usage = {} if proposal.usage is None else {PROPOSER: proposal.usage}
     return Attempt(number, proposal.text, None, leads, usage, state=PROPOSE, read=read)

@@ -48,15 +48,16 @@ class PathsSet:
     """A set that ``build_paths`` made, split one way."""
 
     folder: Path
-    way: Way
+    unit: Way
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
     """By split."""
 
     @property
     def about(self) -> dict[str, Any]:
         """What it is, for the record."""
-        files = parquet_files(self.folder, CONFIGS[self.way])
-        return {"name": self.folder.name, "splits": self.way, "sha256": {file.name: sha256_of(file) for file in files}}
+        files = parquet_files(self.folder, CONFIGS[self.unit])
+        digests = {file.name: sha256_of(file) for file in files}
+        return {"name": self.folder.name, "splits": self.unit, "sha256": digests}
 
     def examples(self, labels: Labels) -> list[Example]:
         """What its train split teaches; a question without such a label teaches nothing."""
@@ -72,11 +73,11 @@ class PathsSet:
 
     def split_of(self, case: Case) -> str:
         """The split that a question is in, by its words, or by its template; "" for neither."""
-        return self._splits.get(case.question.question if self.way == "question" else case.template, "")
+        return self._splits.get(case.question.question if self.unit == "question" else case.template, "")
 
     @cached_property
     def _splits(self) -> dict[str, str]:
-        return {row[self.way]: split for split, rows in self.rows.items() for row in rows}
+        return {row[self.unit]: split for split, rows in self.rows.items() for row in rows}
 
     @cached_property
     def gold(self) -> dict[str, tuple[RelationPath, ...]]:
@@ -89,20 +90,22 @@ class PathsSet:
         return {template: tuple(paths) for template, paths in by_template.items()}
 
 
-def read_set(folder: Path, benchmark: str, way: Way) -> PathsSet:
+def read_set(folder: Path, benchmark: str, unit: Way) -> PathsSet:
     """The set in a folder; raises ``UserError`` where there is none, or one of other rows."""
     name = paths_set(benchmark)
     dataset = dataset_folder(folder, name)
-    if dataset is None or not parquet_files(dataset, CONFIGS[way], TRAIN):
+    if dataset is None or not parquet_files(dataset, CONFIGS[unit], TRAIN):
         raise UserError(
             f"--train {folder}: no {name} in it; build it with safe-stepwise build_paths "
             f"--benchmark {benchmark} --output {folder}"
         )
     rows = {
-        split: [row for file in parquet_files(dataset, CONFIGS[way], split) for row in read_rows(file, dict, _COLUMNS)]
+        split: [
+            row for file in parquet_files(dataset, CONFIGS[unit], split) for row in read_rows(file, dict, _COLUMNS)
+        ]
         for split in (TRAIN, TEST)
     }
-    return PathsSet(dataset, way, rows)
+    return PathsSet(dataset, unit, rows)
 
 
 class Rows(Protocol):
@@ -123,7 +126,10 @@ class Rows(Protocol):
         """The graph of each, in their order."""
 
     def gold(
-        self, asked: Sequence[KGQuestion], known: Mapping[str, tuple[RelationPath, ...]], put: Collection[int]
+        self,
+        questions: Sequence[KGQuestion],
+        by_template: Mapping[str, tuple[RelationPath, ...]],
+        places: Collection[int],
     ) -> tuple[Sequence[Gold], str]:
         """The gold paths of each, and where they come from; ``known`` are those of templates."""
 
@@ -137,7 +143,7 @@ class Questions:
     """
 
     rows: Rows
-    every: tuple[Case, ...]
+    all_cases: tuple[Case, ...]
     places: tuple[int, ...]
     train: PathsSet | None
     about: Mapping[str, Any]
@@ -151,9 +157,9 @@ class Questions:
         """What is put by the options; raises ``UserError`` for what the user can mend in the files."""
         about = rows.about
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
-        every = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
-        places, splits, note = held_out(every, train, options.held_out)
-        put = tuple(_first(every, places, options.per_hop))[: options.limit]
+        cases = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
+        places, splits, note = held_out(cases, train, options.held_out)
+        places_ = tuple(_limit_per_hop(cases, places, options.per_hop))[: options.limit]
         about = {
             **about,
             "train": train.about if train else None,
@@ -163,19 +169,19 @@ class Questions:
             "limit": options.limit,
             "per_hop": options.per_hop,
         }
-        return cls(rows, every, put, train, about, options.convention, note)
+        return cls(rows, cases, places_, train, about, options.convention, note)
 
     def with_gold(self) -> "Questions":
         """The same with gold paths, which may take long."""
-        known = self.train.gold if self.train else {}
-        gold, origin = self.rows.gold([case.question for case in self.every], known, self.places)
-        every = tuple(replace(case, gold=paths) for case, paths in zip(self.every, gold, strict=True))
-        return replace(self, every=every, about={**self.about, "gold": origin, "convention": self.convention})
+        template_paths = self.train.gold if self.train else {}
+        gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.places)
+        cases = tuple(replace(case, gold=paths) for case, paths in zip(self.all_cases, gold, strict=True))
+        return replace(self, all_cases=cases, about={**self.about, "gold": origin, "convention": self.convention})
 
     @property
     def cases(self) -> tuple[Case, ...]:
         """Those that are put."""
-        return tuple(self.every[place] for place in self.places)
+        return tuple(self.all_cases[place] for place in self.places)
 
     @property
     def graph(self) -> str:
@@ -187,13 +193,13 @@ class Questions:
         """The set that is learnt from and how it is split, as a condition; empty without one."""
         if self.train is None:
             return {}
-        return {"train": f"{self.train.folder.name} by {self.train.way}@{identity(self.about['train'])[:8]}"}
+        return {"train": f"{self.train.folder.name} by {self.train.unit}@{identity(self.about['train'])[:8]}"}
 
     def knowledge(self) -> Iterator[GraphKnowledge]:
         """What is known to each question, in their order: one at a time, as graphs are large."""
-        put, hops = frozenset(self.places), self.rows.hops
-        for place, (case, graph) in enumerate(zip(self.every, self.rows.graphs(), strict=False)):
-            if place in put:
+        chosen_places, hops = frozenset(self.places), self.rows.hops
+        for place, (case, graph) in enumerate(zip(self.all_cases, self.rows.graphs(), strict=False)):
+            if place in chosen_places:
                 yield GraphKnowledge(graph, self.convention, max(hops, case.question.hops))
 
 
@@ -207,25 +213,25 @@ def held_out(cases: Sequence[Case], train: PathsSet | None, only: bool) -> tuple
     splits = [train.split_of(case) for case in cases]
     counts = {split or "neither": splits.count(split) for split in dict.fromkeys(splits)}
     if not only:
-        seen = counts.get(TRAIN, 0)
+        train_count = counts.get(TRAIN, 0)
         note = (
-            f"{seen:,} of {len(cases):,} questions are in the train split of {train.folder}; "
+            f"{train_count:,} of {len(cases):,} questions are in the train split of {train.folder}; "
             "--held-out puts only those of its test split"
         )
-        return [*range(len(cases))], counts, note if seen else ""
+        return [*range(len(cases))], counts, note if train_count else ""
     places = [place for place, split in enumerate(splits) if split == TEST]
     if not places:
         raise UserError(
             f"--held-out: none of the {len(cases):,} questions is in the test split of "
-            f"{train.folder} (by {train.way}); give the file that it was built of"
+            f"{train.folder} (by {train.unit}); give the file that it was built of"
         )
     return places, counts, ""
 
 
-def _first(every: Sequence[Case], places: Iterable[int], most: int | None) -> Iterator[int]:
-    seen = Counter[int]()
+def _limit_per_hop(cases: Sequence[Case], places: Iterable[int], limit: int | None) -> Iterator[int]:
+    counts = Counter[int]()
     for place in places:
-        hops = every[place].question.hops
-        seen[hops] += 1
-        if most is None or seen[hops] <= most:
+        hops = cases[place].question.hops
+        counts[hops] += 1
+        if limit is None or counts[hops] <= limit:
             yield place

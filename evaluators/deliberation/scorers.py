@@ -48,13 +48,13 @@ def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
     >>> dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
     Score(hit=1.0, hits_at_1=0.0, f1=0.8)
     """
-    said, right = [name.lower() for name in predicted], [name.lower() for name in gold]
-    if not right:
+    names_, gold_names = [name.lower() for name in predicted], [name.lower() for name in gold]
+    if not gold_names:
         return Score(1.0, 1.0, 1.0)
-    found = [name in right for name in said]
-    precision = sum(found) / len(found) if found else 0.0
-    recall = sum(name in said for name in right) / len(right)
-    return Score(float(any(found)), float(any(found[:1])), mean_of(precision, recall))
+    matches = [name in gold_names for name in names_]
+    precision = sum(matches) / len(matches) if matches else 0.0
+    recall = sum(name in names_ for name in gold_names) / len(gold_names)
+    return Score(float(any(matches)), float(any(matches[:1])), mean_of(precision, recall))
 
 
 def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
@@ -63,10 +63,10 @@ def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     >>> rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
     Score(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
     """
-    said = _by_frequency(predicted)
-    found = _found_in(said, gold)
-    f1 = mean_of(found / len(said), found / len(gold)) if said and gold else 0.0
-    return Score(float(found > 0), float(_found_in(said[:1], gold) > 0), f1)
+    answers = _by_frequency(predicted)
+    match_count = _count_stated(answers, gold)
+    f1 = mean_of(match_count / len(answers), match_count / len(gold)) if answers and gold else 0.0
+    return Score(float(match_count > 0), float(_count_stated(answers[:1], gold) > 0), f1)
 
 
 def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
@@ -75,11 +75,11 @@ def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
     >>> gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
     Score(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
     """
-    said, right = _by_frequency([name for name in predicted if name.strip()]), set(gold)
-    found = _found_in(said, right)
-    precise = sum(_found_in([name], right) > 0 for name in said)
-    f1 = mean_of(precise / len(said), found / len(right)) if said and right else 0.0
-    return Score(float(found > 0), float(_found_in(said[:1], right) > 0), f1)
+    answers, gold_answers = _by_frequency([name for name in predicted if name.strip()]), set(gold)
+    match_count = _count_stated(answers, gold_answers)
+    precise = sum(_count_stated([name], gold_answers) > 0 for name in answers)
+    f1 = mean_of(precise / len(answers), match_count / len(gold_answers)) if answers and gold_answers else 0.0
+    return Score(float(match_count > 0), float(_count_stated(answers[:1], gold_answers) > 0), f1)
 
 
 def tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
@@ -100,7 +100,7 @@ TITLES: Mapping[str, str] = {
     "tog": "Think on Graph",
 }
 METRICS = ("hit", "hits_at_1", "f1")
-OURS = "dp"
+HEADLINE = "dp"
 """The rule of the figures that stand for a run."""
 
 
@@ -118,15 +118,15 @@ def _by_frequency(names: Sequence[str]) -> list[str]:
     return [name for name, _ in Counter(names).most_common()]
 
 
-def _found_in(said: Sequence[str], gold: Collection[str]) -> int:
+def _count_stated(answers: Sequence[str], gold: Collection[str]) -> int:
     """How many gold answers stand in the text of all answers; one of articles alone always does."""
-    text = normalized(" ".join(said))
-    return sum(normalized(name) in text for name in gold) if said else 0
+    text = normalized(" ".join(answers))
+    return sum(normalized(name) in text for name in gold) if answers else 0
 
 
 def _is_in_either(reply: str, gold: Collection[str]) -> bool:
-    said = _bare(reply)
-    return bool(said) and any(said in name or name in said for name in map(_bare, gold))
+    bare = _bare(reply)
+    return bool(bare) and any(bare in name or name in bare for name in map(_bare, gold))
 
 
 def _bare(text: str) -> str:

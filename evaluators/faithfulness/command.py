@@ -9,9 +9,9 @@ import safe_stepwise
 from evaluators import outcomes
 from evaluators.faithfulness import lines as records
 from evaluators.faithfulness import tables
-from evaluators.faithfulness.lines import Asked, Line
+from evaluators.faithfulness.lines import Line, Pair
 from evaluators.faithfulness.measuring import DEFAULT, Options, measure
-from evaluators.faithfulness.summary import paired, systems
+from evaluators.faithfulness.summary import compare_pairs, systems
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json
@@ -38,16 +38,16 @@ class Source:
     questions: Annotated = field(default_factory=dict)
 
 
-def as_it_ends(asked: Sequence[Asked], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
+def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
     """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
-    found = write_measures(asked, folder, report)
-    if found is None:
+    record = write_measures(pairs, folder, report)
+    if record is None:
         return {}, ""
-    return {KEY: found}, f"were right answers earned?\n{tables.console_text(found)}"
+    return {KEY: record}, f"were right answers earned?\n{tables.console_text(record)}"
 
 
 def write_measures(
-    asked: Sequence[Asked],
+    pairs: Sequence[Pair],
     folder: Path,
     report: Path,
     options: Options = DEFAULT,
@@ -60,28 +60,28 @@ def write_measures(
     ``before_last`` writes.
     """
     (folder / FAITHFULNESS).unlink(missing_ok=True)
-    if not any(records.is_grounded(question) for _, question in asked):
+    if not any(records.is_grounded(question) for _, question in pairs):
         for name in OWNED:
             (folder / name).unlink(missing_ok=True)
         write_files(report, tables.FILES, {})
         return None
-    lines = measure(asked, options)
-    found = _content(asked, lines, options, source)
-    at = records.places(lines)
-    rows = (records.row_of(line, at[line.system, line.taken]) for line in lines)
+    lines = measure(pairs, options)
+    record = _content(pairs, lines, options, source)
+    places = records.places(lines)
+    rows = (records.row_of(line, places[line.system, line.taken]) for line in lines)
     write_lines(folder / CHAINS, map(canonical_json, rows))
     write_lines(folder / ACCEPTED, map(canonical_json, records.accepted_unfaithful(lines)))
-    write_files(report, tables.FILES, tables.files(found))
-    before_last(found)
-    write_atomically(folder / FAITHFULNESS, json_bytes(found))
-    return found
+    write_files(report, tables.FILES, tables.files(record))
+    before_last(record)
+    write_atomically(folder / FAITHFULNESS, json_bytes(record))
+    return record
 
 
-def _content(asked: Sequence[Asked], lines: Sequence[Line], options: Options, source: Source | None) -> dict[str, Any]:
-    questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in asked}
+def _content(pairs: Sequence[Pair], lines: Sequence[Line], options: Options, source: Source | None) -> dict[str, Any]:
+    questions = {(q.benchmark, q.id): records.is_grounded(q) for _, q in pairs}
     return {
         "version": safe_stepwise.__version__,
-        "simulated": any(outcome.simulated for outcome, _ in asked),
+        "simulated": any(outcome.simulated for outcome, _ in pairs),
         "settings": {
             "rules": [*options.rules],
             "retrieval": options.retrieval,
@@ -93,7 +93,7 @@ def _content(asked: Sequence[Asked], lines: Sequence[Line], options: Options, so
             "code_sha256": code_digest(measure.__module__),
         },
         "systems": systems(lines, options.rules),
-        "paired": paired(lines, options.rules),
+        "paired": compare_pairs(lines, options.rules),
     }
 
 
@@ -110,23 +110,23 @@ def measure_folder(
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
     with files.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
-        asked = [*kept(folder, results["settings"], source)]
-        _refuse_nothing(folder, asked, source)
+        pairs = [*read_pairs(folder, results["settings"], source)]
+        _refuse_nothing(folder, pairs, source)
 
-        def record(found: dict[str, Any]) -> None:
-            write_atomically(folder / RESULTS, json_bytes({**results, KEY: found}))
+        def record(measured: dict[str, Any]) -> None:
+            write_atomically(folder / RESULTS, json_bytes({**results, KEY: measured}))
 
-        found = write_measures(asked, folder, report, options, source, record)
-    assert found is not None
-    written = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
+        measured = write_measures(pairs, folder, report, options, source, record)
+    assert measured is not None
+    paths = (folder / FAITHFULNESS, folder / CHAINS, folder / ACCEPTED,
                report / tables.PAGE)  # fmt: skip
-    lines = [tables.console_text(found, with_tests=True)]
-    if found["simulated"]:
+    lines = [tables.console_text(measured, with_tests=True)]
+    if measured["simulated"]:
         lines.append("simulated: an engine without a model took part, so no number is a result")
-    return "\n".join([*lines, "", *map(str, written)])
+    return "\n".join([*lines, "", *map(str, paths)])
 
 
-def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None) -> Iterator[Asked]:
+def read_pairs(folder: Path, settings: Mapping[str, Any], source: Source | None = None) -> Iterator[Pair]:
     """Each outcome in a folder with its question, those that share an id in their order.
 
     ``settings`` are the evaluation's. Raises ``UserError`` for files that don't fit.
@@ -138,41 +138,44 @@ def kept(folder: Path, settings: Mapping[str, Any], source: Source | None = None
         return _key(outcome.benchmark, outcome.question_id, outcomes.asking_conditions(outcome.conditions)), system
 
     questions = outcomes.read_questions(folder, conditions)
-    kept_as = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
-    known = {key: _annotated(record.as_question, source) if source else record.as_question for key, record in kept_as}
+    keyed = outcomes.numbered(questions, lambda q: _key(q.benchmark, q.id, q.conditions))
+    by_key = {key: _annotated(record.as_question, source) if source else record.as_question for key, record in keyed}
     for ((key, _), number), outcome in outcomes.numbered(outcomes.read_outcomes(folder, conditions), key_of):
-        asked = known.get((key, number))
-        if asked is None:
+        question = by_key.get((key, number))
+        if question is None:
             raise UserError(
                 f"{folder}: {outcome.benchmark} {outcome.question_id} was answered, and is not "
                 f"in {QUESTIONS}; make it anew with safe-stepwise evaluate_stepwise"
             )
-        yield outcome, asked
+        yield outcome, question
 
 
-def _key(benchmark: str, id_: str, under: Mapping[str, Any]) -> str:
-    return canonical_json([benchmark, id_, under])
+def _key(benchmark: str, id_: str, conditions: Mapping[str, Any]) -> str:
+    return canonical_json([benchmark, id_, conditions])
 
 
 def _annotated(question: Question, source: Source) -> Question:
     """With the annotations of its source, unless it has its own or is not there."""
-    known = source.questions.get((question.benchmark, question.id))
-    if known is None or records.is_grounded(question):
+    annotated = source.questions.get((question.benchmark, question.id))
+    if annotated is None or records.is_grounded(question):
         return question
-    if known.question != question.question:
+    if annotated.question != question.question:
         raise UserError(
             f"{source.name}: under {question.benchmark} {question.id} stands another question than "
             "the one that was asked; give --questions what the evaluation was given"
         )
     return replace(
-        question, evidence=known.evidence, decomposition=known.decomposition, kind=question.kind or known.kind
+        question,
+        evidence=annotated.evidence,
+        decomposition=annotated.decomposition,
+        kind=question.kind or annotated.kind,
     )
 
 
-def _refuse_nothing(folder: Path, asked: Sequence[Asked], source: Source | None) -> None:
-    if not asked:
+def _refuse_nothing(folder: Path, pairs: Sequence[Pair], source: Source | None) -> None:
+    if not pairs:
         raise UserError(f"{folder / TRAJECTORIES}: holds no trajectory; run the evaluation again")
-    if any(records.is_grounded(question) for _, question in asked):
+    if any(records.is_grounded(question) for _, question in pairs):
         return
     if source is not None:
         raise UserError(

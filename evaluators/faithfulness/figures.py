@@ -35,7 +35,7 @@ def figures(measured: Record) -> dict[str, bytes]:
     """The figures by file, of what ``faithfulness.json`` holds; breaks only where there are any."""
     systems, rules = measured["systems"], measured["settings"]["rules"]
     cells = [[(system, rule) for rule in rules] for system in systems]
-    is_broken = any(_ruled(*cell)["breaks"] for row in cells for cell in row)
+    is_broken = any(_rule_record(*cell)["breaks"] for row in cells for cell in row)
     return {
         GAPS: _gaps(measured, systems, rules),
         **({BREAKS: _breaks(cells)} if is_broken else {}),
@@ -43,9 +43,9 @@ def figures(measured: Record) -> dict[str, bytes]:
     }
 
 
-def _ruled(system: Record, rule: str) -> Record:
-    ruled: Record = system["all"]["rules"][rule]
-    return ruled
+def _rule_record(system: Record, rule: str) -> Record:
+    record: Record = system["all"]["rules"][rule]
+    return record
 
 
 def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
@@ -55,13 +55,13 @@ def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
     {'faithful': 3, 'unfaithful': 1, 'unjudgeable': 0, 'no chain': 3}
     """
     paths = get_args(Verdict)
-    rest = sum(count for name, count in counts.items() if name not in paths)
-    return {**{path: counts[path] for path in paths}, "no chain": rest}
+    without_chain = sum(count for name, count in counts.items() if name not in paths)
+    return {**{path: counts[path] for path in paths}, "no chain": without_chain}
 
 
-def _named(system: Record) -> str:
-    who = next(iter(system["players"].values()), "")
-    name, player = (_short(str(text)) for text in (system["name"], who))
+def _label(system: Record) -> str:
+    answerer = next(iter(system["players"].values()), "")
+    name, player = (_short(str(text)) for text in (system["name"], answerer))
     return f"{name}\n{player}" if player else name
 
 
@@ -77,9 +77,9 @@ def _gaps(measured: Record, systems: Sequence[Any], rules: Sequence[str]) -> byt
             shares = [_share(system, rule, path) for system in systems]
             axes.barh(range(len(systems)), shares, 0.62, starts, color=color, label=path)
             starts = [start + share for start, share in zip(starts, shares, strict=True)]
-        for at, system in enumerate(systems):
-            axes.text(starts[at] + 1, at, _gap_text(system, rule), va="center", fontsize=7)
-        axes.set_yticks(range(len(systems)), [_named(one) for one in systems], fontsize=7)
+        for row, system in enumerate(systems):
+            axes.text(starts[row] + 1, row, _gap_text(system, rule), va="center", fontsize=7)
+        axes.set_yticks(range(len(systems)), [_label(system) for system in systems], fontsize=7)
         axes.invert_yaxis()
         axes.set_xlim(0, 130)
         axes.set_xticks(range(0, 101, 20))
@@ -91,24 +91,24 @@ def _gaps(measured: Record, systems: Sequence[Any], rules: Sequence[str]) -> byt
 
 
 def _share(system: Record, rule: str, path: str) -> float:
-    right = path_counts(_ruled(system, rule)["answers"]["exact_match"]["right"])
+    right = path_counts(_rule_record(system, rule)["answers"]["exact_match"]["right"])
     questions: int = system["all"]["questions"]
     return 100 * right[path] / max(1, questions)
 
 
 def _gap_text(system: Record, rule: str) -> str:
-    gap = _ruled(system, rule)["answers"]["exact_match"]["gap"]
+    gap = _rule_record(system, rule)["answers"]["exact_match"]["gap"]
     low, high = (100 * (gap[end] or 0) for end in ("low", "high"))
     return f"gap {low:.1f}" if low == high else f"gap {low:.1f} to {high:.1f}"
 
 
 def _breaks(cells: Sequence[Sequence[tuple[Any, str]]]) -> bytes:
-    all_breaks = [_ruled(*cell)["breaks"] for row in cells for cell in row]
+    all_breaks = [_rule_record(*cell)["breaks"] for row in cells for cell in row]
     # One scale for all panels; counts can be read on the darkest.
-    most = 1.6 * max(place["chains"] for breaks in all_breaks for place in breaks)
+    darkest = 1.6 * max(place["chains"] for breaks in all_breaks for place in breaks)
 
     def panel(axes: Any, cell: tuple[Any, str]) -> None:
-        breaks = {(place["fault"], place["position"]): place for place in _ruled(*cell)["breaks"]}
+        breaks = {(place["fault"], place["position"]): place for place in _rule_record(*cell)["breaks"]}
         axes.set_title(_title(*cell), fontsize=8)
         if not breaks:
             axes.set_axis_off()
@@ -118,7 +118,7 @@ def _breaks(cells: Sequence[Sequence[tuple[Any, str]]]) -> bytes:
         faults = [fault for fault in FAULTS if any(fault == broken for broken, _ in breaks)]
         chains = {key: place["chains"] for key, place in breaks.items()}
         grid = [[chains.get((fault, position), 0) for position in positions] for fault in faults]
-        axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=most)
+        axes.pcolormesh(grid, cmap="Reds", vmin=0, vmax=darkest)
         axes.invert_yaxis()
         for y, fault in enumerate(faults):
             for x, position in enumerate(positions):
@@ -134,13 +134,13 @@ def _breaks(cells: Sequence[Sequence[tuple[Any, str]]]) -> bytes:
 
 
 def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
-    for answer, left, width, path, bottom, height, count in mosaic(_ruled(*cell)):
-        axes.bar(left, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
+    for answer, left_edge, width, path, bottom, height, count in mosaic(_rule_record(*cell)):
+        axes.bar(left_edge, height, width, bottom, align="edge", color=COLORS[path], edgecolor="w")
         if width > 0.06 and height > 0.06:
-            center = left + width / 2, bottom + height / 2
+            center = left_edge + width / 2, bottom + height / 2
             axes.text(*center, f"{path} {count}", ha="center", va="center", fontsize=7, color=_TEXT[path])
         if not bottom:
-            axes.text(left + width / 2, -0.06, answer, ha="center", va="top", fontsize=8)
+            axes.text(left_edge + width / 2, -0.06, answer, ha="center", va="top", fontsize=8)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xticks([])
@@ -149,23 +149,23 @@ def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
     axes.set_title(_title(*cell), fontsize=8)
 
 
-def mosaic(ruled: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
+def mosaic(record: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
     """The boxes of answer × path (exact match), each of a width and a height out of 1.
 
     Gives answer, left edge, width, path, bottom edge, height and count.
     """
-    table = ruled["answers"]["exact_match"]
+    table = record["answers"]["exact_match"]
     columns = {answer: path_counts(table[answer]) for answer in ("right", "wrong")}
-    whole = sum(sum(counts.values()) for counts in columns.values())
-    left = 0.0
+    total = sum(sum(counts.values()) for counts in columns.values())
+    left_edge = 0.0
     for answer, counts in columns.items():
-        several, bottom = sum(counts.values()), 0.0
+        answer_count, bottom = sum(counts.values()), 0.0
         for path, count in counts.items():
             if count:
-                yield answer, left, several / whole, path, bottom, count / several, count
-                bottom += count / several
-        left += several / max(1, whole)
+                yield answer, left_edge, answer_count / total, path, bottom, count / answer_count, count
+                bottom += count / answer_count
+        left_edge += answer_count / max(1, total)
 
 
 def _title(system: Record, rule: str) -> str:
-    return f"{_named(system)}\n{rule} rule"
+    return f"{_label(system)}\n{rule} rule"

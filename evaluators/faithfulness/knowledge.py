@@ -2,7 +2,7 @@
 
 A line holds ``head|relation|tail`` (MetaQA's form); ``.gz`` is read, too. Of a large graph a
 question gets what its texts speak of: all triples of an entity that is named there, and of one with
-more than `MANY`, as a language or a year has, those whose other end is named as well.
+more than `HUB_SIZE`, as a language or a year has, those whose other end is named as well.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from safe_stepwise.language.text import normal_name, strip_diacritics, words_of
 from safe_stepwise.records import Triple
 from safe_stepwise.store.files import sha256_of
 
-MANY = 200
+HUB_SIZE = 200
 LONGEST_NAME = 12
 """Words of a name that is looked for."""
 
@@ -39,28 +39,28 @@ class Knowledge:
 
     def about(self, texts: Iterable[str]) -> tuple[Triple, ...]:
         """The triples of what some texts name, in the graph's order."""
-        named = {name for text in texts for name in self._named(text)}
-        found: set[int] = set()
-        for name in named:
+        entities = {name for text in texts for name in self._names_in(text)}
+        places_: set[int] = set()
+        for name in entities:
             places = self._places[name]
-            if len(places) <= MANY:
-                found.update(places)
+            if len(places) <= HUB_SIZE:
+                places_.update(places)
             else:
-                found.update(n for n in places if self._ends(n) <= named)
-        return tuple(self.triples[n] for n in sorted(found))
+                places_.update(n for n in places if self._ends(n) <= entities)
+        return tuple(self.triples[n] for n in sorted(places_))
 
     def _ends(self, place: int) -> set[str]:
         triple = self.triples[place]
         return {normal_name(triple.head), normal_name(triple.tail)}
 
-    def _named(self, text: str) -> Iterator[str]:
+    def _names_in(self, text: str) -> Iterator[str]:
         """The longest names, from the left; none within another."""
         words = words_of(strip_diacritics(text)).split()
         start = 0
         while start < len(words):
             ends = range(min(len(words), start + LONGEST_NAME), start, -1)
-            tried = ((end, " ".join(words[start:end])) for end in ends)
-            end, name = next(((e, n) for e, n in tried if n in self._places), (start + 1, ""))
+            spans = ((end, " ".join(words[start:end])) for end in ends)
+            end, name = next(((e, n) for e, n in spans if n in self._places), (start + 1, ""))
             if name:
                 yield name
             start = end
@@ -68,5 +68,5 @@ class Knowledge:
 
 def read_knowledge(file: Path) -> Knowledge:
     """The graph of a file, blanks around its names left out; raises as `read_triples`."""
-    triples = dict.fromkeys(Triple(h.strip(), r.strip(), t.strip()) for h, r, t in read_triples(file))
+    triples = dict.fromkeys(Triple(head.strip(), r.strip(), t.strip()) for head, r, t in read_triples(file))
     return Knowledge(file.name, sha256_of(file), [*triples])

@@ -16,7 +16,7 @@ from safe_stepwise.taxonomy import CORRECT
 
 RULES: tuple[Rule, ...] = ("house", "paper")
 Verdicts = Mapping[Rule, ChainVerdict]
-Asked = tuple[Outcome, Question]
+Pair = tuple[Outcome, Question]
 """An outcome with what was asked, its annotations included."""
 AnswerBy = Literal["exact_match", "judge", "rule"]
 ANSWERS: tuple[AnswerBy, ...] = get_args(AnswerBy)
@@ -50,7 +50,7 @@ class Line:
         return self.outcome.exact_match == 1
 
 
-def outcome_of(line: Line, rule: Rule) -> str:
+def column_of(line: Line, rule: Rule) -> str:
     """One of `COLUMNS`; what there is no evidence for is unjudgeable."""
     if line.response != "chain":
         return line.response
@@ -58,11 +58,11 @@ def outcome_of(line: Line, rule: Rule) -> str:
     return verdict.path if verdict else "unjudgeable"
 
 
-def is_right(line: Line, rule: Rule, by: AnswerBy) -> bool | None:
+def is_right(line: Line, rule: Rule, measure: AnswerBy) -> bool | None:
     """Whether an answer is right by a measure; None where nobody said."""
-    if by == "exact_match":
+    if measure == "exact_match":
         return line.is_exact
-    if by == "judge":
+    if measure == "judge":
         return {"correct": True, "incorrect": False}.get(line.outcome.verdict or "")
     verdict = line.verdicts.get(rule)
     # The rules compare no answer without a chain: of those that gave one, exact match does.
@@ -116,18 +116,18 @@ def accepted_unfaithful(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
         rule = next((rule for rule in RULES if rule in line.verdicts), None)
         if rule is None or line.response != "chain":
             continue
-        known = {step.number: step for step in accepted(line.outcome.trajectory)}
-        for (number, _), judged in zip(line.steps, line.verdicts[rule].steps, strict=False):
-            if judged.fault and judged.fault != "unread" and number in known:
-                yield _row(line, known[number], rule, judged.fault)
+        accepted_by_number = {step.number: step for step in accepted_steps(line.outcome.trajectory)}
+        for (number, _), verdict in zip(line.steps, line.verdicts[rule].steps, strict=False):
+            if verdict.fault and verdict.fault != "unread" and number in accepted_by_number:
+                yield _row(line, accepted_by_number[number], rule, verdict.fault)
 
 
-def accepted(trajectory: Trajectory) -> Iterator[Step]:
+def accepted_steps(trajectory: Trajectory) -> Iterator[Step]:
     """The steps that a verifier called Correct."""
     steps = {step.number: step for step in trajectory.steps}
     for attempt in tries_at_steps(trajectory):
-        said = attempt.feedback
-        if not attempt.accepted or said is None or said.error_type != CORRECT:
+        feedback = attempt.feedback
+        if not attempt.accepted or feedback is None or feedback.error_type != CORRECT:
             continue
         try:
             step = read_reply(attempt.text, attempt.number)
@@ -145,7 +145,7 @@ def _row(line: Line, step: Step, rule: str, fault: str) -> dict[str, Any]:
         "rule": rule,
         "fault": fault,
         **as_object(step),
-        "previous": [as_object(one) for one in previous],
+        "previous": [as_object(step_) for step_ in previous],
         "passages_sha256": passages_digest(line.question.passages),
         "method": line.outcome.method,
         "players": dict(line.outcome.players),

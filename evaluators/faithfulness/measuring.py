@@ -11,8 +11,8 @@ from functools import partial
 
 from evaluators.comparison.systems import in_order, system_of
 from evaluators.faithfulness.knowledge import Knowledge
-from evaluators.faithfulness.lines import RULES, Asked, Line, Verdicts, is_grounded
-from evaluators.faithfulness.said import Response, response_of, taken
+from evaluators.faithfulness.lines import RULES, Line, Pair, Verdicts, is_grounded
+from evaluators.faithfulness.said import Response, response_of, takes
 from evaluators.outcomes import Outcome
 from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain
@@ -34,7 +34,7 @@ class Piece:
     """A question, what else is known of its entities, and the different chains to judge by it."""
 
     question: Question
-    known: tuple[Triple, ...]
+    external: tuple[Triple, ...]
     chains: tuple[Chain, ...]
 
 
@@ -64,64 +64,64 @@ class Options:
 DEFAULT = Options()
 
 
-def measure(asked: Sequence[Asked], options: Options = DEFAULT) -> list[Line]:
+def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
     """The lines of all outcomes, ordered by system, benchmark and question."""
-    responses = [response_of(outcome) for outcome, _ in asked]
-    pieces = _pieces(asked, responses, options.knowledge)
+    responses = [response_of(outcome) for outcome, _ in pairs]
+    pieces = _pieces(pairs, responses, options.knowledge)
     keys = [*pieces]
     starts = range(0, len(keys), AT_ONCE)
-    jobs = [tuple(pieces[key] for key in keys[at : at + AT_ONCE]) for at in starts]
-    total, done = sum(len(piece.chains) for piece in pieces.values()), 0
+    jobs = [tuple(pieces[key] for key in keys[start : start + AT_ONCE]) for start in starts]
+    total, done_count = sum(len(piece.chains) for piece in pieces.values()), 0
     judged: list[list[Verdicts]] = []
-    stands = lambda: counts(done, 0, total - done)  # noqa: E731
-    how = options.retrieval, options.sigma
-    with telling("faithfulness", "chain", total, lambda: done, stands):
-        for job, found in options.spread(partial(judge_all, rules=options.rules, how=how), jobs):
-            judged += found
-            done += sum(len(piece.chains) for piece in job)
+    progress = lambda: counts(done_count, 0, total - done_count)  # noqa: E731
+    settings = options.retrieval, options.sigma
+    with telling("faithfulness", "chain", total, lambda: done_count, progress):
+        for job, verdicts_ in options.spread(partial(judge_all, rules=options.rules, settings=settings), jobs):
+            judged += verdicts_
+            done_count += sum(len(piece.chains) for piece in job)
     by_chain = {
         (key, chain): verdicts
-        for key, found in zip(keys, judged, strict=True)
-        for chain, verdicts in zip(pieces[key].chains, found, strict=True)
+        for key, verdicts_ in zip(keys, judged, strict=True)
+        for chain, verdicts in zip(pieces[key].chains, verdicts_, strict=True)
     }
     lines = [
         line
-        for (outcome, question), response in zip(asked, responses, strict=True)
+        for (outcome, question), response in zip(pairs, responses, strict=True)
         for line in _lines(outcome, question, response, by_chain)
     ]
     return _sorted(lines)
 
 
-def judge_all(job: Job, rules: Sequence[Rule], how: tuple[str, float | None]) -> list[list[Verdicts]]:
-    """What each chain of each piece comes to, by rule; ``how`` are retrieval and sigma."""
-    retrieval, sigma = RETRIEVALS[how[0]], how[1]
-    grounds = [grounds_of(piece.question, piece.known) for piece in job]
+def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None]) -> list[list[Verdicts]]:
+    """What each chain of each piece comes to, by rule; ``settings`` are retrieval and sigma."""
+    retrieval, sigma = RETRIEVALS[settings[0]], settings[1]
+    grounds = [grounds_of(piece.question, piece.external) for piece in job]
     return [
-        [{rule: judge_chain(its, chain, rule, retrieval, sigma) for rule in rules} for chain in piece.chains]
-        for piece, its in zip(job, grounds, strict=True)
+        [{rule: judge_chain(grounds_, chain, rule, retrieval, sigma) for rule in rules} for chain in piece.chains]
+        for piece, grounds_ in zip(job, grounds, strict=True)
     ]
 
 
-def _pieces(asked: Sequence[Asked], responses: Sequence[Response], knowledge: Knowledge | None) -> dict[str, Piece]:
-    found: dict[str, tuple[Question, dict[Chain, None]]] = {}
-    for (_, question), response in zip(asked, responses, strict=True):
+def _pieces(pairs: Sequence[Pair], responses: Sequence[Response], knowledge: Knowledge | None) -> dict[str, Piece]:
+    chains_by_key: dict[str, tuple[Question, dict[Chain, None]]] = {}
+    for (_, question), response in zip(pairs, responses, strict=True):
         if response.chains and is_grounded(question):
-            chains = found.setdefault(_key(question), (question, {}))[1]
+            chains = chains_by_key.setdefault(_key(question), (question, {}))[1]
             chains.update(dict.fromkeys(response.chains))
     return {
         key: _piece(question, sorted(chains, key=canonical_json), knowledge)
-        for key, (question, chains) in sorted(found.items())
+        for key, (question, chains) in sorted(chains_by_key.items())
     }
 
 
 def _piece(question: Question, chains: Sequence[Chain], knowledge: Knowledge | None) -> Piece:
-    known: tuple[Triple, ...] = ()
+    external: tuple[Triple, ...] = ()
     if knowledge:
-        said = [text for chain in chains for text in (*chain.steps, chain.answer)]
+        texts = [text for chain in chains for text in (*chain.steps, chain.answer)]
         ends = [end for t in question.evidence for end in (t.head, t.tail)]
         ends += [hop.answer for hop in question.decomposition]
-        known = knowledge.about([question.question, *question.accepted, *ends, *said])
-    return Piece(question, known, tuple(chains))
+        external = knowledge.about([question.question, *question.accepted, *ends, *texts])
+    return Piece(question, external, tuple(chains))
 
 
 def _key(question: Question) -> str:
@@ -132,42 +132,42 @@ def _lines(
     outcome: Outcome, question: Question, response: Response, judged: Mapping[tuple[str, Chain], Verdicts]
 ) -> Iterator[Line]:
     system, key = system_of(outcome), _key(question)
-    found = [judged.get((key, chain), {}) for chain in response.chains]
-    for way in taken(response):
-        plain = Line(outcome, question, system, way, response.kind)
-        if way == "best_of_n":
-            yield _best(plain, response, found)
+    verdicts = [judged.get((key, chain), {}) for chain in response.chains]
+    for take in takes(response):
+        line = Line(outcome, question, system, take, response.kind)
+        if take == "best_of_n":
+            yield _best(line, response, verdicts)
         elif response.chains:
             chain = response.chains[response.chosen]
             numbers = chain.numbers or range(1, len(chain.steps) + 1)
-            at = response.samples[response.chosen] if response.samples else None
+            sample = response.samples[response.chosen] if response.samples else None
             yield replace(
-                plain,
+                line,
                 steps=tuple(zip(numbers, chain.steps, strict=True)),
-                verdicts=found[response.chosen],
-                samples={} if at is None else dict.fromkeys(found[response.chosen], at),
+                verdicts=verdicts[response.chosen],
+                samples={} if sample is None else dict.fromkeys(verdicts[response.chosen], sample),
             )
         else:
-            yield plain
+            yield line
 
 
-def _best(line: Line, response: Response, found: Sequence[Verdicts]) -> Line:
+def _best(line: Line, response: Response, verdicts: Sequence[Verdicts]) -> Line:
     """Each rule's best sample, the first of several; the answer stays the vote's."""
-    places = {rule: min(range(len(found)), key=lambda n: _BEST[found[n][rule].path]) for rule in found[0]}
+    places = {rule: min(range(len(verdicts)), key=lambda n: _BEST[verdicts[n][rule].path]) for rule in verdicts[0]}
     return replace(
         line,
-        verdicts={rule: found[place][rule] for rule, place in places.items()},
+        verdicts={rule: verdicts[place][rule] for rule, place in places.items()},
         samples={rule: response.samples[place] for rule, place in places.items()},
     )
 
 
 def _sorted(lines: Sequence[Line]) -> list[Line]:
-    ways = {"only": 0, "majority": 0, "best_of_n": 1}
+    take_order = {"only": 0, "majority": 0, "best_of_n": 1}
     places = {system: n for n, system in enumerate(in_order({line.system for line in lines}))}
     return sorted(
         lines,
         key=lambda line: (
-            places[line.system], ways[line.taken], line.benchmark, line.outcome.question_id,
+            places[line.system], take_order[line.taken], line.benchmark, line.outcome.question_id,
             canonical_json([line.outcome, line.question]),
         ),
     )  # fmt: skip

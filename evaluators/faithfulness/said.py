@@ -72,8 +72,8 @@ def response_of(outcome: Outcome) -> Response:
         return Response("failed")
     if not outcome.exact_match and abstains(trajectory.answer):
         return Response("abstained")
-    found = _response(trajectory, outcome.method)
-    return found if any(chain.steps for chain in found.chains) else Response("unstructured")
+    response = _response(trajectory, outcome.method)
+    return response if any(chain.steps for chain in response.chains) else Response("unstructured")
 
 
 def abstains(answer: str) -> bool:
@@ -82,39 +82,39 @@ def abstains(answer: str) -> bool:
     >>> abstains(" "), abstains("I don't know."), abstains("The Unknown Soldier")
     (True, True, False)
     """
-    said = " ".join(re.sub(r"\W", " ", answer.lower()).split())
-    return not said or _UNKNOWN.fullmatch(said) is not None
+    words = " ".join(re.sub(r"\W", " ", answer.lower()).split())
+    return not words or _UNKNOWN.fullmatch(words) is not None
 
 
 def _response(trajectory: Trajectory, method: str) -> Response:
-    told = [step for step in trajectory.steps if step.kind != "Final Answer"]
-    if told:
-        texts, numbers = tuple(s.text for s in told), tuple(s.number for s in told)
-        logical = tuple(n for n, step in enumerate(told, 1) if step.kind == "Logical")
+    reasoning = [step for step in trajectory.steps if step.kind != "Final Answer"]
+    if reasoning:
+        texts, numbers = tuple(s.text for s in reasoning), tuple(s.number for s in reasoning)
+        logical = tuple(n for n, step in enumerate(reasoning, 1) if step.kind == "Logical")
         return Response("chain", (Chain(texts, trajectory.answer, numbers, logical),))
     if method in UNREASONED:
         return Response("unstructured")
-    if found := sub_answers(trajectory.attempts):
-        steps = tuple(step_of(one, number).text for number, one in enumerate(found, 1))
+    if answers := sub_answers(trajectory.attempts):
+        steps = tuple(step_of(sub_answer, number).text for number, sub_answer in enumerate(answers, 1))
         return Response("chain", (Chain(steps, trajectory.answer),))
     if any(attempt.state == ACT for attempt in trajectory.attempts):
         thoughts = (_field(attempt, "thought") for attempt in trajectory.attempts)
         steps = tuple(text for thought in thoughts for text in sentences(thought))
         return Response("chain", (Chain(steps, trajectory.answer),))
-    return _sampled(trajectory)
+    return _sampled_response(trajectory)
 
 
-def _sampled(trajectory: Trajectory) -> Response:
+def _sampled_response(trajectory: Trajectory) -> Response:
     """Of replies that explain themselves, as far as they could be read strictly."""
-    read = [(n, a) for n, a in enumerate(trajectory.attempts, 1) if _is_answer(a)]
-    if not read:
+    replies = [(n, a) for n, a in enumerate(trajectory.attempts, 1) if _is_answer(a)]
+    if not replies:
         return Response("unstructured")
-    answers = [_field(attempt, "answer") for _, attempt in read]
-    steps = [tuple(sentences(_explanation(attempt))) for _, attempt in read]
-    chains = tuple(Chain(*said) for said in zip(steps, answers, strict=True))
-    samples = tuple(number for number, _ in read)
-    drawn = sum(attempt.state == ANSWERING for attempt in trajectory.attempts)
-    return Response("chain", chains, samples if drawn > 1 else (), answers.index(vote(answers)))
+    answers = [_field(attempt, "answer") for _, attempt in replies]
+    steps = [tuple(sentences(_explanation(attempt))) for _, attempt in replies]
+    chains = tuple(Chain(*chain) for chain in zip(steps, answers, strict=True))
+    samples = tuple(number for number, _ in replies)
+    draws = sum(attempt.state == ANSWERING for attempt in trajectory.attempts)
+    return Response("chain", chains, samples if draws > 1 else (), answers.index(vote(answers)))
 
 
 def _is_answer(attempt: Attempt) -> bool:
@@ -130,19 +130,19 @@ def _is_answer(attempt: Attempt) -> bool:
 def _field(attempt: Attempt, name: str) -> str:
     """What was read in a reply for a field, "" if nothing was."""
     value = attempt.read.get("value") if isinstance(attempt.read, dict) else None
-    said = value.get(name, "") if isinstance(value, dict) else ""
-    return said if isinstance(said, str) else ""
+    text = value.get(name, "") if isinstance(value, dict) else ""
+    return text if isinstance(text, str) else ""
 
 
 def _explanation(attempt: Attempt) -> str:
     """Whole and with its lines: what was read of it is one line, and the beginning alone."""
-    read = _field(attempt, "explain")
+    excerpt = _field(attempt, "explain")
     try:
-        said = [str(one["explain"]) for one in read_reply(attempt.text).answers("explain")]
+        texts = [str(text["explain"]) for text in read_reply(attempt.text).answers("explain")]
     except ValueError:
-        return read
-    begins = read.removesuffix("…")
-    return next((one for one in said if " ".join(one.split()).startswith(begins)), read)
+        return excerpt
+    beginning = excerpt.removesuffix("…")
+    return next((text for text in texts if " ".join(text.split()).startswith(beginning)), excerpt)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -152,13 +152,13 @@ def sentences(text: str) -> Iterator[str]:
     ['Oru lies on the Vel.', 'It is a town.']
     """
     for line in text[:LONGEST].splitlines():
-        told = _MARK.sub("", _BULLET.sub("", line.replace("**", "")))
-        for piece in sentencex.segment("en", told):
-            said = _MARK.sub("", " ".join(piece.split()))
-            if re.search(r"\w", said) and not _CONCLUDES.match(said):
-                yield said
+        content = _MARK.sub("", _BULLET.sub("", line.replace("**", "")))
+        for piece in sentencex.segment("en", content):
+            sentence = _MARK.sub("", " ".join(piece.split()))
+            if re.search(r"\w", sentence) and not _CONCLUDES.match(sentence):
+                yield sentence
 
 
-def taken(response: Response) -> Sequence[str]:
+def takes(response: Response) -> Sequence[str]:
     """As what a response is counted: as it is, or a vote as both that it can be told as."""
     return ("majority", "best_of_n") if response.samples else ("only",)

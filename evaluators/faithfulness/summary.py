@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, get_args
 
-from evaluators.comparison.significance import holm, mcnemar, six_digits, wilson
+from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
 from evaluators.comparison.systems import in_order, names, pairs
-from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, is_right, outcome_of, places
+from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, column_of, is_right, places
 from evaluators.faithfulness.said import Kind
 from evaluators.outcomes import grouped, numbered
 from safe_stepwise.checking.faithfulness.grounds import Rule, Verdict
 from safe_stepwise.store.names import marked
 
-WAYS = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}
+TAKE_TITLES = {"only": "", "majority": " (majority)", "best_of_n": " (best of n)"}
 _DIGITS = 6
 
 
@@ -21,55 +21,55 @@ def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]
     """The systems, in the order of their lines; ``rules`` are those that judged them."""
     groups = grouped(lines, lambda line: (line.system, line.taken))
     titles = names(list(dict.fromkeys(system for system, _ in groups)))
-    return [_system(way, f"{titles[system]}{WAYS[way]}", group, rules) for (system, way), group in groups.items()]
+    return [_system(take, f"{titles[s]}{TAKE_TITLES[take]}", group, rules) for (s, take), group in groups.items()]
 
 
-def _system(way: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
+def _system(take: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
     by_benchmark = grouped(lines, lambda line: line.benchmark)
     simulated = any(line.outcome.simulated for line in lines)
     return {
         "name": marked(name, simulated),
         **lines[0].system.as_json(),
         "simulated": simulated,
-        "taken": way,
-        "benchmarks": {benchmark: part(found, rules) for benchmark, found in by_benchmark.items()},
-        "all": part(lines, rules),
+        "taken": take,
+        "benchmarks": {benchmark: summarize(group, rules) for benchmark, group in by_benchmark.items()},
+        "all": summarize(lines, rules),
     }
 
 
-def part(lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
+def summarize(lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
     """What some lines of one system come to."""
     responses = Counter(line.response for line in lines)
     return {
         "questions": len(lines),
         "chains": responses["chain"],
         **{kind: responses[kind] for kind in get_args(Kind) if kind != "chain"},
-        "rules": {rule: _ruled(lines, rule) for rule in rules},
+        "rules": {rule: _rule_summary(lines, rule) for rule in rules},
     }
 
 
-def _ruled(lines: Sequence[Line], rule: Rule) -> dict[str, Any]:
+def _rule_summary(lines: Sequence[Line], rule: Rule) -> dict[str, Any]:
     judged = any(line.outcome.verdict is not None for line in lines)
     return {
         "answers": {
-            by: _table(lines, rule, by) for by in ANSWERS if by != "judge" or judged
+            measure: _table(lines, rule, measure) for measure in ANSWERS if measure != "judge" or judged
         },
         "edits": _edits(lines, rule),
         "breaks": _breaks(lines, rule),
     }  # fmt: skip
 
 
-def _table(lines: Sequence[Line], rule: Rule, by: AnswerBy) -> dict[str, Any]:
-    known = [(is_right(line, rule, by), outcome_of(line, rule)) for line in lines]
-    counts = Counter(known)
-    right, wrong = ({column: counts[is_so, column] for column in COLUMNS} for is_so in (True, False))
-    unscored = sum(is_so is None for is_so, _ in known)
+def _table(lines: Sequence[Line], rule: Rule, measure: AnswerBy) -> dict[str, Any]:
+    cells = [(is_right(line, rule, measure), column_of(line, rule)) for line in lines]
+    counts = Counter(cells)
+    right, wrong = ({column: counts[is_correct, column] for column in COLUMNS} for is_correct in (True, False))
+    unscored = sum(is_correct is None for is_correct, _ in cells)
     return {
         "right": right,
         "wrong": wrong,
         "unscored": unscored,
         "spurious": spurious(right),
-        "gap": gap(right, len(known) - unscored),
+        "gap": gap(right, len(cells) - unscored),
     }
 
 
@@ -80,14 +80,14 @@ def spurious(right: Mapping[str, int]) -> dict[str, Any]:
     >>> found["value"], found["low"], found["high"], found["least"], found["most"]
     (0.2, 0.0567, 0.5098, 0.1, 0.6)
     """
-    faithful, bad, open_ = (right[name] for name in get_args(Verdict))
-    decided, chains = faithful + bad, faithful + bad + open_
-    share = asdict(wilson(bad, decided)) if decided else dict.fromkeys(("value", "low", "high"))
+    faithful, unfaithful, unjudgeable = (right[name] for name in get_args(Verdict))
+    decided, chains = faithful + unfaithful, faithful + unfaithful + unjudgeable
+    share = asdict(wilson(unfaithful, decided)) if decided else dict.fromkeys(("value", "low", "high"))
     return {
         "of": decided,
         **share,
-        "least": round(bad / chains, _DIGITS) if chains else None,
-        "most": round((bad + open_) / chains, _DIGITS) if chains else None,
+        "least": round(unfaithful / chains, _DIGITS) if chains else None,
+        "most": round((unfaithful + unjudgeable) / chains, _DIGITS) if chains else None,
     }
 
 
@@ -99,8 +99,8 @@ def gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
     """
     if not questions:
         return dict.fromkeys(("answer", "reasoning", "low", "high"))
-    answered, earned = sum(right.values()), right["faithful"]
-    shares = {"answer": answered, "reasoning": earned, "low": right["unfaithful"], "high": answered - earned}
+    answer, reasoning = sum(right.values()), right["faithful"]
+    shares = {"answer": answer, "reasoning": reasoning, "low": right["unfaithful"], "high": answer - reasoning}
     return {name: round(count / questions, _DIGITS) for name, count in shares.items()}
 
 
@@ -125,12 +125,12 @@ def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:
     return [{"position": key[0], "fault": key[1], "chains": chains[key], "right": right[key]} for key in order]
 
 
-Asked = tuple[tuple[str, str], int]
+QuestionKey = tuple[tuple[str, str], int]
 """Benchmark and id of a question, and which of those that share them, from 0."""
 Flag = Callable[[Line], bool | None]
 
 
-def paired(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
+def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Whether one system reasons less spuriously than another, on the questions that both have.
 
     All pairs of `evaluators.comparison.systems.pairs` (of a vote its majority), by rule, measure, answer and
@@ -140,75 +140,75 @@ def paired(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]
     ones alone would stay. Who gave no answer was not spurious. A system that answers more questions rightly has more
     right answers to be spurious in: *unearned* are unfaithful chains among the questions that both answered rightly.
     """
-    told = [line for line in lines if line.taken != "best_of_n"]
-    held = {
-        system: dict(numbered(own, lambda line: (line.benchmark, line.outcome.question_id)))
-        for system, own in grouped(told, lambda line: line.system).items()
+    compared = [line for line in lines if line.taken != "best_of_n"]
+    by_system = {
+        system: dict(numbered(group, lambda line: (line.benchmark, line.outcome.question_id)))
+        for system, group in grouped(compared, lambda line: line.system).items()
     }
-    at = {system: place for (system, way), place in places(lines).items() if way != "best_of_n"}
-    met = pairs(in_order(held))
-    benchmarks = sorted({line.benchmark for line in told})
-    parts = [None, *(benchmarks if len(benchmarks) > 1 else [])]
-    found: list[dict[str, Any]] = []
-    for key, flag in _measures(told, rules):
-        for benchmark in parts:
+    places_ = {system: place for (system, take), place in places(lines).items() if take != "best_of_n"}
+    system_pairs = pairs(in_order(by_system))
+    benchmarks = sorted({line.benchmark for line in compared})
+    scopes = [None, *(benchmarks if len(benchmarks) > 1 else [])]
+    rows: list[dict[str, Any]] = []
+    for key, flag in _measures(compared, rules):
+        for benchmark in scopes:
             family = [
-                {"first": at[first], "second": at[second], **key, "benchmark": benchmark, **tested}
-                for first, second in met
-                if (tested := _tested(held[first], held[second], flag, benchmark))
+                {"first": places_[later], "second": places_[earlier], **key, "benchmark": benchmark, **test}
+                for later, earlier in system_pairs
+                if (test := _test_pair(by_system[later], by_system[earlier], flag, benchmark))
             ]
-            adjusted = holm([one["p"] for one in family])
-            for one, p in zip(family, adjusted, strict=True):
-                found.append({**one, "p": six_digits(one["p"]), "p_holm": six_digits(p)})
-    return found
+            adjusted = holm([row["p"] for row in family])
+            for row, p in zip(family, adjusted, strict=True):
+                rows.append({**row, "p": round_p(row["p"]), "p_holm": round_p(p)})
+    return rows
 
 
 def _measures(lines: Sequence[Line], rules: Sequence[Rule]) -> Iterator[tuple[dict[str, Any], Flag]]:
     judged = any(line.outcome.verdict is not None for line in lines)
-    by: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
+    measures: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
     for rule in rules:
-        for answer in by:
+        for answer in measures:
             yield {"rule": rule, "what": "spurious", "answer": answer}, _spurious(rule, answer)
             yield {"rule": rule, "what": "unearned", "answer": answer}, _unearned(rule, answer)
         yield {"rule": rule, "what": "unfaithful", "answer": None}, _unfaithful(rule)
 
 
-def _spurious(rule: Rule, by: AnswerBy) -> Flag:
+def _spurious(rule: Rule, measure: AnswerBy) -> Flag:
     def flag(line: Line) -> bool | None:
-        right, came_to = is_right(line, rule, by), outcome_of(line, rule)
-        if right is None or came_to in ("unjudgeable", "unstructured"):
+        right, column = is_right(line, rule, measure), column_of(line, rule)
+        if right is None or column in ("unjudgeable", "unstructured"):
             return None
-        return right and came_to == "unfaithful"
+        return right and column == "unfaithful"
 
     return flag
 
 
-def _unearned(rule: Rule, by: AnswerBy) -> Flag:
+def _unearned(rule: Rule, measure: AnswerBy) -> Flag:
     unfaithful = _unfaithful(rule)
-    return lambda line: unfaithful(line) if is_right(line, rule, by) else None
+    return lambda line: unfaithful(line) if is_right(line, rule, measure) else None
 
 
 def _unfaithful(rule: Rule) -> Flag:
-    known = {"faithful": False, "unfaithful": True}
-    return lambda line: known.get(outcome_of(line, rule))
+    verdicts = {"faithful": False, "unfaithful": True}
+    return lambda line: verdicts.get(column_of(line, rule))
 
 
-def _tested(
-    first: Mapping[Asked, Line], second: Mapping[Asked, Line], flag: Flag, benchmark: str | None
+def _test_pair(
+    first: Mapping[QuestionKey, Line], peer: Mapping[QuestionKey, Line], flag: Flag, benchmark: str | None
 ) -> dict[str, Any]:
     """Of one pair; nothing where the two share no question that is decided in both."""
-    shared = [key for key in first if key in second and benchmark in (None, key[0][0])]
-    both = [(flag(first[key]), flag(second[key])) for key in shared]
-    known = [(one, other) for one, other in both if one is not None and other is not None]
-    if not known:
+    shared = [key for key in first if key in peer and benchmark in (None, key[0][0])]
+    flags = [(flag(first[key]), flag(peer[key])) for key in shared]
+    decided = [(a, b) for a, b in flags if a is not None and b is not None]
+    if not decided:
         return {}
-    ours = sum(one and not other for one, other in known)
-    theirs = sum(other and not one for one, other in known)
+    first_only = sum(a and not b for a, b in decided)
+    second_only = sum(b and not a for a, b in decided)
     return {
-        "pairs": len(known),
-        "left_out": len(shared) - len(known),
-        "first_only": ours,
-        "second_only": theirs,
-        "difference": round((ours - theirs) / len(known), 6),
-        "p": mcnemar(ours, theirs),
+        "pairs": len(decided),
+        "left_out": len(shared) - len(decided),
+        "first_only": first_only,
+        "second_only": second_only,
+        "difference": round((first_only - second_only) / len(decided), 6),
+        "p": mcnemar(first_only, second_only),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import safe_stepwise
 from evaluators.comparison import ablation, report
-from evaluators.comparison.score_tables import chosen
+from evaluators.comparison.score_tables import choose_tables
 from evaluators.comparison.systems import names, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.joining.runs import Joined, Run, join_runs, read_run
@@ -50,7 +50,7 @@ def join(options: Options) -> str:
 
     Raises ``UserError`` for folders that can't be joined, and for unknown names.
     """
-    output, seed, rows = options.output, options.seed, chosen(options.published)
+    output, seed, rows = options.output, options.seed, choose_tables(options.published)
     runs = [read_run(folder) for folder in options.folders]
     _check_places(runs, output)
     judge = _judge(runs)
@@ -59,16 +59,16 @@ def join(options: Options) -> str:
     for difference in _differences(runs):
         warn(difference)
     main = [row for row in rows if row.table == MAIN[row.paper]]
-    others = [row for row in rows if row.table != MAIN[row.paper]]
+    further = [row for row in rows if row.table != MAIN[row.paper]]
     with files.exclusive(output, "join", OWNED):
         (output / RESULTS).unlink(missing_ok=True)
         write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in union.outcomes))
         write_lines(output / QUESTIONS, (question.to_json() for question in union.questions))
         comparison = report.write(union.outcomes, output / REPORT, seed, main)
-        ablation.write(tables, output / REPORT, others)
+        ablation.write(tables, output / REPORT, further)
         content = _results(runs, union, judge, seed)
-        rules = [*faithfulness.kept(output, content["settings"])]
-        earned, summary = faithfulness.as_it_ends(rules, output, output / REPORT)
+        rules = [*faithfulness.read_pairs(output, content["settings"])]
+        earned, summary = faithfulness.measure_evaluation(rules, output, output / REPORT)
         write_atomically(output / RESULTS, json_bytes({**content, "comparison": comparison.results, **earned}))
     return _summary(runs, union, tables[0], output, summary)
 
@@ -148,7 +148,7 @@ def _results(runs: Sequence[Run], union: Joined, judge: str | None, seed: int) -
 
 def _summary(runs: Sequence[Run], union: Joined, first: ablation.Ablation, output: Path, earned: str) -> str:
     system_names = names(list(dict.fromkeys(row.system for row in first.comparison.rows)))
-    measure = METRIC_NAMES[ablation.told_metric(first.comparison)]
+    measure = METRIC_NAMES[ablation.headline_metric(first.comparison)]
     lines = [f"{first.title}, average {measure}:", text_table(ablation.average_table(first.comparison)), ""]
     lines += [earned, ""] if earned else []
     question_keys = {(q.benchmark, q.id) for q in union.questions}
@@ -156,8 +156,8 @@ def _summary(runs: Sequence[Run], union: Joined, first: ablation.Ablation, outpu
     for name, count in union.left_out.items():
         lines.append(f"left out of {name}: {count:,} questions that not all were asked")
     for system in union.held_twice:
-        what = system_names.get(system, system.title)
-        lines.append(f"the same in several: {system.answering}, {what}")
+        label = system_names.get(system, system.title)
+        lines.append(f"the same in several: {system.answering}, {label}")
     if any(outcome.simulated for outcome in union.outcomes):
         lines.append("simulated: an engine without a model took part, so no number is a result")
     files = (RESULTS, f"{REPORT}/ablation.md", f"{REPORT}/{COMPARISON}")

@@ -107,22 +107,23 @@ def shared_keys(runs: Sequence[Run]) -> dict[str, set[QuestionKey]]:
                 raise UserError(
                     f"{', '.join(titles)}: have no question of {benchmark} in common; evaluate the same sample in each"
                 )
-    for first, second in combinations(runs, 2):
-        _check_alike(first, second)
+    for earlier, later in combinations(runs, 2):
+        _check_alike(earlier, later)
     return by_benchmark
 
 
-def _check_alike(left: Run, right: Run) -> None:
-    for key in left.questions_by_key.keys() & right.questions_by_key.keys():
-        for first, second in product(left.questions_by_key[key].values(), right.questions_by_key[key].values()):
+def _check_alike(earlier: Run, later: Run) -> None:
+    left, right = earlier.questions_by_key, later.questions_by_key
+    for key in left.keys() & right.keys():
+        for question, candidate in product(left[key].values(), right[key].values()):
             difference = ""
-            if (first.question, sorted(first.references)) != (second.question, sorted(second.references)):
+            if (question.question, sorted(question.references)) != (candidate.question, sorted(candidate.references)):
                 difference = "another question, or other answers"
-            elif first.conditions == second.conditions and first.passages != second.passages:
+            elif question.conditions == candidate.conditions and question.passages != candidate.passages:
                 difference = "other passages"
             if difference:
                 raise UserError(
-                    f"{left.title} and {right.title}: under {key[0]} {key[1]} each asked "
+                    f"{earlier.title} and {later.title}: under {key[0]} {key[1]} each asked "
                     f"{difference}; evaluate the same sample, by the same --seed, in each"
                 )
 
@@ -151,7 +152,7 @@ def join_runs(runs: Sequence[Run]) -> Joined:
     different outcomes.
     """
     common = shared_keys(runs)
-    held = [
+    outcomes_by_run = [
         {
             system: {key: o for key, o in by_key.items() if key in common[key[0]]}
             for system, by_key in run.systems.items()
@@ -162,8 +163,8 @@ def join_runs(runs: Sequence[Run]) -> Joined:
     source: dict[tuple[System, QuestionKey], Run] = {}
     twice: dict[System, None] = {}
     for n, run in enumerate(runs):
-        for system, by_key in held[n].items():
-            variant = _with_variant(system, _variant_name(system, n, runs, held))
+        for system, by_key in outcomes_by_run[n].items():
+            variant = _with_variant(system, _variant_name(system, n, runs, outcomes_by_run))
             outcomes = merged.setdefault(variant, {})
             for key, outcome in by_key.items():
                 outcome = replace(outcome, conditions=dict(variant.conditions))
@@ -183,19 +184,19 @@ def join_runs(runs: Sequence[Run]) -> Joined:
     )
 
 
-def _variant_name(system: System, place: int, runs: Sequence[Run], held: Sequence[HeldOutcomes]) -> str:
+def _variant_name(system: System, place: int, runs: Sequence[Run], outcomes_by_run: Sequence[HeldOutcomes]) -> str:
     """Return the name that sets a run's system apart, "" where it needs none."""
-    holders = [n for n, systems in enumerate(held) if system in systems]
+    holders = [n for n, systems in enumerate(outcomes_by_run) if system in systems]
     if len({runs[n].name for n in holders}) == 1:
         return runs[place].name
     pairs = [(a, b) for a, b in combinations(holders, 2) if runs[a].name != runs[b].name]
-    are_equal = all(_are_equal(held[a][system], held[b][system]) for a, b in pairs)
+    are_equal = all(_are_equal(outcomes_by_run[a][system], outcomes_by_run[b][system]) for a, b in pairs)
     return "" if are_equal else runs[place].name
 
 
-def _are_equal(first: Mapping[QuestionKey, Outcome], second: Mapping[QuestionKey, Outcome]) -> bool:
-    keys = first.keys() & second.keys()
-    return bool(keys) and all(first[key] == second[key] for key in keys)
+def _are_equal(earlier: Mapping[QuestionKey, Outcome], later: Mapping[QuestionKey, Outcome]) -> bool:
+    keys = earlier.keys() & later.keys()
+    return bool(keys) and all(earlier[key] == later[key] for key in keys)
 
 
 def _with_variant(system: System, name: str) -> System:
@@ -205,12 +206,12 @@ def _with_variant(system: System, name: str) -> System:
     return replace(system, conditions=tuple(sorted(conditions.items())))
 
 
-def _clash(system: System, key: QuestionKey, first: Run, second: Run) -> UserError:
+def _clash(system: System, key: QuestionKey, earlier: Run, later: Run) -> UserError:
     name = f"{system.answering}, {names([system])[system]}"
     return UserError(
-        f"{first.title} and {second.title}: both hold {name}, with other outcomes (the first on "
+        f"{earlier.title} and {later.title}: both hold {name}, with other outcomes (the first on "
         f"{key[0]} {key[1]}); leave one out, or give them names of their own: "
-        f"{first.title}=NAME {second.title}=NAME"
+        f"{earlier.title}=NAME {later.title}=NAME"
     )
 
 

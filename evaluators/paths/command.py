@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, Judged, quality
+from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, JudgedPath, quality
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Verdicts
 from safe_stepwise import prompts
@@ -54,29 +54,29 @@ class PathCase:
         names = ("id", "benchmark", "question_id", "corruption")
         return {**{name: getattr(self, name) for name in names}, "gold": gold}
 
-    def request(self, way: Style) -> Request:
+    def request(self, prompt: Style) -> Request:
         """What is asked of it."""
-        return path_request(self.question, self.answer, self.path, way, self.gold)
+        return path_request(self.question, self.answer, self.path, prompt, self.gold)
 
 
 def find_probe(folder: Path) -> Path:
     """The probe in a folder that `build_path_probe` wrote; raises ``UserError`` where none is."""
-    found = dataset_folder(folder, PATH_PROBE)
-    if found is None or not (found / "data" / PROBED).is_dir():
+    dataset = dataset_folder(folder, PATH_PROBE)
+    if dataset is None or not (dataset / "data" / PROBED).is_dir():
         raise UserError(
             f"{folder}: no {PATH_PROBE} in it; build one with safe-stepwise build_path_probe --output {folder}"
         )
-    return found
+    return dataset
 
 
 def about_probe(probe: Path, split: str) -> dict[str, Any]:
     """What is known of a probe and a split of it: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
-    told = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
-    sources = told.get("verified", [])
+    record_ = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    sources = record_.get("verified", [])
     return {
         "name": PATH_PROBE,
-        "version": told.get("version"),
+        "version": record_.get("version"),
         "simulated": any(build.get("simulated") for build in sources),
         "split": split,
         "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PROBED, split)},
@@ -91,8 +91,8 @@ def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCa
     files = parquet_files(probe, PROBED, split)
     cases = [case for file in files for case in read_rows(file, _case, COLUMNS)]
     if not cases:
-        there = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
-        raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(there) or 'none'}")
+        splits = sorted({file.name.split("-")[0] for file in parquet_files(probe, PROBED)})
+        raise UserError(f"{probe}: its split {split!r} has no rows; choose --split from {', '.join(splits) or 'none'}")
     gold = {case.id: case.path for case in cases if case.is_valid}
     return [replace(case, gold=gold.get(case.pair_id, ())) for case in cases[:limit]]
 
@@ -102,14 +102,14 @@ def _case(row: Mapping[str, Any]) -> PathCase:
     if not isinstance(number, int) or not 0 <= number < len(CORRUPTIONS):
         raise ValueError("its corruption is missing or unknown")
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
-    known = {name: row[name] for name in COLUMNS}
+    fields_ = {name: row[name] for name in COLUMNS}
     return boundary.read(
-        PathCase, PathCase(**{**known, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
+        PathCase, PathCase(**{**fields_, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
     )
 
 
 PAGE, VERDICTS = "paths.md", "verdicts"
-OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{way}.jsonl" for way in STYLES))
+OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{prompt}.jsonl" for prompt in STYLES))
 """Files of an evaluation."""
 IN_FLIGHT = 64
 SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
@@ -130,30 +130,31 @@ class Options(Asking):
     seed: int = 0
 
     @property
-    def ways(self) -> list[Style]:
+    def prompt_names(self) -> list[Style]:
         """The ways of asking, each once; raises ``UserError`` for one that is not known."""
-        named = [one_of(way, STYLES, "--prompt") for way in self.prompt] or STYLES[:1]
-        return [way for way in STYLES if way in named]
+        chosen = [one_of(prompt, STYLES, "--prompt") for prompt in self.prompt] or STYLES[:1]
+        return [prompt for prompt in STYLES if prompt in chosen]
 
 
 def run_paths(options: Options) -> str:
     """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
-    ways, opener = options.ways, Opener(options.timeout)
+    prompt_names, opener = options.prompt_names, Opener(options.timeout)
     opener(options.engine)
     probe = find_probe(options.probe)
     cases = read_cases(probe, options.split, options.limit)
     about = {**about_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
     with exclusive(options.output, owned=OWNED), options.replies() as replies:
-        for way in ways:
+        for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
-            requests = {place: case.request(way) for place, case in enumerate(cases)}
-            runs.append(verdicts.ask(client, way, "path", requests, read_verdict, UNREADABLE))
-            spent += verdicts.spent(client, way, "stand in no accuracy")
-        limits = {way: options.allowance.applied(cases[0].request(way)).sampling.max_tokens for way in ways}
-        found = results(about, cases, runs, limits, options.seed)
-        write_files(options.output, OWNED, files(found, cases, runs))
-    return "\n".join([summary(found), "", str(options.output / PAGE), "", *spent])
+            requests = {place: case.request(prompt) for place, case in enumerate(cases)}
+            runs.append(verdicts.ask(client, prompt, "path", requests, read_verdict, UNREADABLE))
+            spent += verdicts.spent(client, prompt, "stand in no accuracy")
+        samples = {name: options.allowance.applied(cases[0].request(name)) for name in prompt_names}
+        limits = {name: request.sampling.max_tokens for name, request in samples.items()}
+        results_ = results(about, cases, runs, limits, options.seed)
+        write_files(options.output, OWNED, files(results_, cases, runs))
+    return "\n".join([summary(results_), "", str(options.output / PAGE), "", *spent])
 
 
 def results(
@@ -165,14 +166,14 @@ def results(
 ) -> dict[str, Any]:
     """All that was measured; ``probe`` says what the rows are, ``limits`` how many tokens a reply could have."""
     records = []
-    for run, (way, limit) in zip(runs, limits.items(), strict=True):
+    for run, (prompt, limit) in zip(runs, limits.items(), strict=True):
         pairs = zip(cases, run.replies.values(), strict=True)
-        judged = [Judged(case.benchmark, case.question_id, case.corruption, reply.verdict) for case, reply in pairs]
+        judged = [JudgedPath(c.benchmark, c.question_id, c.corruption, reply.verdict) for c, reply in pairs]
         records.append(
             {
                 "name": run.name,
-                "prompt": way,
-                "prompt_sha256": prompts.load(prompt_of(way)).digest,
+                "prompt": prompt,
+                "prompt_sha256": prompts.load(prompt_of(prompt)).digest,
                 "max_tokens": limit,
                 "simulated": run.simulated,
                 **quality(judged, seed=seed),
@@ -187,23 +188,23 @@ def results(
     }
 
 
-def files(found: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
+def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
     """The files of an evaluation by name."""
-    made = {RESULTS: json_bytes(found, sort_keys=False), PAGE: page(found).encode()}
+    contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: page(results).encode()}
     for run in runs:
         lines = (run.line(place, **case.about) for place, case in enumerate(cases))
-        made[f"{VERDICTS}.{run.role}.jsonl"] = verdicts.lines_bytes(lines)
-    return made
+        contents[f"{VERDICTS}.{run.role}.jsonl"] = verdicts.lines_bytes(lines)
+    return contents
 
 
-def page(found: Mapping[str, Any]) -> str:
+def page(results: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    limits = sorted({run["max_tokens"] for run in found["runs"]})
-    own = {"titles": SHOWN, "limits": limits, "ways": STYLES, "published": published()}
-    return fill(Path(__file__).parent / "templates", "paths.md.jinja", **found, **own)
+    limits = sorted({run["max_tokens"] for run in results["runs"]})
+    values = {"titles": SHOWN, "limits": limits, "ways": STYLES, "published": published()}
+    return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
-def summary(found: Mapping[str, Any]) -> str:
+def summary(results: Mapping[str, Any]) -> str:
     """The results in short."""
     header = ("engine", "prompt", *SHOWN.values(), "unreadable", "failed")
     rows = [
@@ -212,9 +213,9 @@ def summary(found: Mapping[str, Any]) -> str:
             *(shown(run["measures"][name], percent) for name in SHOWN),
             *(run["said"]["unreadable"], run["said"]["failed"]),
         )
-        for run in found["runs"]
+        for run in results["runs"]
     ]
-    first = found["runs"][0]
+    first = results["runs"][0]
     return f"{text_table([header, *rows])}\n\n{first['rows']:,} rows of {first['questions']:,} questions"
 
 

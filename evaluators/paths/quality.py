@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, measured, measured_intervals
+from evaluators.comparison.significance import Matrix, pooled_intervals, pooled_measures
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS, Corruption
 
 UNREADABLE = "unreadable"
-SAID = ("YES", "NO", UNREADABLE, FAILED)
+OUTCOMES = ("YES", "NO", UNREADABLE, FAILED)
 RESAMPLES = 1_000
 PAPER: Mapping[str, tuple[Corruption, ...]] = {
     "valid": ("valid",),
@@ -41,62 +41,62 @@ _GROUPS = [[CORRUPTIONS.index(kind) for kind in kinds] for kinds in PAPER.values
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One row, and what was said of it (one of `SAID`)."""
+class JudgedPath:
+    """One row, and what was said of it (one of `OUTCOMES`)."""
 
     benchmark: str
     question: str
     kind: Corruption
-    said: str
+    verdict: str
 
     @property
     def is_read(self) -> bool:
-        return self.said in ("YES", "NO")
+        return self.verdict in ("YES", "NO")
 
     @property
     def is_right(self) -> bool:
-        return self.said == ("YES" if self.kind == "valid" else "NO")
+        return self.verdict == ("YES" if self.kind == "valid" else "NO")
 
 
-def quality(judged: Sequence[Judged], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
+def quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
     """All measures of one engine's verdicts, asked one way, in whatever order they are.
 
-    >>> rows = [Judged("b", "q", "valid", "NO"), Judged("b", "q", "reversed", "NO")]
+    >>> rows = [JudgedPath("b", "q", "valid", "NO"), JudgedPath("b", "q", "reversed", "NO")]
     >>> quality(rows)["measures"]["balanced"]
     0.5
     """
     counts = _by_question(judged)
-    whole = counts.sum(axis=0).reshape(len(CORRUPTIONS), 3)
-    values, spans = measured(counts, _measures), measured_intervals(counts, _measures, seed, resamples)
+    totals = counts.sum(axis=0).reshape(len(CORRUPTIONS), 3)
+    values, spans = pooled_measures(counts, _measures), pooled_intervals(counts, _measures, seed, resamples)
     return {
         "rows": len(judged),
         "questions": len(counts),
-        "said": {said: sum(row.said == said for row in judged) for said in SAID},
+        "said": {outcome: sum(row.verdict == outcome for row in judged) for outcome in OUTCOMES},
         "measures": {name: values[name] for name in MEASURES},
         "intervals": {name: spans[name] for name in MEASURES},
         "kinds": {
             kind: {
-                "rows": int(whole[n].sum()),
-                "unreadable": int(whole[n, 2]),
+                "rows": int(totals[n].sum()),
+                "unreadable": int(totals[n, 2]),
                 "accuracy": values[kind],
                 "interval": spans[kind],
             }
             for n, kind in enumerate(CORRUPTIONS)
-            if whole[n].any()
+            if totals[n].any()
         },
         "benchmarks": {
-            name: _alone([row for row in judged if row.benchmark == name])
+            name: _benchmark_measures([row for row in judged if row.benchmark == name])
             for name in sorted({row.benchmark for row in judged})
         },
     }
 
 
-def _alone(judged: Sequence[Judged]) -> dict[str, float | None]:
-    values = measured(_by_question(judged), _measures)
+def _benchmark_measures(judged: Sequence[JudgedPath]) -> dict[str, float | None]:
+    values = pooled_measures(_by_question(judged), _measures)
     return {"rows": len(judged), **{name: values[name] for name in MEASURES}}
 
 
-def _by_question(judged: Sequence[Judged]) -> Matrix:
+def _by_question(judged: Sequence[JudgedPath]) -> Matrix:
     """Per question and kind: rows judged right, judged wrong, without a verdict."""
     keys = sorted({(row.benchmark, row.question) for row in judged})
     place = {key: n for n, key in enumerate(keys)}
@@ -110,14 +110,14 @@ def _by_question(judged: Sequence[Judged]) -> Matrix:
 def _measures(sums: Matrix) -> dict[str, Matrix]:
     counts = sums.reshape(*sums.shape[:-1], len(CORRUPTIONS), 3)
     right, read = counts[..., 0], counts[..., 0] + counts[..., 1]
-    every = counts.sum(axis=-1)
+    rows = counts.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         kinds = right / read
-        groups = [right[..., of].sum(axis=-1) / read[..., of].sum(axis=-1) for of in _GROUPS]
+        groups = [right[..., members].sum(axis=-1) / read[..., members].sum(axis=-1) for members in _GROUPS]
         wrong = right[..., _WRONG].sum(axis=-1)
         balanced = (kinds[..., _VALID] + wrong / read[..., _WRONG].sum(axis=-1)) / 2
-        valid = right[..., _VALID] / every[..., _VALID]
-        least = (valid + wrong / every[..., _WRONG].sum(axis=-1)) / 2
+        valid = right[..., _VALID] / rows[..., _VALID]
+        least = (valid + wrong / rows[..., _WRONG].sum(axis=-1)) / 2
         accuracy = right.sum(axis=-1) / read.sum(axis=-1)
     return {
         "accuracy": accuracy,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.comparison import report
-from evaluators.comparison.score_tables import chosen
+from evaluators.comparison.score_tables import choose_tables
 from evaluators.comparison.scores import AVERAGE
 from evaluators.comparison.systems import LETTERS, System, condition_text, differing, values_by_name
 from evaluators.derivations import read_derivations
@@ -48,7 +48,7 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     options.check()
     for note in options.faultless:
         warn(note)
-    printed = chosen(options.published)
+    printed = choose_tables(options.published)
     questions = _questions_of(options, read, benchmarks)
     notes = {
         "source": questions.source,
@@ -112,7 +112,7 @@ def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore]) -
     # The questions as far as they are kept, so that faithfulness can be measured anew.
     kept = [QuestionRecord.from_question(question, plan.conditions).as_question for question in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
-    earned, earned_text = faithfulness.as_it_ends(pairs, plan.output, folder)
+    earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, folder)
     whole = {**results, "comparison": compared.results, **earned}
     write_atomically(plan.output / names.RESULTS, json_bytes(whole))
     return summary(plan, results, earned_text)
@@ -131,10 +131,10 @@ def _earlier(plan: Evaluation) -> str:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
     now = _flat(json.loads(json.dumps(settings_of(plan))))
-    differing_names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    if not differing_names:
+    differing = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if not differing:
         return ""
-    return f"{file}: had other settings ({', '.join(differing_names)}); this run takes its place"
+    return f"{file}: had other settings ({', '.join(differing)}); this run takes its place"
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,8 +173,8 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
 
     Options and the roles that do not answer have a column where runs differ in them, K and N always.
     """
-    systems = [System.of(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
-    several = values_by_name(item for system in systems for item in system.others.items())
+    systems = [System.make(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
+    several = values_by_name(item for system in systems for item in system.other_players.items())
     roles = [role for role, players in several.items() if len(players) > 1]
     tried = values_by_name(item for run in runs for item in run["options"].items())
     shown = [name for name in tried if name in LETTERS or name in differing(systems)]
@@ -190,7 +190,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
         rows.append(
             (
                 *(system.answering, system.method),
-                *(system.others.get(role, "-") for role in roles),
+                *(system.other_players.get(role, "-") for role in roles),
                 *(("yes" if v else "no") if isinstance(v, bool) else v for v in shown_values),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
                 f"{whole['calls_per_question']:.1f}",

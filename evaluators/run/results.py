@@ -94,9 +94,9 @@ def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
 
 def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
     """Write the predictions; returns each run's folder, by its method and what sets it apart."""
-    systems = [System.of(**run.outcomes[0].system) for run in runs]
+    systems = [System.make(**run.outcomes[0].system) for run in runs]
     apart = [differing([other for other in systems if other.method == system.method]) for system in systems]
-    titles = [f"{system.method} {system.told(names)}" for system, names in zip(systems, apart, strict=True)]
+    titles = [f"{system.method} {system.describe(names)}" for system, names in zip(systems, apart, strict=True)]
     folders = predictions.folders(titles)
     asked_of = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
     predictions.write(

@@ -38,10 +38,10 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
     predictions = [str(answer or "") for answer, _ in filled]
     references = [[name.strip() for name in str(names or "").split(";") if name.strip()] for _, names in filled]
     try:
-        found = answers_given(predictions, references, benchmark=benchmark)
+        results = answers_given(predictions, references, benchmark=benchmark)
     except UserError as error:
         return str(error)
-    scores = f"exact match {found['exact_match']:.3f}, F1 {found['f1']:.3f}"
+    scores = f"exact match {results['exact_match']:.3f}, F1 {results['f1']:.3f}"
     return f"{scores} over {len(filled)} answers"
 
 
@@ -52,8 +52,8 @@ async def answered(question: str, passages: str, facts: str, answer: str) -> Asy
     from safe_stepwise.errors import UserError
 
     try:
-        asked = typed_question(question, passages, facts, answer)
-        async for standing in standings(asked, players(os.environ)):
+        task = typed_question(question, passages, facts, answer)
+        async for standing in standings(task, players(os.environ)):
             yield shown(standing)
     except UserError as error:
         yield complaint(str(error))
@@ -85,7 +85,7 @@ def _loop(gradio: Any) -> None:
     from safe_stepwise.commands.reading import examples
     from safe_stepwise.commands.trying.answering import LIMITS, typed_fields
 
-    shown = [typed_fields(row) for row in examples()]
+    rows = [typed_fields(row) for row in examples()]
     labels = {
         "question": ("question", 1),
         "passages": ("passages: a blank line ends each; a first line “# …” is its title", 8),
@@ -94,11 +94,9 @@ def _loop(gradio: Any) -> None:
     }
     fields = [
         gradio.Textbox(value, label=label, lines=lines, max_length=LIMITS[name])
-        for value, (name, (label, lines)) in zip(shown[0], labels.items(), strict=True)
+        for value, (name, (label, lines)) in zip(rows[0], labels.items(), strict=True)
     ]
-    gradio.Examples(
-        [list(one) for one in shown], fields, example_labels=[one[0] for one in shown], cache_examples=False
-    )
+    gradio.Examples([list(row) for row in rows], fields, example_labels=[row[0] for row in rows], cache_examples=False)
     button = gradio.Button("Answer, step by step", variant="primary")
     result = gradio.HTML(label="steps")
     button.click(answered, fields, result, api_name="answered")
@@ -112,8 +110,8 @@ def _traces(gradio: Any) -> None:
 
     traces = [*islice(read_traces(TRACES), MOST_ROWS)]
     names = [
-        (f"{one.question or one.trajectory.question_id} [{one.trajectory.method}]", number)
-        for number, one in enumerate(traces)
+        (f"{trace.question or trace.trajectory.question_id} [{trace.trajectory.method}]", number)
+        for number, trace in enumerate(traces)
     ]
     chosen = gradio.Dropdown(names, value=0, label="question and method")
     result = gradio.HTML(trace_shown(traces[0]))

@@ -95,21 +95,21 @@ class SafeStepwise(evaluate.Metric):  # type: ignore[misc]
             self.add_batch(**columns)
         elif self.writer is None:
             raise UserError(f"there is nothing to score: give {', '.join(self._feature_names())}")
-        found: dict[str, Any] | UserError | None = super().compute(**options)
-        if isinstance(found, UserError):
-            raise found
-        return found
+        result: dict[str, Any] | UserError | None = super().compute(**options)
+        if isinstance(result, UserError):
+            raise result
+        return result
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **columns_: Any) -> None:
         """Add rows."""
         from safe_stepwise.metric.input import checked_columns
 
-        columns = {"predictions": predictions, "references": references, **others}
+        columns = {"predictions": predictions, "references": references, **columns_}
         super().add_batch(**checked_columns(columns, self._feature_names()))
 
-    def add(self, *, prediction: Any = None, reference: Any = None, **others: Any) -> None:
+    def add(self, *, prediction: Any = None, reference: Any = None, **columns_: Any) -> None:
         """Add one row."""
-        columns = {"predictions": prediction, "references": reference, **others}
+        columns = {"predictions": prediction, "references": reference, **columns_}
         names = {name for name, value in columns.items() if value is not None}
         self.add_batch(**{name: [columns[name]] for name in names.union(self._feature_names())})
 

@@ -23,11 +23,11 @@ def unit_of(method: str) -> str:
 
 def fields_of(method: str, state: str, read: Any) -> list[Field] | None:
     """What an attempt of the loop tells; None where it is none of the loop's, or malformed."""
-    tell = _TELLS.get(state) if method in _METHODS and isinstance(read, Mapping) else None
-    if tell is None:
+    reader = _READERS.get(state) if method in _METHODS and isinstance(read, Mapping) else None
+    if reader is None:
         return None
     try:
-        return [(name, text) for name, text in tell(read) if text]
+        return [(name, text) for name, text in reader(read) if text]
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -49,12 +49,12 @@ def _pool(read: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def _constraints(read: Mapping[str, Any]) -> Iterator[Field]:
-    for number, one in enumerate(read["value"].get("constraints", ()), 1):
-        known = [f"{name} {one[name]}" for name in _SAID if one.get(name)]
-        yield f"Constraint {number}", f"{one['text']} ({', '.join([str(one['kind']), *known])})"
+    for number, constraint in enumerate(read["value"].get("constraints", ()), 1):
+        details = [f"{name} {constraint[name]}" for name in _CONSTRAINT_FIELDS if constraint.get(name)]
+        yield f"Constraint {number}", f"{constraint['text']} ({', '.join([str(constraint['kind']), *details])})"
 
 
-_SAID = ("comparison", "time", "entity", "relation")
+_CONSTRAINT_FIELDS = ("comparison", "time", "entity", "relation")
 
 
 def _select(read: Mapping[str, Any]) -> Iterator[Field]:
@@ -65,33 +65,33 @@ def _select(read: Mapping[str, Any]) -> Iterator[Field]:
 
 def _instantiate(read: Mapping[str, Any]) -> Iterator[Field]:
     yield "Path", _path(read)
-    more = ["… and more"] if read["more_instances"] else []
-    yield "Instances", _lines([*(_chain(read, chain) for chain in read["instances"]), *more])
-    names = [_entity(one) for one in read["entities"]]
-    rest = int(read["reached"]) - len(names)
-    yield f"Leads to {read['reached']}", _lines([*names, *([f"… and {rest} more"] if rest else [])])
+    ellipsis = ["… and more"] if read["more_instances"] else []
+    yield "Instances", _lines([*(_chain(read, chain) for chain in read["instances"]), *ellipsis])
+    names = [_entity(entity) for entity in read["entities"]]
+    hidden = int(read["reached"]) - len(names)
+    yield f"Leads to {read['reached']}", _lines([*names, *([f"… and {hidden} more"] if hidden else [])])
 
 
-def _entity(one: Mapping[str, Any]) -> str:
-    told = ((word, one[word]) for word in ("meets", "fails"))
-    return "; ".join([str(one["name"]), *(f"{w} {', '.join(map(str, n))}" for w, n in told if n)])
+def _entity(entity: Mapping[str, Any]) -> str:
+    outcomes = ((word, entity[word]) for word in ("meets", "fails"))
+    return "; ".join([str(entity["name"]), *(f"{w} {', '.join(map(str, n))}" for w, n in outcomes if n)])
 
 
 def _verify(read: Mapping[str, Any]) -> Iterator[Field]:
-    said = read["value"]
+    value = read["value"]
     if "answers" in read:
         yield "Answers", _lines(map(str, read["answers"])) or "none"
         yield "Not reached by the path", _lines(map(str, read.get("unreached", ())))
         yield "Fails a constraint", _lines(map(str, read.get("failing", ())))
         respelled = read.get("respelled", {}).items()
-        yield "Taken for", _lines(f"{said} → {meant}" for said, meant in respelled)
+        yield "Taken for", _lines(f"{value} → {spelling}" for value, spelling in respelled)
         yield "Verdict", "suffices" if read["suffices"] else f"does not suffice: {read['told']}"
-    if read.get("told") != said.get("reason"):
-        yield "Reason", str(said.get("reason", ""))
+    if read.get("told") != value.get("reason"):
+        yield "Reason", str(value.get("reason", ""))
 
 
-def _path(one: Mapping[str, Any]) -> str:
-    return " → ".join(map(str, [one["topic"], *one["path"]]))
+def _path(record: Mapping[str, Any]) -> str:
+    return " → ".join(map(str, [record["topic"], *record["path"]]))
 
 
 def _chain(read: Mapping[str, Any], chain: Sequence[Any]) -> str:
@@ -103,7 +103,7 @@ def _lines(texts: Any) -> str:
     return "\n".join(texts)
 
 
-_TELLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Field]]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Field]]] = {
     PROPOSE: _propose,
     FOLLOW: _follow,
     POOL: _pool,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import safe_stepwise
 from evaluators import outcomes
-from evaluators.comparison.systems import System, condition_text, edge_text, known_first, names, notable
+from evaluators.comparison.systems import System, condition_text, edge_text, known_order, names, notable
 from evaluators.pages.offline import page, write_page
 from evaluators.traces import deliberation
 from evaluators.traces.paths import read_paths
@@ -27,7 +27,7 @@ from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 PAGE = "traces.html"
-MOST = 25_000_000
+MAX_BYTES = 25_000_000
 """Bytes of lines that go on a page of a release; of more `view_traces` makes one, if wanted."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("elements", "paths", "filters", "questions", "totals", "details", "page")
@@ -41,23 +41,23 @@ def write(folder: Path, output: Path) -> int:
     """
     if output.resolve() in {(folder / f).resolve() for f in (TRAJECTORIES, QUESTIONS, RESULTS)}:
         raise UserError(f"{output}: is a file of the evaluation itself; choose another --output")
-    found = traces(folder)
-    write_page(output, html(found))
-    return len(found["runs"])
+    data = traces(folder)
+    write_page(output, html(data))
+    return len(data["runs"])
 
 
 def show(folder: Path) -> None:
     """Put the page of an evaluation beside its traces, unless they are too many for one."""
     size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
-    if size <= MOST:
+    if size <= MAX_BYTES:
         write(folder, folder / PAGE)
     else:
         (folder / PAGE).unlink(missing_ok=True)
 
 
-def html(found: Mapping[str, Any]) -> str:
+def html(data: Mapping[str, Any]) -> str:
     """The page on what `traces` found."""
-    return page(_TEMPLATES, found["name"], _SCRIPTS, found)
+    return page(_TEMPLATES, data["name"], _SCRIPTS, data)
 
 
 Worth = Literal["right", "wrong", "unscored", "failed"]
@@ -79,7 +79,7 @@ def traces(folder: Path) -> dict[str, Any]:
     Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
     """
     _check(folder)
-    asked, measured = _questions(folder), read_paths(folder)
+    records, measured = _questions(folder), read_paths(folder)
     questions: dict[_Key, int] = {}
     systems: dict[System, int] = {}
     roles: dict[System, set[str]] = {}
@@ -90,8 +90,8 @@ def traces(folder: Path) -> dict[str, Any]:
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
         with outcomes.reading(folder / TRAJECTORIES, number):
             run = _run(outcome)
-            key = outcome.benchmark, outcome.question_id, _under(outcome.conditions)
-            system = System.of(**outcome.system)
+            key = outcome.benchmark, outcome.question_id, _conditions_text(outcome.conditions)
+            system = System.make(**outcome.system)
         if outcome.simulated:
             simulated.add(system)
         roles.setdefault(system, set()).update(role for role, _ in run["cost"])
@@ -110,12 +110,12 @@ def traces(folder: Path) -> dict[str, Any]:
         "version": safe_stepwise.__version__,
         "settings": _settings(folder),
         "has_questions": place_of(folder, QUESTIONS).exists(),
-        "roles": known_first(set().union(*roles.values()), answering),
-        "labels": known_first(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
+        "roles": known_order(set().union(*roles.values()), answering),
+        "labels": known_order(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "states": [[state, states[state]] for state in sorted(states) if state],
         "systems": _systems([*systems], roles, simulated),
         "questions": [
-            asked.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2]) for key in questions
+            records.get(key) or _question(outcomes.QuestionRecord(*key[:2], "", (), ()), key[2]) for key in questions
         ],
         "runs": runs,
     }
@@ -137,8 +137,8 @@ _Key = tuple[str, str, str]
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
     if not place_of(folder, QUESTIONS).exists():
         return {}
-    questions = ((asked, _under(asked.conditions)) for asked in outcomes.read_questions(folder))
-    return {(asked.benchmark, asked.id, under): _question(asked, under) for asked, under in questions}
+    questions = ((record, _conditions_text(record.conditions)) for record in outcomes.read_questions(folder))
+    return {(record.benchmark, record.id, words): _question(record, words) for record, words in questions}
 
 
 def _settings(folder: Path) -> list[list[str]] | None:
@@ -152,7 +152,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, list):
         return ("; " if any(isinstance(v, dict) for v in value) else ", ").join(map(_plain, value))
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_plain(part)}" for name, part in value.items())
+        return ", ".join(f"{name}: {_plain(item)}" for name, item in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
@@ -162,15 +162,15 @@ def _systems(
     systems: Sequence[System], roles: Mapping[System, set[str]], simulated: set[System]
 ) -> list[dict[str, Any]]:
     labels = names(systems)
-    told = notable(systems)
+    shown_names = notable(systems)
     return [
         {
             "method": system.method,
             "title": system.title,
             "label": labels[system],
             "answering": system.answering,
-            "players": [*system.asked(roles[system]).items()],
-            "options": system.told(told),
+            "players": [*system.players_in(roles[system]).items()],
+            "options": system.describe(shown_names),
             "address": [system.method, *(f"{k}={v}" for k, v in system.players + system.options + system.conditions)],
             "simulated": system in simulated,
         }
@@ -178,19 +178,19 @@ def _systems(
     ]
 
 
-def _under(conditions: Mapping[str, Any]) -> str:
+def _conditions_text(conditions: Mapping[str, Any]) -> str:
     changing = outcomes.asking_conditions(conditions)
     return ", ".join(condition_text(name, value) for name, value in changing.items())
 
 
-def _question(asked: outcomes.QuestionRecord, under: str) -> dict[str, Any]:
+def _question(record: outcomes.QuestionRecord, conditions: str) -> dict[str, Any]:
     return {
-        "benchmark": asked.benchmark,
-        "id": asked.id,
-        "under": under,
-        "text": asked.question,
-        "references": asked.references,
-        "passages": [{**_passage(passage), "gold": passage.is_gold} for passage in asked.passages],
+        "benchmark": record.benchmark,
+        "id": record.id,
+        "under": conditions,
+        "text": record.question,
+        "references": record.references,
+        "passages": [{**_passage(passage), "gold": passage.is_gold} for passage in record.passages],
     }
 
 
@@ -278,18 +278,18 @@ def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
     answers = [str(value.get("answer", "")) for value in strict]
     times = Counter(map(normalize_answer, answers))
     wordings = {normalize_answer(answer): answer for answer in reversed(answers)}
-    told = [f"{wordings[answer]} {count}" for answer, count in times.most_common()]
+    counts = [f"{wordings[answer]} {count}" for answer, count in times.most_common()]
     unread = len(readings) - len(strict)
-    yield "Votes", " · ".join([*told, *([f"not counted {unread}"] if unread else [])])
+    yield "Votes", " · ".join([*counts, *([f"not counted {unread}"] if unread else [])])
 
 
-def _measures(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _measures(measures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and values of what a prompting method is measured by beside, in words."""
-    for name, values in found.items():
-        known = values if isinstance(values, Mapping) else {}
-        short = {part: f"{n:.3g}" if isinstance(n, float) else str(n) for part, n in known.items() if n}
-        numbers = [f"{_words(part)} {number}" for part, number in short.items()]
-        text = " · ".join(numbers) if known else _words(values)
+    for name, values in measures.items():
+        numbers_ = values if isinstance(values, Mapping) else {}
+        texts = {name_: f"{n:.3g}" if isinstance(n, float) else str(n) for name_, n in numbers_.items() if n}
+        numbers = [f"{_words(name_)} {number}" for name_, number in texts.items()]
+        text = " · ".join(numbers) if numbers_ else _words(values)
         yield _words(name).capitalize(), text or "nothing"
 
 

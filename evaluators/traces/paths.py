@@ -47,9 +47,9 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
 def _systems(file: Path) -> Iterator[tuple[int, System]]:
     """The systems that a line can be of, by place; the best of several samples is none."""
     try:
-        for place, one in enumerate(read_json(file)["systems"]):
-            if one["taken"] != "best_of_n":
-                yield place, System.of(*(one[name] for name in ("method", "players", "options", "conditions")))
+        for place, system in enumerate(read_json(file)["systems"]):
+            if system["taken"] != "best_of_n":
+                yield (place, System.make(*(system[name] for name in ("method", "players", "options", "conditions"))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or "not a record of measured faithfulness"
         raise UserError(f"{file}: cannot be read ({reason}); {_AGAIN}") from None
@@ -58,32 +58,32 @@ def _systems(file: Path) -> Iterator[tuple[int, System]]:
 def _paths(row: Mapping[str, Any]) -> Paths:
     """A line's verdicts as the page shows them: texts are texts, and numbers numbers."""
     if row["response"] != "chain" or not row["rules"]:
-        why = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
-        return [{"rule": "", "path": NO_CHAIN, "fault": why, "first": 0, "missing": [], "steps": []}]
+        reason = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
+        return [{"rule": "", "path": NO_CHAIN, "fault": reason, "first": 0, "missing": [], "steps": []}]
     return [
         {
             "rule": str(rule),
-            "path": str(judged["path"]),
-            "fault": str(judged["fault"]),
-            "first": int(judged["first"] or 0),
-            "missing": [*map(_triple, judged["missing"])],
+            "path": str(verdicts["path"]),
+            "fault": str(verdicts["fault"]),
+            "first": int(verdicts["first"] or 0),
+            "missing": [*map(_triple, verdicts["missing"])],
             "steps": [
                 {
                     "number": int(step["number"]),
                     "text": str(step["text"]),
-                    "triples": [*map(_triple, one["triples"])],
-                    "fault": str(one["fault"]),
-                    "score": _score(one["score"]),
+                    "triples": [*map(_triple, verdict["triples"])],
+                    "fault": str(verdict["fault"]),
+                    "score": _score(verdict["score"]),
                 }
-                for step, one in zip(row["steps"], judged["steps"], strict=True)
+                for step, verdict in zip(row["steps"], verdicts["steps"], strict=True)
             ],
         }
-        for rule, judged in sorted(row["rules"].items())
+        for rule, verdicts in sorted(row["rules"].items())
     ]
 
 
-def _triple(parts: Any) -> list[str]:
-    head, relation, tail = parts
+def _triple(triple: Any) -> list[str]:
+    head, relation, tail = triple
     return [str(head), str(relation), str(tail)]
 
 

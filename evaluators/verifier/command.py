@@ -10,7 +10,7 @@ from evaluators.comparison.significance import CONFIDENCE
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Reply, Verdicts
 from evaluators.verifier import step_set
-from evaluators.verifier.quality import OF_ROWS, RESAMPLES, UNPARSED, Judged, agreement, quality
+from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
 from safe_stepwise.commands.asking import Asking
 from safe_stepwise.commands.ending import warn
@@ -92,16 +92,16 @@ AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
 """`builders.verified.lookup.annotated`."""
 
 
-def run_verifiers(options: Options, find_steps: FindSteps, annotated: AddAnnotations) -> str:
+def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations) -> str:
     """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
     opener = Opener(options.timeout)
     setting = options.setting(opener)
-    twelve = setting.incomplete_evidence
-    folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[twelve])
-    about = step_set.about(folder, options.split, twelve)
-    cases = step_set.read_cases(folder, options.split, options.limit, twelve)
+    incomplete = setting.incomplete_evidence
+    folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[incomplete])
+    about = step_set.about(folder, options.split, incomplete)
+    cases = step_set.read_cases(folder, options.split, options.limit, incomplete)
     if options.verified is not None:
-        questions = annotated([case.question for case in cases], options.verified)
+        questions = add_annotations([case.question for case in cases], options.verified)
         cases = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
     requests = step_set.requests(cases, setting)
     if about.pop("rendered_by") not in (None, replace(setting, dropped=None).prompt_sha256):
@@ -119,26 +119,26 @@ def run_verifiers(options: Options, find_steps: FindSteps, annotated: AddAnnotat
         "max_tokens": max(options.allowance.applied(r).sampling.max_tokens for r in requests.values()),
         **({"examples": examples} if examples else {}),
     }
-    runs, spent = list[Verdicts](), list[str]()
+    runs, usage = list[Verdicts](), list[str]()
     with exclusive(options.output, owned=OWNED), options.replies() as replies:
         for number, spec in enumerate(options.specs):
             role = f"baseline {number}" if number else "verifier"
             client = options.client(opener(spec), replies)
-            runs.append(ask(client, role, requests, setting))
-            spent += verdicts.spent(client, role)
-        majority = step_set.majority(folder, incomplete_evidence=twelve)
+            runs.append(ask_verifier(client, role, requests, setting))
+            usage += verdicts.spent(client, role)
+        majority = step_set.majority(folder, incomplete_evidence=incomplete)
         runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
-        found = results(steps, cases, runs, options.seed)
-        made = files(found, cases, runs)
+        results_ = results(steps, cases, runs, options.seed)
+        contents = files(results_, cases, runs)
         earlier = (
             file.name for kind in (VERDICTS, PREFIXES) for file in options.output.glob(f"{kind}.baseline-*.jsonl")
         )
-        write_files(options.output, {*earlier, *made}, made)
-    return "\n".join([summary(found), "", str(options.output / PAGE), "", *spent])
+        write_files(options.output, {*earlier, *contents}, contents)
+    return "\n".join([summary(results_), "", str(options.output / PAGE), "", *usage])
 
 
-def ask(
+def ask_verifier(
     client: Client, role: str, requests: Mapping[Prefix, Request], setting: Setting = step_set.AS_TRAINED
 ) -> Verdicts:
     """The verdicts of a client's engine, which is closed afterwards; raises as `verdicts.ask`.
@@ -157,10 +157,10 @@ def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdi
     return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, Reply(label)), is_constant=True)
 
 
-def judged(run: Verdicts, cases: Sequence[StepCase]) -> list[Judged]:
+def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
     """The verdict on each row."""
     return [
-        Judged(*(c.id, c.question.benchmark, c.question.id, c.gold), run.replies[c.prefix].verdict, c.wording)
+        JudgedStep(*(c.id, c.question.benchmark, c.question.id, c.gold), run.replies[c.prefix].verdict, c.wording)
         for c in cases
     ]
 
@@ -168,14 +168,14 @@ def judged(run: Verdicts, cases: Sequence[StepCase]) -> list[Judged]:
 def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[str, Any]:
     """The measures of the verdicts on all rows and trajectories."""
     by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
-    return quality(judged(run, cases), step_set.walks(cases, by_prefix), seed=seed)
+    return quality(judge_rows(run, cases), step_set.walks(cases, by_prefix), seed=seed)
 
 
 def results(
     steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts], seed: int
 ) -> dict[str, Any]:
     """All that was measured, of the verifier first; ``steps`` says what the rows are."""
-    labels = [judged(run, cases) for run in runs]
+    labels = [judge_rows(run, cases) for run in runs]
     return {
         "simulated": bool(steps["simulated"] or runs[0].simulated),
         "steps": dict(steps),
@@ -185,8 +185,8 @@ def results(
                 "name": run.name,
                 "role": run.role,
                 "simulated": run.simulated,
-                **(measured := quality_of(run, cases, seed)),
-                "types": [*map(_type, measured["types"])],
+                **(measures := quality_of(run, cases, seed)),
+                "types": [*map(_type, measures["types"])],
                 "tokens": run.tokens(),
             }
             for run in runs
@@ -199,14 +199,14 @@ def results(
     }
 
 
-def files(found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
+def files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
     """The files of an evaluation by name."""
-    first, twelve = found["verifiers"][0], found["steps"].get("incomplete_evidence", False)
-    made = {
-        QUALITY: json_bytes(found, sort_keys=False),
-        PAGE: page(found).encode(),
-        f"{CONFUSION}.csv": confusion_csv(first["confusion"], twelve),
-        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), twelve),
+    first, incomplete = results["verifiers"][0], results["steps"].get("incomplete_evidence", False)
+    contents = {
+        QUALITY: json_bytes(results, sort_keys=False),
+        PAGE: page(results).encode(),
+        f"{CONFUSION}.csv": confusion_csv(first["confusion"], incomplete),
+        f"{CONFUSION}.png": confusion_png(first["confusion"], title_of(first), incomplete),
     }
     rows = {case.prefix for case in cases}
     for run in runs:
@@ -214,11 +214,11 @@ def files(found: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Ve
             suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
             row_lines = (_line(run, case.prefix, id=case.id, gold=case.gold) for case in cases)
             # Steps that were asked of for trajectories alone.
-            others = (prefix for prefix in run.replies if prefix not in rows)
-            lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in others)
-            made[f"{VERDICTS}{suffix}.jsonl"] = verdicts.lines_bytes(row_lines)
-            made[f"{PREFIXES}{suffix}.jsonl"] = verdicts.lines_bytes(lines)
-    return made
+            prefixes = (prefix for prefix in run.replies if prefix not in rows)
+            prefix_lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in prefixes)
+            contents[f"{VERDICTS}{suffix}.jsonl"] = verdicts.lines_bytes(row_lines)
+            contents[f"{PREFIXES}{suffix}.jsonl"] = verdicts.lines_bytes(prefix_lines)
+    return contents
 
 
 def _line(run: Verdicts, prefix: Prefix, **about: Any) -> str:
@@ -239,16 +239,16 @@ Confusion = Mapping[str, Mapping[str, int]]
 def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> bytes:
     """Gold labels of a setting down, what was said across."""
     golds = labels(incomplete_evidence)
-    said = (*golds, UNPARSED, FAILED)
-    counts = [[gold, *(confusion.get(gold, {}).get(one, 0) for one in said)] for gold in golds]
-    return csv_bytes([["gold", *said], *counts])
+    outcomes = (*golds, UNPARSED, FAILED)
+    counts = [[gold, *(confusion.get(gold, {}).get(outcome, 0) for outcome in outcomes)] for gold in golds]
+    return csv_bytes([["gold", *outcomes], *counts])
 
 
 def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = False) -> bytes:
     """The matrix as a picture, each row shaded by the share of its gold label's rows."""
     golds = labels(incomplete_evidence)
     columns = [*golds, UNPARSED, *[FAILED] * any(FAILED in c for c in confusion.values())]
-    counts = [[confusion.get(gold, {}).get(said, 0) for said in columns] for gold in golds]
+    counts = [[confusion.get(gold, {}).get(outcome, 0) for outcome in columns] for gold in golds]
     shares = [[n / max(1, sum(row)) for n in row] for row in counts]
 
     def draw(axes: Any) -> None:
@@ -268,61 +268,61 @@ def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = 
     return png(lambda figure: draw(figure.add_subplot()), (8.4, 6.4))
 
 
-def page(found: Mapping[str, Any]) -> str:
+def page(results: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    verifiers, dropped = found["verifiers"], found["steps"].get("drop_category")
+    verifiers, dropped = results["verifiers"], results["steps"].get("drop_category")
     golds = verifiers[0]["confusion"].items()
     return fill(
         Path(__file__).parent / "templates",
         "verifier.md.jinja",
-        **found,
+        **results,
         titles={name: _short(name) for name in SHOWN},
-        row_titles={name: _short(name) for name in OF_ROWS},
+        row_titles={name: _short(name) for name in ROW_MEASURES},
         dropped=dropped,
-        dropped_rows=sum(sum(said.values()) for gold, said in golds if category(gold) == dropped),
+        dropped_rows=sum(sum(counts.values()) for gold, counts in golds if category(gold) == dropped),
         is_symbolic=any(verifier["name"].startswith("symbolic:") for verifier in verifiers),
         categories={label["name"]: category(label["name"]) for label in verifiers[0]["types"]},
-        agreement_table=agreement_rows(found),
+        agreement_table=agreement_rows(results),
     )
 
 
-def summary(found: Mapping[str, Any]) -> str:
+def summary(results: Mapping[str, Any]) -> str:
     """The results in short: a table of the measures, the agreement of each two verifiers."""
     header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in SHOWN))
-    rows = [(v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN)) for v in found["verifiers"]]
-    first = found["verifiers"][0]
+    rows = [(v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN)) for v in results["verifiers"]]
+    first = results["verifiers"][0]
     lines = [
         text_table([header, *rows]),
         f"\n{first['rows']:,} rows of {first['questions']:,} questions; unparsed "
         f"{first['unparsed']:,}, failed {first['failed']:,}; first error: "
         f"{first['erroneous']:,} trajectories with an error, {first['correct']:,} without",
     ]
-    if found["agreement"]:
-        lines += ["", text_table(agreement_rows(found))]
+    if results["agreement"]:
+        lines += ["", text_table(agreement_rows(results))]
     return "\n".join(lines)
 
 
-def margins(found: Mapping[str, Any]) -> Iterator[str]:
+def margins(results: Mapping[str, Any]) -> Iterator[str]:
     """A line a baseline: by how much the first verifier is better (+) or worse, by measure."""
-    first, *others = found["verifiers"]
-    for other in others:
-        pairs = ((name, first["measures"][name], other["measures"][name]) for name in SHOWN)
-        shown = [f"{name} {a - b:+.3f}" for name, a, b in pairs if None not in (a, b)]
-        yield f"trained against {title_of(other)}: {', '.join(shown)}"
+    first, *baselines = results["verifiers"]
+    for baseline in baselines:
+        pairs = ((name, first["measures"][name], baseline["measures"][name]) for name in SHOWN)
+        texts = [f"{name} {a - b:+.3f}" for name, a, b in pairs if None not in (a, b)]
+        yield f"trained against {title_of(baseline)}: {', '.join(texts)}"
 
 
-def agreement_rows(found: Mapping[str, Any]) -> Table:
+def agreement_rows(results: Mapping[str, Any]) -> Table:
     """Equal labels of each two verifiers that were asked, as rows of a table with its header."""
-    names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in found["verifiers"]}
+    names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in results["verifiers"]}
     return [
         ("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa"),
         *(
             (
                 *(names[pair[side]] for side in "ab"),
-                *(f"{pair[what]:,}" for what in ("rows", "left_out")),
-                *(_number(pair[what]) for what in ("share", "kappa")),
+                *(f"{pair[key]:,}" for key in ("rows", "left_out")),
+                *(_number(pair[key]) for key in ("share", "kappa")),
             )
-            for pair in found["agreement"]
+            for pair in results["agreement"]
         ),
     ]
 

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluators.comparison.significance import Matrix, cohens_kappa, measured, measured_intervals
+from evaluators.comparison.significance import Matrix, cohens_kappa, pooled_intervals, pooled_measures
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.agreement import MEASURES, Score
 from safe_stepwise.store.names import WORDINGS
@@ -45,17 +45,17 @@ LABELS, TWELVE = labels(), labels(incomplete_evidence=True)
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
 """What may be said of a step where no evidence is missing."""
 RESAMPLES = 1_000
-OF_ROWS = tuple(name for name in MEASURES if not name.startswith("first_error"))
+ROW_MEASURES = tuple(name for name in MEASURES if not name.startswith("first_error"))
 """The measures that need no trajectories."""
 
-_SAID = (*TWELVE, UNPARSED, FAILED)
+_OUTCOMES = (*TWELVE, UNPARSED, FAILED)
 _N, _CORRECT = len(TWELVE), TWELVE.index(CORRECT)
 _WRONG = [n for n in range(_N) if n != _CORRECT]
 _LOCATED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedStep:
     """One row: its gold label, and what was said of it (one of `OUTCOMES`).
 
     Raises ValueError for any other label.
@@ -65,13 +65,13 @@ class Judged:
     benchmark: str
     question: str
     gold: str
-    said: str
+    verdict: str
     wording: str | None = None
     """One of `names.WORDINGS`, where the set says it."""
 
     def __post_init__(self) -> None:
-        if self.gold not in TWELVE or self.said not in _SAID:
-            raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.said!r}")
+        if self.gold not in TWELVE or self.verdict not in _OUTCOMES:
+            raise ValueError(f"row {self.id}: unknown label in {self.gold!r}, {self.verdict!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Walk:
     benchmark: str
     question: str
     first_error: int | None
-    said: tuple[str, ...]
+    verdicts: tuple[str, ...]
 
     @property
     def flagged(self) -> int | None:
@@ -90,18 +90,18 @@ class Walk:
         >>> Walk("b", "q", 2, ("Correct", "Redundancy")).flagged
         2
         """
-        found = (n for n, said in enumerate(self.said, 1) if said in TWELVE and said != CORRECT)
-        return next(found, None)
+        places = (n for n, verdict in enumerate(self.verdicts, 1) if verdict in TWELVE and verdict != CORRECT)
+        return next(places, None)
 
     @property
     def is_right(self) -> bool:
         """Whether the flagged step is the first error and all before it could be read."""
-        said = self.said[: self.flagged]
-        return self.flagged == self.first_error and all(one in TWELVE for one in said)
+        verdicts = self.verdicts[: self.flagged]
+        return self.flagged == self.first_error and all(verdict in TWELVE for verdict in verdicts)
 
 
 def quality(
-    judged: Sequence[Judged], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
+    judged: Sequence[JudgedStep], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Any]:
     """All measures of one verifier's verdicts, in whatever order they are.
 
@@ -109,94 +109,95 @@ def quality(
     ``confusion`` has rows by gold label and outcome, zeros left out; ``benchmarks`` the measures of each alone,
     ``wordings`` the number of rows and their measures, where rows say their wording.
 
-    >>> rows = [Judged("1", "b", "q", "Correct", "Correct"),
-    ...         Judged("2", "b", "q", "Redundancy", "Off-topic")]
+    >>> rows = [JudgedStep("1", "b", "q", "Correct", "Correct"),
+    ...         JudgedStep("2", "b", "q", "Redundancy", "Off-topic")]
     >>> found = quality(rows, [])
     >>> [found["measures"][name] for name in ("accuracy", "error_f1", "macro_f1")]
     [0.5, 1.0, 0.5]
     """
     counts = _by_question(judged, walks)
-    whole, _ = _parts(counts.sum(axis=0))
+    confusion, _ = _split(counts.sum(axis=0))
     scores = (
-        Score(name, int(whole[n, n]), int(whole[n].sum()), int(whole[:, n].sum())) for n, name in enumerate(TWELVE)
+        Score(name, *(int(number) for number in (confusion[n, n], confusion[n].sum(), confusion[:, n].sum())))
+        for n, name in enumerate(TWELVE)
     )
     return {
         "rows": len(judged),
         "questions": len({(row.benchmark, row.question) for row in judged}),
-        "unparsed": int(whole[:, _N].sum()),
-        "failed": int(whole[:, _N + 1].sum()),
+        "unparsed": int(confusion[:, _N].sum()),
+        "failed": int(confusion[:, _N + 1].sum()),
         "erroneous": sum(walk.first_error is not None for walk in walks),
         "correct": sum(walk.first_error is None for walk in walks),
-        "measures": measured(counts, _measures),
-        "intervals": measured_intervals(counts, _measures, seed, resamples),
+        "measures": pooled_measures(counts, _measures),
+        "intervals": pooled_intervals(counts, _measures, seed, resamples),
         "types": tuple(score for score in scores if score.true or score.found),
         "confusion": {
-            gold: {said: int(n) for said, n in zip(_SAID, row, strict=True) if n}
-            for gold, row in zip(TWELVE, whole, strict=True)
+            gold: {outcome: int(n) for outcome, n in zip(_OUTCOMES, row, strict=True) if n}
+            for gold, row in zip(TWELVE, confusion, strict=True)
             if row.any()
         },
         "benchmarks": {
-            name: _alone([j for j in judged if j.benchmark == name], [w for w in walks if w.benchmark == name])
+            name: _own_measures([j for j in judged if j.benchmark == name], [w for w in walks if w.benchmark == name])
             for name in sorted({row.benchmark for row in judged})
         },
         "wordings": _by_wording(judged),
     }
 
 
-def agreement(a: Sequence[Judged], b: Sequence[Judged]) -> dict[str, float | None]:
+def agreement(first: Sequence[JudgedStep], other_judged: Sequence[JudgedStep]) -> dict[str, float | None]:
     """How far two verifiers give the same labels, on ``rows`` that both gave a readable one.
 
     ``left_out`` rows have both been asked of without that. ``kappa`` is Cohen's, None where it is not defined: there
     are no rows, or both give the same one label throughout.
 
-    >>> one = [Judged(n, "b", "q", "Correct", "Correct") for n in "1234"]
-    >>> other = [*one[:3], Judged("4", "b", "q", "Correct", "Redundancy")]
+    >>> one = [JudgedStep(n, "b", "q", "Correct", "Correct") for n in "1234"]
+    >>> other = [*one[:3], JudgedStep("4", "b", "q", "Correct", "Redundancy")]
     >>> agreement(one, other)
     {'rows': 4, 'left_out': 0, 'share': 0.75, 'kappa': 0.0}
     """
-    of_b = {row.id: row.said for row in b}
-    pairs = [(row.said, of_b[row.id]) for row in a if row.id in of_b]
-    read = [pair for pair in pairs if all(said in TWELVE for said in pair)]
+    labels_b = {row.id: row.verdict for row in other_judged}
+    pairs = [(row.verdict, labels_b[row.id]) for row in first if row.id in labels_b]
+    read = [pair for pair in pairs if all(label in TWELVE for label in pair)]
     share = sum(x == y for x, y in read) / len(read) if read else None
     return {"rows": len(read), "left_out": len(pairs) - len(read), "share": share, "kappa": cohens_kappa(read)}
 
 
-def _by_question(judged: Sequence[Judged], walks: Sequence[Walk]) -> Matrix:
+def _by_question(judged: Sequence[JudgedStep], walks: Sequence[Walk]) -> Matrix:
     """Per question: rows by gold label and outcome; then erroneous trajectories, those of them that are right, correct
     ones, those of them that are right."""
     rows_of = {(row.benchmark, row.question) for row in judged}
     keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
     place = {key: n for n, key in enumerate(keys)}
-    confusion = np.zeros((len(keys), _N, len(_SAID)))
+    confusion = np.zeros((len(keys), _N, len(_OUTCOMES)))
     located = np.zeros((len(keys), _LOCATED))
     for row in judged:
-        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), _SAID.index(row.said)] += 1
+        confusion[place[row.benchmark, row.question], TWELVE.index(row.gold), _OUTCOMES.index(row.verdict)] += 1
     for walk in walks:
         first = 0 if walk.first_error is not None else 2
-        counted = located[place[walk.benchmark, walk.question]]
-        counted[first] += 1
-        counted[first + 1] += walk.is_right
-    return np.concatenate([confusion.reshape(len(keys), _N * len(_SAID)), located], axis=1)
+        cell = located[place[walk.benchmark, walk.question]]
+        cell[first] += 1
+        cell[first + 1] += walk.is_right
+    return np.concatenate([confusion.reshape(len(keys), _N * len(_OUTCOMES)), located], axis=1)
 
 
-def _parts(sums: Matrix) -> tuple[Matrix, Matrix]:
-    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(_SAID)), sums[..., -_LOCATED:]
+def _split(sums: Matrix) -> tuple[Matrix, Matrix]:
+    return sums[..., :-_LOCATED].reshape(*sums.shape[:-1], _N, len(_OUTCOMES)), sums[..., -_LOCATED:]
 
 
 def _measures(sums: Matrix) -> dict[str, Matrix]:
-    confusion, located = _parts(sums)
+    confusion, located = _split(sums)
     labelled = confusion[..., :_N]
-    both = np.diagonal(labelled, axis1=-2, axis2=-1)
-    true, found = confusion.sum(axis=-1), labelled.sum(axis=-2)
-    wrong, alarms = true[..., _WRONG].sum(axis=-1), found[..., _WRONG].sum(axis=-1)
+    diagonal = np.diagonal(labelled, axis1=-2, axis2=-1)
+    true, predicted = confusion.sum(axis=-1), labelled.sum(axis=-2)
+    wrong, alarms = true[..., _WRONG].sum(axis=-1), predicted[..., _WRONG].sum(axis=-1)
     hits = labelled[..., _WRONG, :][..., _WRONG].sum(axis=(-1, -2))
     read, unparsed = labelled.sum(axis=(-1, -2)), confusion[..., _N].sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        f1 = np.where(true > 0, 2 * both / (true + found), 0.0)
+        f1 = np.where(true > 0, 2 * diagonal / (true + predicted), 0.0)
         erroneous, correct = located[..., 1] / located[..., 0], located[..., 3] / located[..., 2]
         harmonic = 2 * erroneous * correct / (erroneous + correct)
         return {
-            "accuracy": both.sum(axis=-1) / true.sum(axis=-1),
+            "accuracy": diagonal.sum(axis=-1) / true.sum(axis=-1),
             "macro_f1": f1.sum(axis=-1) / (true > 0).sum(axis=-1),
             "error_precision": hits / alarms,
             "error_recall": hits / wrong,
@@ -208,14 +209,14 @@ def _measures(sums: Matrix) -> dict[str, Matrix]:
         }
 
 
-def _by_wording(judged: Sequence[Judged]) -> dict[str, dict[str, float | None]]:
+def _by_wording(judged: Sequence[JudgedStep]) -> dict[str, dict[str, float | None]]:
     by_wording = {name: [row for row in judged if row.wording == name] for name in WORDINGS}
     return {
-        name: {"rows": len(rows), **{n: value for n, value in _alone(rows, []).items() if n in OF_ROWS}}
+        name: {"rows": len(rows), **{n: value for n, value in _own_measures(rows, []).items() if n in ROW_MEASURES}}
         for name, rows in by_wording.items()
         if rows
     }
 
 
-def _alone(judged: Sequence[Judged], walks: Sequence[Walk]) -> dict[str, float | None]:
-    return measured(_by_question(judged, walks), _measures)
+def _own_measures(judged: Sequence[JudgedStep], walks: Sequence[Walk]) -> dict[str, float | None]:
+    return pooled_measures(_by_question(judged, walks), _measures)

@@ -122,13 +122,13 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {ANEW}") from None
     record = folder / names.STEPS_RECORD
-    told = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    record_ = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     return {
-        "version": told.get("version"),
-        "simulated": bool(told.get("simulated")),
+        "version": record_.get("version"),
+        "simulated": bool(record_.get("simulated")),
         "incomplete_evidence": incomplete_evidence,
         "sha256": digests,
-        "rendered_by": told.get(names.RENDERED_BY[incomplete_evidence]),
+        "rendered_by": record_.get(names.RENDERED_BY[incomplete_evidence]),
     }
 
 
@@ -143,8 +143,8 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
 
 
 def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
-    asked = names.ASKED_OF[incomplete_evidence]
-    return [file for config in asked for file in split_files(folder, split, config)]
+    configs = names.ASKED_OF[incomplete_evidence]
+    return [file for config in configs for file in split_files(folder, split, config)]
 
 
 def read_cases(
@@ -157,17 +157,17 @@ def read_cases(
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
     files = _files(folder, split, incomplete_evidence)
-    found: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
+    found_cases: Iterator[StepCase] = chain.from_iterable(map(_cases, files))
     if incomplete_evidence and limit is not None:
-        found = iter(sorted(found, key=lambda case: case.id))  # a hash
-    cases = [*islice(found, limit)]
+        found_cases = iter(sorted(found_cases, key=lambda case: case.id))  # a hash
+    cases = [*islice(found_cases, limit)]
     if incomplete_evidence and not any(case.gold == MISSING_EVIDENCE for case in cases):
         raise UserError(
             f"{folder}: none of its {split} rows lacks evidence; take more rows, or leave out --incomplete-evidence"
         )
     if not cases:
-        there = sorted({f.name.split("-")[0] for f in split_files(folder, "*")})
-        raise UserError(f"{folder}: its split {split!r} has no rows; choose --split from {', '.join(there) or 'none'}")
+        splits = ", ".join(sorted({f.name.split("-")[0] for f in split_files(folder, "*")})) or "none"
+        raise UserError(f"{folder}: its split {split!r} has no rows; choose --split from {splits}")
     return cases
 
 
@@ -175,8 +175,8 @@ def majority(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool =
     """The most frequent label of a split, the first of the taxonomy among equals; None without."""
     columns = ("error_type",)
     files = _files(folder, split, incomplete_evidence)
-    found = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
-    counts = Counter(chain.from_iterable(found))
+    numbers = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
+    counts = Counter(chain.from_iterable(numbers))
     return TWELVE[max(sorted(counts), key=counts.__getitem__)] if counts else None
 
 
@@ -219,8 +219,8 @@ def walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[Wal
 
 def _request(question: Question, steps: tuple[Step, ...], setting: Setting) -> Request:
     *previous, step = steps
-    how = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
-    request = verifier_request(question.question, question.passages, previous, step, *how)
+    settings = (setting.incomplete_evidence, setting.dropped, setting.prompt_set)
+    request = verifier_request(question.question, question.passages, previous, step, *settings)
     return replace(request, scene=Scene(question, previous=tuple(previous), step=step))
 
 
@@ -254,30 +254,30 @@ def read_step_rows(
     file: Path,
     columns: Sequence[str],
     read: Callable[[Mapping[str, Any]], T],
-    wanted: Callable[[Any], Any] | None = None,
+    condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
     """What ``read`` makes of a file's rows, as `parquet.read_rows`.
 
     Raises ``UserError``, too, for a file in which numbers stand for other labels than ours.
     """
     _check(file, columns)
-    return read_rows(file, read, columns, wanted)
+    return read_rows(file, read, columns, condition)
 
 
 def _check(file: Path, columns: Sequence[str]) -> list[str]:
     """The names of all columns; raises ``UserError`` where some are missing, or numbers stand for other labels."""
     try:
         schema = pq.read_schema(file)
-        written = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = written.get("info", {}).get("features", {})
-        named = {name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES}
+        metadata = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = metadata.get("info", {}).get("features", {})
+        class_names = {name: list(features.get(name, {}).get("names", _CLASSES[name])) for name in _CLASSES}
     except (OSError, ValueError, AttributeError, TypeError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{file}: cannot be read ({reason}); {ANEW}") from None
     if lacking := sorted(set(columns) - set(schema.names)):
         raise UserError(f"{file}: no rows of {names.VERIFIER_STEPS} (no column {lacking[0]})")
-    for column, ours in _CLASSES.items():
+    for column, expected in _CLASSES.items():
         # A config of eleven labels has all of the twelve but the last.
-        if column in columns and named[column] != [*ours[: len(named[column])]]:
+        if column in columns and class_names[column] != [*expected[: len(class_names[column])]]:
             raise UserError(f"{file}: its {column} has other names than this version knows")
     return list(schema.names)

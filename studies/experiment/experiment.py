@@ -126,7 +126,7 @@ def _name(run: Record, first: str) -> str:
 
 def _key(system: Record) -> System:
     values = (system[name] for name in ("method", "players", "options", "conditions"))
-    return System.of(*values)
+    return System.make(*values)
 
 
 def _faithful(system: Record | None) -> Record | None:

@@ -294,7 +294,7 @@ def test_rows_are_shown_as_text_that_can_break_nothing() -> None:
     assert text.count("</details>") == text.count("<details>") == 2
     assert "<script>" not in text
     assert "# Big" not in text
-    shown = pages.shown(EVIL)
+    shown = pages.escape_html(EVIL)
     assert html.unescape(shown) == EVIL
     assert not set(shown) & set("<>|`*_[]()\n")
 

@@ -9,7 +9,7 @@ def test_the_nearest_annotator_counts() -> None:
     other = [("Elsewhere", 0, ("Elsewhere", "is", "a town"))]
     told = {"Oru": "Oru lies on the river Vel.", "Vel": "The Vel flows through Kelvia."}
     assert coverage(told, [other, ONE]) == Coverage(1.0, 1.0)
-    assert coverage(told, [ONE]).whole
+    assert coverage(told, [ONE]).is_complete
 
 
 def test_the_right_words_in_the_wrong_passage_do_not_count() -> None:

@@ -62,10 +62,10 @@ def test_evidence_is_kept_and_older_questions_have_none(tmp_path: Path) -> None:
     asked = replace(ASKED, evidence=(triple,), decomposition=(hop,), kind="comparison")
     assert question_in(asked.to_json()) == asked
     assert not {"evidence", "decomposition", "kind"} & json.loads(ASKED.to_json()).keys()
-    question = asked.asked
+    question = asked.as_question
     assert (question.evidence, question.decomposition, question.kind) == ((triple,), (hop,), "comparison")
     assert question.accepted == ("Oru", "Óru")
-    assert QuestionRecord.of(question, {"drop_gold": True, "corpus": "c@01"}) == replace(
+    assert QuestionRecord.from_question(question, {"drop_gold": True, "corpus": "c@01"}) == replace(
         asked, conditions={"drop_gold": True}
     )
     broken = {**json.loads(asked.to_json()), "evidence": [{"head": "Oru"}]}

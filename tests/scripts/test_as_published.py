@@ -59,7 +59,7 @@ def evaluated(output: Path, *more: str, limit: int = 6) -> Told:
 
 def system_of(output: Path) -> System:
     (run,) = results(output)["runs"]
-    return System.of(run["method"], run["players"], run["options"], run["conditions"])
+    return System.make(run["method"], run["players"], run["options"], run["conditions"])
 
 
 def test_by_default_nothing_is_theirs_and_nothing_says_so(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_one_option_follows_the_papers_in_all(tmp_path: Path, capsys: pytest.Cap
     card = Loop("report", made, "")
     assert "answer_when_told=True" in card.options(made["comparison"]["systems"][0])
     assert not card.lacks  # the evidence is whole
-    assert not card.is_told
+    assert not card.has_scores
     (shown,) = {run["conditions"]["judge_examples"]}
     assert f"(judge without question, judge examples {shown})" in str(card.judge)
 

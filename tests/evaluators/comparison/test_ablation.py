@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluators.comparison.ablation import FILES, Ablation, ablations, average_table, write
-from evaluators.comparison.score_tables import chosen
+from evaluators.comparison.score_tables import choose_tables
 from evaluators.outcomes import Outcome
 from evaluators.run.results import record
 from safe_stepwise.errors import UserError
@@ -105,7 +105,7 @@ def test_generators_are_columns_of_averages_with_their_total() -> None:
 def test_the_files_say_the_same(tmp_path: Path) -> None:
     found = ablations(runs(), ["verified", NO])
     (tmp_path / "mine.txt").write_text("kept")
-    write(found, tmp_path, chosen(["v2:5"]))
+    write(found, tmp_path, choose_tables(["v2:5"]))
     assert {path.name for path in tmp_path.iterdir()} == {*FILES, "mine.txt"}
     text = (tmp_path / "ablation.md").read_text(encoding="utf-8")
     assert "## Against verified" in text

@@ -167,7 +167,7 @@ def test_baselines_of_other_options_are_compared_question_by_question() -> None:
     safe = row(comparison, SAFE).system
     better = comparison.better_baseline(safe, "f1")
     assert better
-    assert better.told(["max_steps", "max_retries"]) == "K=10, N=1"
+    assert better.describe(["max_steps", "max_retries"]) == "K=10, N=1"
     found = comparison.difference(safe, better, "musique", "f1")
     assert found
     assert (found.pairs, found.estimate.value) == (2, 0.5)
@@ -185,8 +185,8 @@ def test_a_system_that_lacks_a_benchmark_has_no_average() -> None:
 def test_two_verifiers_are_two_systems() -> None:
     found = outcomes([1, 1]) + outcomes([0, 0], verifier="another")
     comparison = compare(found)
-    assert [r.system.others["verifier"] for r in comparison.rows] == ["another", "checker"]
-    assert {(d.first.others["verifier"], d.second.others["verifier"])
+    assert [r.system.other_players["verifier"] for r in comparison.rows] == ["another", "checker"]
+    assert {(d.first.other_players["verifier"], d.second.other_players["verifier"])
             for d in comparison.differences} == {("checker", "another")}  # fmt: skip
 
 

@@ -203,9 +203,9 @@ def test_how_many_samples_a_machine_costs() -> None:
         priced(machine, *[Usage(300, 100, 50)] * len(machine.trajectory.attempts)),
     ]
     voting, single, stepwise = costs(found)
-    assert (voting.whole, voting.first, voting.further) == (600 + 2 * 120, 600, 120)
-    assert (single.whole, single.further) == (600, 100)
-    assert stepwise.whole == 250 * 5
+    assert (voting.total, voting.first, voting.further) == (600 + 2 * 120, 600, 120)
+    assert (single.total, single.further) == (600, 100)
+    assert stepwise.total == 250 * 5
     assert (voting.samples, single.samples, stepwise.samples) == (3, 1, 0)
     # 600 + 5 · 120 = 1,200 ≤ 1,250; of the one that drew once 600 + 6 · 100.
     assert voting.as_many_as(1250) == 6
@@ -233,7 +233,7 @@ def test_questions_that_failed_make_nothing_cheaper() -> None:
         machine = priced(machine, *[Usage(300, 100, 50)] * len(machine.trajectory.attempts))
         found += [broken(vote), broken(machine)] if n == 3 else [vote, machine]
     voting, stepwise = costs(found)
-    assert (voting.whole, voting.first, voting.further, stepwise.whole) == (840, 600, 120, 1250)
+    assert (voting.total, voting.first, voting.further, stepwise.total) == (840, 600, 120, 1250)
     assert part(report(found), "At equal cost")[1][6] == "6"
     assert costs(found[6:]) == []
 
@@ -283,7 +283,7 @@ def test_every_method_is_paired_with_every_other_whatever_its_options() -> None:
         "no_verification": [{"max_steps": 4}],
     }
     systems = [
-        System.of(method, dict.fromkeys(METHODS[method].roles, "g"), options)
+        System.make(method, dict.fromkeys(METHODS[method].roles, "g"), options)
         for method, several in kinds.items()
         for options in several
     ]

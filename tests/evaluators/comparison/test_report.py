@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluators.comparison.report import FILES, Report, report, write
-from evaluators.comparison.score_tables import chosen
+from evaluators.comparison.score_tables import choose_tables
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
@@ -374,7 +374,7 @@ def test_what_ran_with_one_generator_alone_is_in_no_total() -> None:
 
 def test_published_rows_stand_beside_ours_and_are_never_tested() -> None:
     found = [replace(o, benchmark=b) for b in ("2wikimultihopqa",) for o in run()[:12]] + run()
-    plain, shown = report(found), report(found, published=chosen(["v2"]))
+    plain, shown = report(found), report(found, published=choose_tables(["v2"]))
     assert shown.results == plain.results
     assert shown.files["tests.csv"] == plain.files["tests.csv"]
     rows = [r for r in markdown_rows(shown.text.split("##")[0]) if "published" in r[1]]
@@ -395,18 +395,18 @@ def test_published_rows_stand_beside_ours_and_are_never_tested() -> None:
 
 def test_published_rows_of_the_same_generator_stand_in_its_block() -> None:
     found = generators("vllm:Qwen/Qwen3-8B", "other")
-    rows = markdown_rows(report(found, published=chosen(["v1"])).text.split("##")[0])
+    rows = markdown_rows(report(found, published=choose_tables(["v1"])).text.split("##")[0])
     mine = [row for row in rows if row[0] == "vllm:Qwen/Qwen3-8B"]
     assert [("published" in row[1]) for row in mine] == [False] * 4 + [True] * 3
     # Of two of the three benchmarks the papers' average is not ours.
     assert mine[-1][2:] == "61.6 77.4 89.4 50.7 62.2 72.9 – – –".split()
-    nothing = report([replace(o, benchmark="synthetic") for o in found], published=chosen(["v1"]))
+    nothing = report([replace(o, benchmark="synthetic") for o in found], published=choose_tables(["v1"]))
     assert "The papers print nothing on these benchmarks" in nothing.text
 
 
 def test_a_table_that_is_not_published_is_named() -> None:
     with pytest.raises(UserError, match="--published 'v3' is not known; did you mean v"):
-        chosen(["v3"])
+        choose_tables(["v3"])
 
 
 def test_failures_are_pooled_over_who_answers() -> None:

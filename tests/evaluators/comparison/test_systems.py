@@ -16,7 +16,7 @@ NO, SELF, SAFE = "no_verification", "self_verification", "safe"
 
 def system(method: str = SAFE, generator: str = "g", verifier: str = "v", **options: Any) -> System:
     players = {"generator": generator} | ({"verifier": verifier} if method == SAFE else {})
-    return System.of(method, players, options)
+    return System.make(method, players, options)
 
 
 def limited(method: str, steps: int, retries: int, **players: str) -> System:
@@ -62,7 +62,7 @@ def test_common_options_are_the_papers_and_what_is_not_the_default() -> None:
 
 
 def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
-    found = System.of("new", {"z": "b", "a": "c"}, {"y": [1, {"x": None}], "b": True})
+    found = System.make("new", {"z": "b", "a": "c"}, {"y": [1, {"x": None}], "b": True})
     assert found.players == (("a", "c"), ("z", "b"))
     assert found.answering == "c"
     assert names([found]) == {found: "new"}
@@ -73,13 +73,13 @@ def test_a_method_that_nobody_knows_goes_by_its_name() -> None:
 
 def test_roles_and_options_stand_in_the_methods_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, "scouting", Scouting())
-    found = System.of("scouting", {"scout": "s", "writer": "w"}, {"looks": 2})
+    found = System.make("scouting", {"scout": "s", "writer": "w"}, {"looks": 2})
     assert found.players == (("writer", "w"), ("scout", "s"))
     assert (found.answering, found.title, found.is_baseline) == ("w", "Scouting", False)
     assert found.departures == {"looks"}
-    other = System.of("scouting", {"scout": "t", "writer": "w"}, {"looks": 1})
+    other = System.make("scouting", {"scout": "t", "writer": "w"}, {"looks": 1})
     assert names([found, other])[other] == "Scouting with t, looks=1"
-    assert list(System.of(SAFE, {}, {"max_retries": 1, "max_steps": 2, "z": 0}).options) == [
+    assert list(System.make(SAFE, {}, {"max_retries": 1, "max_steps": 2, "z": 0}).options) == [
         ("max_steps", 2), ("max_retries", 1), ("z", 0),
     ]  # fmt: skip
 
@@ -114,7 +114,7 @@ def test_whoever_never_ran_alike_meets_the_closest() -> None:
 
 
 def test_methods_without_common_options_meet() -> None:
-    plain = System.of("direct", {"generator": "g"}, {})
+    plain = System.make("direct", {"generator": "g"}, {})
     grid = [limited(SAFE, k, 3) for k in (5, 10)]
     assert len(pairs(in_order([plain, *grid]))) == 3
 
@@ -125,13 +125,13 @@ def test_order_is_by_who_answers_then_shared_options_then_method() -> None:
     assert [(s.answering, s.method, dict(s.options)["max_steps"]) for s in ordered] == [
         ("a", NO, 10), ("g", NO, 5), ("g", SAFE, 5), ("g", NO, 10),
     ]  # fmt: skip
-    mixed = in_order([System.of("debate", {"generator": "g"}, {}), limited(SAFE, 5, 1),
+    mixed = in_order([System.make("debate", {"generator": "g"}, {}), limited(SAFE, 5, 1),
                       limited(NO, 10, 1)])  # fmt: skip
     assert [s.method for s in mixed] == [NO, SAFE, "debate"]
 
 
 def under(found: System, **conditions: Any) -> System:
-    return System.of(found.method, dict(found.players), dict(found.options), conditions)
+    return System.make(found.method, dict(found.players), dict(found.options), conditions)
 
 
 def test_conditions_are_part_of_a_system_and_its_name() -> None:
@@ -178,7 +178,7 @@ def test_a_name_that_was_given_says_all_that_differs() -> None:
 def test_a_name_that_was_given_and_an_option_of_that_name_are_told_once() -> None:
     def asked(evidence: bool, samples: int, variant: str) -> System:
         options = {"evidence": evidence, "samples": samples}
-        return under(System.of("cot", {"generator": "g"}, options), variant=variant, passages="all")
+        return under(System.make("cot", {"generator": "g"}, options), variant=variant, passages="all")
 
     runs = [asked(False, 1, "plain"), asked(True, 1, "evidence"), asked(True, 5, "evidence")]
     assert list(names(runs).values()) == [

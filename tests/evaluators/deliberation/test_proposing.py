@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from evaluators.deliberation import FIRST_PATH
-from evaluators.deliberation.measuring import answers_of, differences, measured, scored
-from evaluators.deliberation.options import named
-from evaluators.deliberation.proposing import Engine, Proposer, answered, majority, nearest, oracle
+from evaluators.deliberation.measuring import answers_of, differences, measure, score_case
+from evaluators.deliberation.options import split_name
+from evaluators.deliberation.proposing import Engine, Proposer, answer_case, majority, nearest, oracle
 from evaluators.deliberation.questions import Case, Example, PathsSet, held_out
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.engines.client import Client
@@ -50,7 +50,7 @@ def paths_of(proposer: Proposer, one: Case) -> list[RelationPath]:
 
 
 def trajectory(proposer: Proposer, one: Case) -> Trajectory:
-    return asyncio.run(answered(one, KNOWN, proposer, {}, Deliberating()))
+    return asyncio.run(answer_case(one, KNOWN, proposer, {}, Deliberating()))
 
 
 LEARNT = [
@@ -113,7 +113,7 @@ def test_shares_are_of_all_proposals() -> None:
         asked("who is with [{}]", "Edo"),
     ]
     bad = nearest([example("who made [Vel]", BY), example("where was [Vel] made", ("at",))], 2)
-    found = measured([scored(one, trajectory(bad, one)) for one in put], seed=0)
+    found = measure([score_case(one, trajectory(bad, one)) for one in put], seed=0)
     told = found["paths"]
     assert (told["proposals"], told["executable"], told["first_executable"]) == (6, 0.5, 2 / 3)
     # Of the four proposals for questions whose gold path is known one is gold.
@@ -128,8 +128,8 @@ def test_shares_are_of_all_proposals() -> None:
 def test_a_question_that_failed_is_wrong_by_every_rule() -> None:
     one = asked("who made [{}]", "")
     failed = Trajectory(one.question.id, FIRST_PATH, (), (), "", "failed", "no reply")
-    assert scored(one, failed).scores["dp"].hit == 0
-    found = measured([scored(one, failed)], seed=0)
+    assert score_case(one, failed).scores["dp"].hit == 0
+    found = measure([score_case(one, failed)], seed=0)
     assert (found["failed"], found["hit"], found["scorers"]["dp"]["f1"]) == (1, 0, 0)
 
 
@@ -155,7 +155,7 @@ def test_what_was_spent_before_a_proposal_failed_is_kept() -> None:
     found = trajectory(engine, one)
     assert (found.stop_reason, found.failure) == ("failed", "the server is down")
     assert [attempt.read["said"] for attempt in found.attempts] == ["path", "failed"]
-    told = measured([scored(one, found)], seed=0)
+    told = measure([score_case(one, found)], seed=0)
     assert told["paths"]["failed"] == 1
     assert told["paths"]["executable"] == 0.5
     assert told["cost"]["by_role"]["proposer"]["tokens"] == 26
@@ -174,7 +174,7 @@ def test_what_a_path_leads_to_is_ranked_once(monkeypatch: pytest.MonkeyPatch) ->
     engine = SymbolicEngine(OVER_PATHS, Rates(planted=1), 0)
     for clients in ({}, {"generator": Client(engine)}):
         knowledge = GraphKnowledge(MemoryGraph(FILMS))
-        found = asyncio.run(answered(one, knowledge, oracle(), clients, Deliberating()))
+        found = asyncio.run(answer_case(one, knowledge, oracle(), clients, Deliberating()))
         assert found.stop_reason == "answered"
         assert ranked == {Candidate("Oru", path): 1 for path in (OTHERS, BY, IN)}
         ranked.clear()
@@ -188,15 +188,15 @@ def test_questions_with_entities_cut_are_counted_by_hop() -> None:
 
     one, two = (asked("who made [{}]", "Ana", BY, hops=hops) for hops in (1, 2))
     cut = [(one, (0, 3, 7)), (one, (0,)), (two, (1,)), (two, ()), (one, (None,)), (two, (2, 0))]
-    told = measured([scored(of, followed(*n)) for of, n in cut], seed=0)
+    told = measure([score_case(of, followed(*n)) for of, n in cut], seed=0)
     assert (told["cut"], told["by_hop"]["1"]["cut"], told["by_hop"]["2"]["cut"]) == (3, 1, 2)
 
 
 def test_runs_are_paired() -> None:
     put = [asked(f"who made [{{}}] {n}", "Ana", BY) for n in range(40)]
-    right = [scored(one, trajectory(oracle(), one)) for one in put]
+    right = [score_case(one, trajectory(oracle(), one)) for one in put]
     wrong = majority([example("when was [Vel]", IN)], 1)
-    runs = {"oracle": right, "wrong": [scored(one, trajectory(wrong, one)) for one in put]}
+    runs = {"oracle": right, "wrong": [score_case(one, trajectory(wrong, one)) for one in put]}
     told = {row["metric"]: row for row in differences(runs, seed=0)}
     assert told["hits_at_1"]["difference"] == -1
     assert told["hits_at_1"]["interval"] == [-1, -1]
@@ -230,4 +230,4 @@ def test_what_is_held_out() -> None:
     ],
 )
 def test_a_run_may_be_named(text: str, found: tuple[str, str]) -> None:
-    assert named(text) == found
+    assert split_name(text) == found

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.faithfulness.knowledge import MANY, read_knowledge
+from evaluators.faithfulness.knowledge import HUB_SIZE, read_knowledge
 from evaluators.faithfulness.measuring import Options
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import normal_name
@@ -32,7 +32,7 @@ def test_triples_of_what_is_named_are_found(tmp_path: Path) -> None:
 
 
 def test_of_an_entity_with_many_triples_those_between_what_is_named(tmp_path: Path) -> None:
-    lines = [f"Film {n}|in_language|Kelvian" for n in range(MANY + 1)]
+    lines = [f"Film {n}|in_language|Kelvian" for n in range(HUB_SIZE + 1)]
     (file := tmp_path / "kb.txt").write_text("\n".join(lines))
     graph = read_knowledge(file)
     assert graph.about(["Kelvian"]) == ()

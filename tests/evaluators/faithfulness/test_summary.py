@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluators.comparison.significance import mcnemar
 from evaluators.faithfulness.lines import COLUMNS, RULES, Line, places, row_of
 from evaluators.faithfulness.measuring import Options
-from evaluators.faithfulness.summary import gap, paired, spurious, systems
+from evaluators.faithfulness.summary import compare_pairs, gap, spurious, systems
 from safe_stepwise.records import canonical_json
 from tests.makers.chains import BESIDE, FIRST, SECOND, Asked, measure, six, told
 from tests.makers.prompting import question
@@ -120,7 +120,7 @@ def two(bad: int, good: int) -> list[Asked]:
 @pytest.mark.parametrize("rule", RULES)
 def test_pairs_are_tested_by_mcnemar(rule: str) -> None:
     lines = measure(two(9, 5))
-    found = [one for one in paired(lines, RULES) if one["rule"] == rule]
+    found = [one for one in compare_pairs(lines, RULES) if one["rule"] == rule]
     assert [one["what"] for one in found if one["answer"] == "exact_match"] == ["spurious", "unearned"]
     names = [one["method"] for one in systems(lines, RULES)]
     for one in found:
@@ -135,9 +135,9 @@ def test_pairs_are_tested_by_mcnemar(rule: str) -> None:
 def test_what_either_leaves_open_is_left_out_of_its_pair() -> None:
     first, _ = two(1, 0)
     open_ = told("q0", method="no_verification")  # right, and nothing said
-    assert paired(measure([first, open_]), RULES) == []
+    assert compare_pairs(measure([first, open_]), RULES) == []
     silent = told("q0", BESIDE, answer="", method="no_verification")
-    spurious_only = paired(measure([first, silent]), RULES)
+    spurious_only = compare_pairs(measure([first, silent]), RULES)
     assert {one["what"] for one in spurious_only} == {"spurious"}
     assert {(one["pairs"], one["first_only"]) for one in spurious_only} == {(1, 0)}
 
@@ -145,7 +145,7 @@ def test_what_either_leaves_open_is_left_out_of_its_pair() -> None:
 def test_unearned_pairs_what_both_answered_rightly() -> None:
     asked = [*two(2, 1), told("q9", FIRST, SECOND),
              told("q9", BESIDE, answer="Kel", method="no_verification")]  # fmt: skip
-    found = {one["what"]: one for one in paired(measure(asked), ("house",)) if one["answer"] != "judge"}
+    found = {one["what"]: one for one in compare_pairs(measure(asked), ("house",)) if one["answer"] != "judge"}
     assert (found["unearned"]["pairs"], found["unearned"]["left_out"]) == (3, 1)
     assert (found["spurious"]["pairs"], found["spurious"]["second_only"]) == (4, 2)
     assert (found["unfaithful"]["pairs"], found["unfaithful"]["second_only"]) == (4, 3)
@@ -157,7 +157,7 @@ def test_unearned_pairs_what_both_answered_rightly() -> None:
 def written(lines: list[Line]) -> str:
     at = places(lines)
     rows = [row_of(line, at[line.system, line.taken]) for line in lines]
-    return canonical_json([systems(lines, RULES), paired(lines, RULES), rows])
+    return canonical_json([systems(lines, RULES), compare_pairs(lines, RULES), rows])
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -23,7 +23,7 @@ PAGE = Passage("Oru", ("Oru lies on the Vel.",), True)
 
 
 def system_of(outcome: Outcome) -> System:
-    return System.of(outcome.method, outcome.players, outcome.options, outcome.conditions)
+    return System.make(outcome.method, outcome.players, outcome.options, outcome.conditions)
 
 
 def wrote(folder: Path, found: Sequence[Outcome], **settings: Any) -> Path:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.paths.command import page
-from evaluators.paths.quality import PAPER, SAID, UNREADABLE, Judged, quality
+from evaluators.paths.quality import OUTCOMES, PAPER, UNREADABLE, JudgedPath, quality
 from safe_stepwise.records import FAILED
 from safe_stepwise.store.names import CORRUPTIONS
 from safe_stepwise.store.published_tables import published
 
 
-def row(kind: Any, said: str, question: str = "q") -> Judged:
-    return Judged("b", question, kind, said)
+def row(kind: Any, said: str, question: str = "q") -> JudgedPath:
+    return JudgedPath("b", question, kind, said)
 
 
 def test_a_constant_is_balanced_at_a_half() -> None:
@@ -47,17 +47,17 @@ def test_nothing_to_measure_is_none() -> None:
 
 
 judged = st.builds(
-    Judged, st.sampled_from("ab"), st.sampled_from("pqr"), st.sampled_from(CORRUPTIONS), st.sampled_from(SAID)
+    JudgedPath, st.sampled_from("ab"), st.sampled_from("pqr"), st.sampled_from(CORRUPTIONS), st.sampled_from(OUTCOMES)
 )
 
 
 @given(st.lists(judged, min_size=1, max_size=60))
-def test_measures_are_what_they_are_said_to_be(rows: list[Judged]) -> None:
+def test_measures_are_what_they_are_said_to_be(rows: list[JudgedPath]) -> None:
     found = quality(rows, resamples=50)
-    read = [r for r in rows if r.said in ("YES", "NO")]
+    read = [r for r in rows if r.verdict in ("YES", "NO")]
 
     def share(kinds: Any) -> float | None:
-        of = [(r.said == "YES") == (r.kind == "valid") for r in read if r.kind in kinds]
+        of = [(r.verdict == "YES") == (r.kind == "valid") for r in read if r.kind in kinds]
         return mean(of) if of else None
 
     def means(shares: list[float | None]) -> Any:

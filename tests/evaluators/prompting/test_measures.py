@@ -139,8 +139,8 @@ def test_what_is_withdrawn_rests_on_nothing() -> None:
     assert one.measures["supporting_facts"]["recall"] == 0
     # Six finds, all right; but no answer went lost on the way from them: there is none.
     assert one.measures["failure"] == "unanswered"
-    assert Support.of(question(), one.trajectory, True).facts == ()
-    assert len(Support.of(question(), one.trajectory, True).sub_answers) == 6
+    assert Support.from_trajectory(question(), one.trajectory, True).facts == ()
+    assert len(Support.from_trajectory(question(), one.trajectory, True).sub_answers) == 6
 
 
 # -------------------------------------------------------------------------------------- on the way

@@ -119,7 +119,7 @@ def choose(page: Any, label: str, start: str) -> None:
 
 def address(one: Outcome) -> str:
     """The documented form of a deep link."""
-    system = System.of(one.method, one.players, one.options, one.conditions)
+    system = System.make(one.method, one.players, one.options, one.conditions)
     told = (*system.players, *system.options, *system.conditions)
     named = [f"{name}={value}" for name, value in told]
     parts = (one.benchmark, one.question_id, one.method, *named)

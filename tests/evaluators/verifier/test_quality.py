@@ -9,15 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.verifier.quality import LABELS, MEASURES, OF_ROWS, OUTCOMES, UNPARSED, Judged, Walk, agreement, quality
+from evaluators.verifier.quality import (
+    LABELS,
+    MEASURES,
+    OUTCOMES,
+    ROW_MEASURES,
+    UNPARSED,
+    JudgedStep,
+    Walk,
+    agreement,
+    quality,
+)
 from safe_stepwise.records import FAILED
 from tests import sizes
 
 C, R, T, W = "Correct", "Redundancy", "Off-topic", "Wrong Conclusion"
 
 
-def judged(*pairs: tuple[str, str]) -> list[Judged]:
-    return [Judged(str(n), "b", f"q{n % 3}", gold, said) for n, (gold, said) in enumerate(pairs)]
+def judged(*pairs: tuple[str, str]) -> list[JudgedStep]:
+    return [JudgedStep(str(n), "b", f"q{n % 3}", gold, said) for n, (gold, said) in enumerate(pairs)]
 
 
 def test_labels_by_hand() -> None:
@@ -107,7 +117,7 @@ def test_nothing_to_measure() -> None:
 
 
 def test_benchmarks_are_measured_apart() -> None:
-    rows = [Judged("1", "a", "q", C, C), Judged("2", "b", "q", C, R), Judged("3", "b", "q", R, R)]
+    rows = [JudgedStep("1", "a", "q", C, C), JudgedStep("2", "b", "q", C, R), JudgedStep("3", "b", "q", R, R)]
     found = quality(rows, [Walk("b", "q", 1, (R,))])
     assert found["questions"] == 2
     assert found["benchmarks"]["a"]["accuracy"] == 1
@@ -119,7 +129,7 @@ def test_benchmarks_are_measured_apart() -> None:
 def test_intervals_are_over_questions() -> None:
     # All rows of a question alike: their number must not make the interval narrower.
     def accuracy(copies: int) -> tuple[float, float] | None:
-        rows = [Judged(f"{q} {n}", "b", str(q), C, C if q % 2 else R) for q in range(20) for n in range(copies)]
+        rows = [JudgedStep(f"{q} {n}", "b", str(q), C, C if q % 2 else R) for q in range(20) for n in range(copies)]
         return quality(rows, [])["intervals"]["accuracy"]
 
     once, often = accuracy(1), accuracy(30)
@@ -153,12 +163,12 @@ def test_agreement_by_hand() -> None:
 
 ROWS = st.lists(
     st.builds(
-        Judged,
+        JudgedStep,
         id=st.uuids().map(str),
         benchmark=st.sampled_from("ab"),
         question=st.sampled_from("12345"),
         gold=st.sampled_from(LABELS),
-        said=st.sampled_from(OUTCOMES),
+        verdict=st.sampled_from(OUTCOMES),
     ),
     max_size=40,
 )
@@ -175,7 +185,7 @@ WALKED = st.lists(
 
 @settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS, WALKED, st.randoms(use_true_random=False))
-def test_any_verdicts(rows: list[Judged], walks: list[Walk], chance: random.Random) -> None:
+def test_any_verdicts(rows: list[JudgedStep], walks: list[Walk], chance: random.Random) -> None:
     found = quality(rows, walks, resamples=40)
     for name, value in found["measures"].items():
         assert value is None or 0 <= value <= 1, name
@@ -192,9 +202,9 @@ def test_any_verdicts(rows: list[Judged], walks: list[Walk], chance: random.Rand
 
 @settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS.filter(bool), st.data())
-def test_an_unreadable_reply_never_helps(rows: list[Judged], data: st.DataObject) -> None:
+def test_an_unreadable_reply_never_helps(rows: list[JudgedStep], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(rows) - 1))
-    lost = [*rows[:place], replace(rows[place], said=UNPARSED), *rows[place + 1 :]]
+    lost = [*rows[:place], replace(rows[place], verdict=UNPARSED), *rows[place + 1 :]]
     before, after = (quality(r, [], resamples=0)["measures"] for r in (rows, lost))
     for name in ("accuracy", "error_recall"):
         assert (after[name] or 0) <= (before[name] or 0)
@@ -202,7 +212,7 @@ def test_an_unreadable_reply_never_helps(rows: list[Judged], data: st.DataObject
 
 @settings(max_examples=sizes.examples(60), deadline=None)
 @given(ROWS, ROWS)
-def test_agreement_is_mutual_and_bounded(one: list[Judged], other: list[Judged]) -> None:
+def test_agreement_is_mutual_and_bounded(one: list[JudgedStep], other: list[JudgedStep]) -> None:
     other = [replace(row, id=mate.id) for row, mate in zip(other, one, strict=False)]
     found = agreement(one, other)
     assert found == agreement(other, one)
@@ -213,15 +223,15 @@ def test_agreement_is_mutual_and_bounded(one: list[Judged], other: list[Judged])
 
 def test_rows_are_measured_by_wording_where_they_say_it() -> None:
     rows = [
-        Judged("1", "b", "q1", "Correct", "Correct", "seen"),
-        Judged("2", "b", "q1", "Redundancy", "Redundancy", "seen"),
-        Judged("3", "b", "q2", "Redundancy", "Correct", "unseen"),
-        Judged("4", "b", "q3", "Redundancy", "Redundancy"),
+        JudgedStep("1", "b", "q1", "Correct", "Correct", "seen"),
+        JudgedStep("2", "b", "q1", "Redundancy", "Redundancy", "seen"),
+        JudgedStep("3", "b", "q2", "Redundancy", "Correct", "unseen"),
+        JudgedStep("4", "b", "q3", "Redundancy", "Redundancy"),
     ]
     found = quality(rows, [Walk("b", "q1", None, ("Correct",))], resamples=0)["wordings"]
     assert [*found] == ["seen", "unseen"]
     assert (found["seen"]["rows"], found["seen"]["accuracy"]) == (2, 1.0)
     assert (found["unseen"]["rows"], found["unseen"]["accuracy"]) == (1, 0.0)
     assert found["unseen"]["error_recall"] == 0.0
-    assert set(found["seen"]) == {"rows", *OF_ROWS}
+    assert set(found["seen"]) == {"rows", *ROW_MEASURES}
     assert quality(rows[3:], [], resamples=0)["wordings"] == {}

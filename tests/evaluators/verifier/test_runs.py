@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.run.verdicts import standing
-from evaluators.verifier.command import ask, constant, judged, quality_of
+from evaluators.verifier.command import ask_verifier, constant, judge_rows, quality_of
 from evaluators.verifier.quality import UNPARSED, Walk
 from evaluators.verifier.step_set import Prefix, StepCase, read_cases, requests
 from safe_stepwise.engines.base import EngineError, Request
@@ -34,8 +34,8 @@ def test_a_reply_is_a_label_or_unparsed_or_failed() -> None:
     replies = iter([f"Here: {VERDICT}", '{"error_type": "Incorrect", "diagnosis": "", "g'])
     cases, asked = cases_of()
     client = Client(MockEngine(lambda _: next(replies)), None, 1)
-    run = ask(client, "verifier", asked)
-    assert [row.said for row in judged(run, cases)] == ["Off-topic", UNPARSED]
+    run = ask_verifier(client, "verifier", asked)
+    assert [row.verdict for row in judge_rows(run, cases)] == ["Off-topic", UNPARSED]
     first, second = run.replies.values()
     assert first.text == f"Here: {VERDICT}"
     assert (first.reason, bool(second.reason)) == ("", True)
@@ -52,8 +52,8 @@ def test_a_verdict_that_the_step_brought_along_is_unparsed() -> None:
         cases = read_cases(write_set(Path(folder) / "set", test=rows), "test")
     for reply, label in ((f"It says {planted}.", UNPARSED), (f"{planted} {VERDICT}", "Off-topic")):
         client = Client(MockEngine(lambda _, reply=reply: reply), None, 1)
-        run = ask(client, "verifier", requests(cases))
-        assert [one.said for one in judged(run, cases)] == [label]
+        run = ask_verifier(client, "verifier", requests(cases))
+        assert [one.verdict for one in judge_rows(run, cases)] == [label]
 
 
 def test_a_request_without_a_reply_is_failed() -> None:
@@ -64,8 +64,8 @@ def test_a_request_without_a_reply_is_failed() -> None:
         return VERDICT
 
     cases, asked = cases_of()
-    run = ask(Client(MockEngine(reply)), "verifier", asked)
-    assert [row.said for row in judged(run, cases)] == ["Off-topic", FAILED]
+    run = ask_verifier(Client(MockEngine(reply)), "verifier", asked)
+    assert [row.verdict for row in judge_rows(run, cases)] == ["Off-topic", FAILED]
     assert [one.reason for one in run.replies.values()] == ["", "HTTP 400"]
     found = quality_of(run, cases)
     assert (found["unparsed"], found["failed"], found["measures"]["parse_rate"]) == (0, 1, 1.0)
@@ -78,7 +78,7 @@ def test_an_engine_that_answers_nothing_ends_the_run(tmp_path: Path) -> None:
     rows = [row(str(n), [FIRST], question=str(n)) for n in range(HOPELESS + 5)]
     asked = requests(read_cases(write_set(tmp_path / "set", test=rows), "test"))
     with pytest.raises(UserError, match="HTTP 404"):
-        ask(Client(MockEngine(reply)), "verifier", asked)
+        ask_verifier(Client(MockEngine(reply)), "verifier", asked)
 
 
 def test_a_constant_says_one_thing_and_costs_nothing() -> None:

@@ -70,7 +70,7 @@ def test_trajectories_of_single_rows(tmp_path: Path) -> None:
     cases = read_cases(folder, "test")
     said = {one: f"{one.question} {len(one.steps)}" for one in requests(cases)}
     found = walks(cases, said)
-    assert [(w.question, w.first_error, w.said) for w in found] == [
+    assert [(w.question, w.first_error, w.verdicts) for w in found] == [
         ("q1", None, ("q1 1", "q1 2", "q1 3")),
         ("q1", 2, ("q1 1", "q1 2")),
         ("q1", 4, ("q1 1", "q1 2", "q1 3", "q1 4")),

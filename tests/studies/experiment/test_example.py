@@ -9,7 +9,7 @@ from studies.experiment.reading import example
 
 PASSAGES = (Passage("Vel", ("The Vel crosses Oru.",)), Passage("Oru", ("Oru is in\x1b[31m Marn.",)))
 ALONE, HELPED = ({"generator": "g"}, {"generator": "g", "verifier": "v"})
-PLAIN, LEARNED = (System.of("no_verification", ALONE, {}), System.of("safe", HELPED, {}))
+PLAIN, LEARNED = (System.make("no_verification", ALONE, {}), System.make("safe", HELPED, {}))
 RIGHT = Feedback("Correct", "It is so.", "Go on.")
 WRONG = Feedback("Contradictory", "Oru, not Tesk.", "Read it again.")
 
