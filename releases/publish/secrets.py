@@ -51,7 +51,34 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
             for name, form in secret_forms:
                 if form in view:
                     return name
+            if _is_named(view):
+                return NAMED
     return None
+
+
+NAMED = "a key, as the word before it says"
+_WORDS = (b"api_key", b"apikey", b"api-key", b"token", b"authorization", b"secret")
+_BEHIND_WORD = re.compile(
+    rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"
+    rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})(?![A-Za-z0-9_+-])"
+)
+"""A key without a form of its own (Mistral's, W&B's older ones): 32 or 40 letters and digits, as many digests have."""
+
+
+def _is_named(view: bytes) -> bool:
+    """Whether what stands right behind a word for a key may be one.
+
+    >>> _is_named(b"MISTRAL_API_KEY=" + b"aB3x" * 8), _is_named(b'"commit": "' + b"0f" * 20 + b'"')
+    (True, False)
+    """
+    folded = view.lower()
+    for word in _WORDS:
+        at = folded.find(word)
+        while at >= 0:
+            if _BEHIND_WORD.match(view, at := at + len(word)):
+                return True
+            at = folded.find(word, at)
+    return False
 
 
 def _encodings(value: str) -> Iterator[bytes]:
@@ -80,8 +107,9 @@ _LEAST = 24
 """Characters of base64 that are decoded; the shortest key has 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
 _IN_RUN = bytes(ord("a") if byte in _BASE64 else ord(".") for byte in range(256))
-_INDENTED = re.compile(rb"""["']?\r?\n[ \t>"'#]++""")
-"""Between lines of base64 in YAML, in Markdown's quotations and in strings of source code."""
+_QUOTED = re.compile(rb"""["'][ \t]{0,4}[,+\\]?[ \t]{0,4}(?:\r?\n)?[ \t>#]*+(?:[-+] )?["']""")
+_INDENTED = re.compile(rb"""["']?\r?\n(?=[ \t>"'#-])[ \t>"'#]*+(?:- ["']?)?""")
+"""Between texts and lines of base64 in JSON, notebooks, YAML, in Markdown's quotations and in source code."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _STARTS = (rb"\\u00", rb"\\U000000", rb"\\x", b"%")
 _ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
@@ -109,7 +137,7 @@ def readings(block: bytes, depth: int = DECODED) -> Iterator[bytes]:
     plain = _plain(block)
     if plain != block:
         yield plain
-    runs = [*_runs(_INDENTED.sub(b"\n", plain))] if depth else []
+    runs = [*_runs(_INDENTED.sub(b"\n", _QUOTED.sub(b"\n", plain)))] if depth else []
     for start in range(4 if runs else 0):  # of four characters a run may begin with any
         ends = (run[start:] for run in runs)
         yield from readings(b"\n".join(binascii.a2b_base64(end + b"A" * (-len(end) % 4)) for end in ends), depth - 1)

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.reading import rows_of
 from safe_stepwise.commands.values import Count, Known, Seconds
-from safe_stepwise.errors import UserError
+from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.metric.compute import answers_given
+from safe_stepwise.metric.input import checked_texts
 from safe_stepwise.records import canonical_json
 from safe_stepwise.scoring import BENCHMARKS
+from safe_stepwise.store.terminal import printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,8 @@ def score_file(options: Options) -> str:
     if options.judge is None and options.judge_repeats > 1:
         raise UserError("--judge-repeats is how often a judge is asked: name one by --judge")
     predictions, references, questions = [], [], []
-    for where, row in rows_of(options.file):
+    for place, row in rows_of(options.file):
+        where = f"{place} (id {printable(str(row['id']))[:60]})" if "id" in row else place
         if "prediction" not in row:
             raise UserError(f"{where}: lacks its prediction (null where none was given)")
         accepted = _texts(row.get("references"), f"{where}: references")
@@ -40,9 +43,14 @@ def score_file(options: Options) -> str:
             raise UserError(f"{where}: lacks its references")
         if not isinstance(row["prediction"], str | None):
             raise UserError(f"{where}: prediction is neither a text nor null")
+        question = row.get("question", "")
+        if not isinstance(question, str | None):
+            raise UserError(f"{where}: question is neither a text nor null")
+        with at_place(where):
+            checked_texts([row["prediction"] or "", question or "", *accepted], "texts")
         predictions.append(row["prediction"])
         references.append(accepted)
-        questions.append(row.get("question") or "")
+        questions.append(question or "")
     asked = questions if any(questions) else None
     how = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "file"}
     return canonical_json(answers_given(predictions, references, questions=asked, **how))

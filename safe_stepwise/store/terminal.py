@@ -100,7 +100,13 @@ HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key"
 PATTERNS: tuple[tuple[str, str, str], ...] = (
     (HUGGING_FACE, "hf_", r"(?:[A-Za-z0-9]{30,}|(?:oauth|jwt)_(?=[\w.-]{0,99}[0-9])[\w.-]{20,})"),
     (HUGGING_FACE, "api_org_", r"[A-Za-z0-9]{30,}"),
-    (OPENAI, "sk-", r"(?:[A-Za-z0-9]{32,}|(?:proj|svcacct|admin|ant|or)-(?=[\w-]{0,99}[0-9])[\w-]{20,})"),
+    # Digits of a task's or a disk's digest are none, though DeepSeek's keys are of the same.
+    (
+        OPENAI,
+        "sk-",
+        r"(?:(?!(?<=[aeiou]sk-)[0-9A-Fa-f]{32,64}(?![0-9A-Za-z]))[A-Za-z0-9]{32,}"
+        r"|(?:proj|svcacct|admin|ant|or)-(?=[\w-]{0,99}[0-9])[\w-]{20,})",
+    ),
     (AWS, "AKIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
     (AWS, "ASIA", r"[0-9A-Z]{16}(?![0-9A-Za-z])"),
     *(("a GitHub token", f"gh{kind}_", r"[A-Za-z0-9]{36}") for kind in "pousr"),

@@ -51,6 +51,18 @@ SECRETS = {
     "postgresql://me" + ":correct-horse@db.example/x": "a database's password",
     "mongodb+srv://me" + ":correct-horse@db.example/x": "a database's password",
     "machine api.example login me " + "password correct-horse": "a password of netrc",
+    **dict.fromkeys(
+        (
+            "MISTRAL_API_" + "KEY=" + "aB3xY9zQ" * 4,
+            "api_" + "key: " + "aB3xY9zQ" * 4,
+            "X-Api-" + "Key=" + "7c" * 16,
+            "WANDB_API_" + "KEY=" + "0f" * 20,
+            "Authori" + "zation: Bearer " + "aB3xY9zQ" * 4,
+            "to" + "ken: " + "0f" * 20,
+        ),
+        secrets.NAMED,
+    ),
+    "sk-" + "0f" * 16: "an OpenAI or Anthropic key",
     OWN["OPENAI_API_KEY"]: "the value of OPENAI_API_KEY",
 }
 HARMLESS = (
@@ -59,6 +71,9 @@ HARMLESS = (
     "hf_oauth_expiration_minutes: 480, -----BEGIN PUBLIC KEY-----, postgres://USER:$PASSWORD@HOST, "
     "postgresql://localhost:5432/db, a machine that says login and password, r8_small, eyJ.eyJ.x, "
     "help-desk-admin-jobs-in-new-york-city, Each voting machine requires login then password entry, "
+    f'task-{"0f" * 16}, disk-{"0F" * 20}-a, risk-{"0f" * 32}, "commit": "{"0f" * 20}", '
+    f'sha256="{"0f" * 32}", git+https://h/r@{"0f" * 20}, "etag": "{"0f" * 16}", {"0f" * 20}  token, '
+    f"max_new_tokens: 32, token_ids {'0f' * 20}, tokenizer: {'0f' * 20}, secret: {'0f' * 32}, token: {'a' * 32}, "
     "mask-or-face-covering-required-in-all-shops, hf_oauth_login_button_component()"
 )
 
@@ -155,6 +170,13 @@ PLACES: dict[str, Callable[[str], bytes]] = {
     "base64 in JSON": lambda s: json.dumps(in_base64(s, 30)).encode(),
     "base64 in indented lines": lambda s: in_base64(s, 30).replace("\n", "\n    ").encode(),
     "base64 in Markdown's quotes": lambda s: in_base64(s, 30).replace("\n", "\n> ").encode(),
+    "base64 in a list of JSON": lambda s: json.dumps(in_base64(s, 30).split("\n")).encode(),
+    "base64 in a list of JSON, in lines": lambda s: json.dumps(in_base64(s, 30).split("\n"), indent=4).encode(),
+    "base64 in a notebook": lambda s: json.dumps(in_base64(s, 30).splitlines(keepends=True), indent=1).encode(),
+    "base64 in a list of YAML": lambda s: in_base64(s, 30).replace("\n", "\n  - ").encode(),
+    "base64 in a quoted list of YAML": lambda s: in_base64(s, 30).replace("\n", '"\n  - "').encode(),
+    "base64 in added lines": lambda s: in_base64(s, 30).replace("\n", '" +\n    "').encode(),
+    "base64 in lines that go on": lambda s: in_base64(s, 30).replace("\n", '" \\\n    "').encode(),
     "base64 in lines of Python": lambda s: in_base64(s, 30).replace("\n", '"\n    "').encode(),
     "an escape of YAML": lambda s: f"a: \\U{ord(s[0]):08x}{s[1:]}".encode(),
     "an escape of Markdown": lambda s: s.replace("_", "\\_").encode(),

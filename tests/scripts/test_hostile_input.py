@@ -204,3 +204,38 @@ def test_an_output_that_takes_no_more_ends_without_a_traceback(
     line = f"{sys.executable} -m safe_stepwise.commands.main {shell.replace('FILE', str(file))}"
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
     assert (ran.returncode, ran.stderr) == (status, told)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        *(
+            ({"prediction": value, "references": ["a"]}, "prediction is neither a text nor null")
+            for value in (5, True, ["a"], {})
+        ),
+        *(
+            ({"prediction": "a", "references": value}, "references is neither a text nor a list of texts")
+            for value in (5, True, {"a": 1}, [None], [["a"]], [1.5])
+        ),
+        ({"prediction": "a", "answer": 7}, "answer is neither a text nor a list of texts"),
+        ({"prediction": "a", "answer": "a", "aliases": {"b": 1}}, "aliases is neither a text nor a list of texts"),
+        *(
+            ({"prediction": "a", "references": ["a"], "question": value}, "question is neither a text nor null")
+            for value in (5, False, ["q"], {})
+        ),
+        ({"prediction": "\ud800", "references": ["a"]}, "holds half of a surrogate pair"),
+        ({"prediction": "a", "references": ["a\udc00"]}, "holds half of a surrogate pair"),
+        ({"prediction": "a", "references": []}, "lacks its references"),
+        ({"references": ["a"]}, "lacks its prediction"),
+    ],
+)
+def test_what_score_cannot_score_is_told_with_its_place(row: dict[str, Any], told: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    good = {"id": "q0", "prediction": None, "references": ["a"], "question": None}
+    file.write_text("\n".join(map(json.dumps, [good, {"id": "q\n7"} | row])))
+    with pytest.raises(UserError) as caught:
+        command("score")([str(file), "--benchmark", "musique"])
+    said = str(caught.value)
+    assert said.startswith(f"{file}, line 2 (id q 7): ")
+    assert told in said
+    assert "\n" not in said
