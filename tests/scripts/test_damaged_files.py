@@ -407,7 +407,7 @@ def test_a_damaged_shard_is_made_again(tmp_path: Path, monkeypatch: pytest.Monke
         workers=1,
     )
     with monkeypatch.context() as kept:
-        kept.setattr(building.publishing, "forget", lambda work: None)
+        kept.setattr(building.publishing, "remove_work", lambda work: None)
         build_verified.main(options)
         files = parquet_files(output / FOLDERS[0], "*")
         before = [file.read_bytes() for file in files]

@@ -34,7 +34,7 @@ SAMPLE = {
 }
 
 
-@pytest.mark.quick_cases(3)
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_killed_before_a_change_of_a_file_the_next_run_ends_in_the_same_files(name: str) -> None:
     """In a process of its own, as it forks; `tests.kill_sweep` has the kills at every change."""
