@@ -44,7 +44,7 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
     words = read_wordings(UNSEEN)
     for question, label in rows:
         try:
-            source = Source.of(question, label)
+            source = Source.build(question, label)
             ideal = write_trajectory(source.checker, seed)
             checked(source.checker, ideal)
         except (PlanError, TrajectoryError):

@@ -8,8 +8,8 @@ from builders.benchmarks import BENCHMARKS
 from builders.steps.build import MAX_LENGTH, TEST_SHARE, StepsBuild, build
 from builders.steps.composition import Composition
 from builders.steps.first import read_first
-from builders.steps.model import INJECT, TRAJECTORY, known_maker
-from builders.steps.rewriting import REWRITE, known_rewriter
+from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
+from builders.steps.rewriting import REWRITE, resolve_rewriter
 from builders.steps.statistics import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, resolve_teacher, spending
 from cards.datasets import verifier_steps as card
@@ -101,10 +101,11 @@ class Options(Asking):
 def build_verifier_steps(options: Options) -> None:
     """Build and print a summary; raises ``UserError`` for what the user can mend."""
     plan, prompts = options.plan, options.prompts
-    maker = known_maker(options.teachers(options.teacher), plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
+    teachers = options.teachers(options.teacher)
+    maker = resolve_maker(teachers, plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
     rewriter = None
     if options.rewrite is not None:
-        rewriter = known_rewriter(options.teachers(options.rewrite, where="--rewrite"), options.rewrite)
+        rewriter = resolve_rewriter(options.teachers(options.rewrite, where="--rewrite"), options.rewrite)
     client = client_of(rewriter or maker)
     try:
         print(summary(plan.output, build(plan, maker, card, warn, rewriter)))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from builders.steps.probes import told_apart
+from builders.steps.probes import classify
 from releases.lock import read_unchanged
 from scripts.cli import command, run
 from studies.experiment.experiment import Experiment, require_same_models
@@ -29,7 +29,7 @@ def main(options: Options) -> str:
 
 
 def _read(folder: Path) -> Experiment:
-    return read_experiment(folder, read_unchanged(folder), told_apart)
+    return read_experiment(folder, read_unchanged(folder), classify)
 
 
 if __name__ == "__main__":

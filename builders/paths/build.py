@@ -47,7 +47,7 @@ def build(
         raise UserError("--kb and --questions go together: MetaQA's knowledge base and questions")
     opened = open_verified(plan.verified, plan.version)
     probe = _Probe(plan, derivations)
-    sources = origins(plan, opened.of(plan.benchmarks))
+    sources = origins(plan, opened.select_builds(plan.benchmarks))
 
     def make(folder: Path) -> tuple[publishing.Record, bytes]:
         files, tally = probe.write(folder), probe.tally

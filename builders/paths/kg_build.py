@@ -1,8 +1,8 @@
 """Builds a set of relation paths, ``dp-BENCHMARK-paths``, from questions over a knowledge graph.
 
 Questions are searched chunk by chunk into ``OUTPUT/.work/paths-BENCHMARK``. Then the shards are read twice: once for
-the counts of the whole corpus (how often a path is best, gold paths by template), and once to write the rows. The dataset
-replaces an earlier one as a whole.
+the counts of the whole corpus (how often a path is best, gold paths by template), and once to write the rows. The
+dataset replaces an earlier one as a whole.
 """
 
 import hashlib

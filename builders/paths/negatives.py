@@ -3,7 +3,7 @@
 Deliberation on Priors, section 3.1: *truncation* removes the last hop, *swap* gives a topic entity another's path,
 *deletion* removes its path. The last two need a question with several topic entities; MetaQA has none. So there are
 three kinds for any graph: *spurious*, a path of equation 1 with a lower F1 than the best; *flipped*, with one
-direction turned; *wrong_relation*, with one relation replaced by another that the graph has there. None has the best F1.
+direction turned; *wrong_relation*, with one relation replaced by another of the graph. None has the best F1.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from builders.steps import chunks, configs, leakage, probes, statistics
 from builders.steps.chunks import NOT_IN_POOL, MadeSteps, Maker, StepChunk
 from builders.steps.composition import Candidate, Chosen, Composition, choose, fill, rank
-from builders.steps.first import First, Taken
+from builders.steps.first import First, Matches
 from builders.steps.questions import OF_A_BUILD, VerifiedSet, open_verified
 from builders.steps.refined import origin_of, read_refined
 from builders.steps.rewriting import Rewriter, checkers_of
@@ -107,36 +107,36 @@ class Pool:
             refined[row.question_key].append(row)
             self.refined[row.family] += 1
         work = Work(lambda: self.chunks(refined), self.maker, plan.work, "verifier steps", "question")
-        made = results(work, plan, self._total, self.standing)
+        shards = results(work, plan, self._total, self.standing)
         earlier: set[str] = set()
-        with (plan.work / names.REFUSED).open("wb") as lines, closing(made):
-            for chunk, shard in made:
+        with (plan.work / names.REFUSED).open("wb") as file, closing(shards):
+            for chunk, shard in shards:
                 repeated = _repeated(chunk, earlier)
-                lines.writelines(map(self.line, (*shard.summary.refused, *repeated)))
+                file.writelines(map(self.line, (*shard.summary.refused, *repeated)))
                 self.shards.append(shard.path)
                 kept_out = {question.id for question, _ in chunk.questions if near(question)}
                 self._count(chunk, shard.summary, {refusal.question_id for refusal in repeated}, kept_out)
-            left = (row for key, rows in refined.items() if key not in earlier for row in rows)
-            lines.writelines(self.line(Refused.of_row(row, NOT_IN_POOL)) for row in left)
+            unmatched = (row for key, rows in refined.items() if key not in earlier for row in rows)
+            file.writelines(self.line(Refused.of_row(row, NOT_IN_POOL)) for row in unmatched)
         self._check_outcome()
 
     def chunks(self, refined: Mapping[str, list[StepRow]]) -> Iterator[StepChunk]:
         """The chunks; refined rows go with the first that has their question."""
-        plan, left = self.plan, dict(refined)
+        plan, unused = self.plan, dict(refined)
         for benchmark, split in self.verified.splits(plan.benchmarks):
             content = self.questions(benchmark, split)
-            while part := tuple(islice(content, chunks.CHUNK_QUESTIONS)):
-                joining = [row for q, _ in part for row in left.pop(question_key(benchmark, q.id), ())]
+            while batch := tuple(islice(content, chunks.CHUNK_QUESTIONS)):
+                joining = [row for q, _ in batch for row in unused.pop(question_key(benchmark, q.id), ())]
                 folder = plan.work / "shards"
                 yield StepChunk(
-                    *(benchmark, split, part, self.maker, plan.seed, folder, tuple(joining), plan.unverifiable)
+                    *(benchmark, split, batch, self.maker, plan.seed, folder, tuple(joining), plan.unverifiable)
                 )
 
     def questions(self, benchmark: str, split: str) -> Iterator[VerifiedQuestion]:
         """The questions of a split that steps are made of."""
         plan = self.plan
-        among = plan.first.questions.get(benchmark, ()) if plan.first else None
-        return self.verified.questions(benchmark, split, plan.pool, plan.seed, plan.unverifiable, among)
+        ids = plan.first.questions.get(benchmark, ()) if plan.first else None
+        return self.verified.questions(benchmark, split, plan.pool, plan.seed, plan.unverifiable, ids)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class Pool:
             refused[error_type][reason] = number
         numbers = sorted(self.numbers.items())
         return {
-            "trajectories": {name: {what: n[what] for what in ("questions", "passing")} for name, n in numbers},
+            "trajectories": {name: {key: n[key] for key in ("questions", "passing")} for name, n in numbers},
             "refused": dict(refused),
             "kept_out": {name: {"questions": n["kept out"], "rows": n["rows kept out"]} for name, n in numbers},
         }
@@ -161,7 +161,7 @@ class Pool:
         plan = self.plan
         if plan.first is not None:
             return sum(map(len, plan.first.questions.values()))
-        sizes = [_questions_in(plan, build) for build in self.verified.of(plan.benchmarks)]
+        sizes = [_questions_in(plan, build) for build in self.verified.select_builds(plan.benchmarks)]
         return sum(min(size, plan.pool or size) for size in sizes)
 
     def line(self, refusal: Refused) -> bytes:
@@ -174,12 +174,12 @@ class Pool:
         # Half a surrogate pair, which a model may have written, becomes its escape.
         return f"{canonical_json(refusal)}\n".encode("utf-8", "backslashreplace")
 
-    def _count(self, chunk: StepChunk, made: MadeSteps, repeated: set[str], kept_out: set[str]) -> None:
+    def _count(self, chunk: StepChunk, summary: MadeSteps, repeated: set[str], kept_out: set[str]) -> None:
         numbers = self.numbers[chunk.benchmark]
         numbers["questions"] += len(chunk.questions) - len(repeated)
-        numbers["passing"] += len(set(made.passing) - repeated)
+        numbers["passing"] += len(set(summary.passing) - repeated)
         numbers["kept out"] += len(kept_out - repeated)
-        for candidate in made.candidates:
+        for candidate in summary.candidates:
             if candidate.question in repeated:
                 continue
             if kept_out & {candidate.question, candidate.borrowed}:
@@ -188,30 +188,30 @@ class Pool:
                 (self.incomplete if candidate.incomplete else self.candidates).append(candidate)
 
     def _check_outcome(self) -> None:
-        plan, done = self.plan, self.standing.finished
+        plan, finished = self.plan, self.standing.finished
         kept_out = sum(numbers["kept out"] for numbers in self.numbers.values())
         if self.last_failure and not any(numbers["passing"] for numbers in self.numbers.values()):
             raise UserError(
-                f"{self.maker.name}: no step could be made of {done:,} questions, and nothing was "
+                f"{self.maker.name}: no step could be made of {finished:,} questions, and nothing was "
                 f"published; the last: {self.last_failure.rstrip('.')}; mend that and run the same "
                 "command again: only what failed is asked"
             )
-        if plan.unverifiable and not done:
+        if plan.unverifiable and not finished:
             raise UserError(
                 f"{plan.verified}: none of its questions was found unverifiable; "
                 "give it a build of rows that have some"
             )
-        if not self.candidates and kept_out == done:
+        if not self.candidates and kept_out == finished:
             raise UserError(
-                f"{plan.verified}: all of its {done:,} questions belong to the evaluation sample; "
+                f"{plan.verified}: all of its {finished:,} questions belong to the evaluation sample; "
                 "add others, as of --split train, or a smaller --evaluation-size in build_verified"
             )
         if not self.candidates:
-            often = [f"; most often ({n:,}) {why}" for (_, why), n in self.refused.most_common(1)]
+            commonest = [f"; most often ({n:,}) {reason}" for (_, reason), n in self.refused.most_common(1)]
             raise UserError(
-                f"{plan.verified}: no row could be made of its {done:,} questions "
+                f"{plan.verified}: no row could be made of its {finished:,} questions "
                 f"({kept_out:,} belong to the evaluation sample)"
-                f"{''.join(often)}; all reasons are in {plan.work / names.REFUSED}"
+                f"{''.join(commonest)}; all reasons are in {plan.work / names.REFUSED}"
             )
 
 
@@ -221,17 +221,17 @@ def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
     All of them (None) where so many questions are wanted, or where refined rows may be of any; of
     those of a first build, all.
     """
-    wanted = plan.composition
+    composition = plan.composition
     if plan.first is not None:
         return None
-    if plan.pool or wanted.questions or wanted.per_benchmark or plan.refined:
+    if plan.pool or composition.questions or composition.per_benchmark or plan.refined:
         return plan.pool
     sizes: Counter[str] = Counter()
-    for build in verified.of(plan.benchmarks):
+    for build in verified.select_builds(plan.benchmarks):
         sizes[build["benchmark"]] += _questions_in(plan, build)
-    room = {name: number * wanted.rows_per_question for name, number in sizes.items()}
-    most = max(fill(wanted.rows, room).values())
-    return max(LEAST_POOL, math.ceil(most / min(ROWS_OF_A_QUESTION, wanted.rows_per_question)))
+    room = {name: number * composition.rows_per_question for name, number in sizes.items()}
+    largest = max(fill(composition.rows, room).values())
+    return max(LEAST_POOL, math.ceil(largest / min(ROWS_OF_A_QUESTION, composition.rows_per_question)))
 
 
 def _questions_in(plan: StepsBuild, build: Mapping[str, Any]) -> int:
@@ -246,7 +246,7 @@ def _repeated(chunk: StepChunk, earlier: set[str]) -> list[Refused]:
         key = question_key(chunk.benchmark, question.id)
         if key in earlier:
             reason = f"a question of an earlier split: {chunk.split} repeats it"
-            repeated.append(Refused.of(question, reason))
+            repeated.append(Refused.of_question(question, reason))
         earlier.add(key)
     return repeated
 
@@ -280,8 +280,8 @@ def build(
     if plan.first is not None:
         plan.first.check(verified.builds)
     stale = [b for b in verified.builds if b["code_sha256"] != code_of(b["benchmark"], b["teacher"])]
-    if others := [f"{b['benchmark']} {b['split']}" for b in stale]:
-        warn(f"{verified.folder}: other code than this one made the labels of {', '.join(others)}")
+    if stale_builds := [f"{b['benchmark']} {b['split']}" for b in stale]:
+        warn(f"{verified.folder}: other code than this one made the labels of {', '.join(stale_builds)}")
     pool, players = Pool(plan, verified, maker), [player for player in (maker, rewriter) if player is not None]
 
     def make_rows(folder: Path) -> tuple[statistics.Record, bytes]:
@@ -306,16 +306,16 @@ def _check_kind(plan: StepsBuild) -> None:
     place = plan.output / names.VERIFIER_STEPS
     for build in publishing.read_statistics(place):
         if bool(build.get("unverifiable")) != plan.unverifiable:
-            there = "verified" if plan.unverifiable else "unverifiable"
+            kind = "verified" if plan.unverifiable else "unverifiable"
             raise UserError(
-                f"{place}: holds steps of {there} questions, which these would replace; choose another --output"
+                f"{place}: holds steps of {kind} questions, which these would replace; choose another --output"
             )
 
 
 def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
     """Choose, split and write the rows; returns the record of it all."""
     plan, maker = pool.plan, pool.maker
-    chosen, taken = _choose(pool)
+    chosen, matches = _choose(pool)
     picked = _picked(pool, chosen.ids)
     test, groups = _split(plan, [row for row in picked if row.id in chosen.ids])
     reworded = _in_held_back_words(pool, [row for row in picked if row.question_key in test])
@@ -327,14 +327,14 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         chosen_rows[names.STEPS], rewording = rewriter.reword(chosen_rows[names.STEPS], checkers)
     rows, overlap = configs.without_copies({name: configs.by_split(r, test) for name, r in chosen_rows.items()})
     steps = rows[names.STEPS]
-    train, held = ([row for parts in rows.values() for row in parts[split]] for split in (names.TRAIN, names.TEST))
-    new = unseen(held, train)
-    there = {row.question_key for part in steps.values() for row in part}
-    sizes = [number for group in groups if (number := sum(key in there for key in group))]
+    train, test_rows = ([row for group in rows.values() for row in group[split]] for split in configs.SPLITS)
+    new = unseen(test_rows, train)
+    questions = {row.question_key for split_rows in steps.values() for row in split_rows}
+    sizes = [number for group in groups if (number := sum(key in questions for key in group))]
     moved = {key for group in groups for key in group} - test
     right = configs.right_steps([*steps[names.TRAIN], *steps[names.TEST]])
     rendering = configs.Rendering(right, new, plan.prompt_set, plan.seed)
-    families = Counter(row.family for part in steps.values() for row in part if row.origin == names.REFINED)
+    families = Counter(row.family for group in steps.values() for row in group if row.origin == names.REFINED)
     return {
         **{name: getattr(plan, name) for name in _OF_THE_PLAN},
         "teacher": maker.name if rewriter is None else rewriter.name,
@@ -342,23 +342,23 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
         # Where the refined rows come from, if any was given.
         "refined": origin_of(plan.refined, pool.refined, families),
         "rewording": rewording,
-        "rows_of": plan.first and taken and plan.first.outcome(taken, len(moved & plan.first.tested)),
-        "missing_evidence": {split: len(part) for split, part in rows[names.MISSING].items()},
-        "missing_evidence_twins": {split: len(part) for split, part in rows[names.MISSING_TWINS].items()},
+        "rows_of": plan.first and matches and plan.first.outcome(matches, len(moved & plan.first.tested)),
+        "missing_evidence": {split: len(split_rows) for split, split_rows in rows[names.MISSING].items()},
+        "missing_evidence_twins": {split: len(split_rows) for split, split_rows in rows[names.MISSING_TWINS].items()},
         # What tells the rows of the two without passages.
-        "missing_evidence_probe": probes.probed([*train, *held], [probes.MISSED])[0],
+        "missing_evidence_probe": probes.probed([*train, *test_rows], [probes.MISSED])[0],
         # Test rows by config, then `names.WORDINGS`.
         "wordings": {
-            name: {w: sum((row.id in new) == (w == names.UNSEEN) for row in parts[names.TEST]) for w in names.WORDINGS}
-            for name, parts in rows.items()
+            name: {w: sum((row.id in new) == (w == names.UNSEEN) for row in group[names.TEST]) for w in names.WORDINGS}
+            for name, group in rows.items()
         },
         # Rows by config that were taken out of test, as their step stands in train verbatim.
         "overlap": overlap,
         "shortfalls": chosen.shortfalls,
         # Groups of questions that may not be parted, as far as they have rows.
         "groups": {"groups": len(sizes), "largest": max(sizes, default=0)},
-        "lengths": configs.check_lengths([*train, *held], plan.max_length, plan.tokenizer, plan.prompt_set),
-        "verified": [{name: b[name] for name in OF_A_BUILD} for b in pool.verified.of(plan.benchmarks)],
+        "lengths": configs.check_lengths([*train, *test_rows], plan.max_length, plan.tokenizer, plan.prompt_set),
+        "verified": [{name: b[name] for name in OF_A_BUILD} for b in pool.verified.select_builds(plan.benchmarks)],
         "files": configs.write_configs(rows, folder, rendering),
         # What of `methods.prompt_sets.PromptSet` is not the paper's.
         "prompts": plan.prompt_set.plain,
@@ -372,20 +372,20 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
     }
 
 
-def _choose(pool: Pool) -> tuple[Chosen, Taken | None]:
+def _choose(pool: Pool) -> tuple[Chosen, Matches | None]:
     """The rows of a set; those of a first build that were not made are refused, not replaced."""
     plan = pool.plan
     if plan.first is None:
         return choose(pool.candidates, plan.composition, plan.seed), None
-    taken = plan.first.take(pool.candidates, plan.seed)
+    matches = plan.first.match(pool.candidates, plan.seed)
     with (plan.work / names.REFUSED).open("ab") as lines:
-        lines.writelines(map(pool.line, taken.refused))
-    if not taken.ids:
+        lines.writelines(map(pool.line, matches.refused))
+    if not matches.ids:
         raise UserError(
             f"{plan.output}: not one row of {plan.first.name} could be made by this teacher; all "
             f"reasons are in {plan.work / names.REFUSED}"
         )
-    return Chosen(taken.ids), taken
+    return Chosen(matches.ids), matches
 
 
 def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
@@ -408,21 +408,21 @@ def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRo
     held_back = pool.maker.held_back
     if held_back is None:
         return {}
-    wanted: dict[str, list[StepRow]] = defaultdict(list)
+    rows_by_question: dict[str, list[StepRow]] = defaultdict(list)
     for row in rows:
-        drawn = row.question_key if row.incomplete else row.id  # a row and its twin have the same words
-        if row.origin != names.REFINED and rank(pool.plan.seed, f"words {drawn}")[0] % 2:
-            wanted[row.question_key].append(row)
+        salt = row.question_key if row.incomplete else row.id  # a row and its twin have the same words
+        if row.origin != names.REFINED and rank(pool.plan.seed, f"words {salt}")[0] % 2:
+            rows_by_question[row.question_key].append(row)
     reworded = {}
     for chunk in pool.chunks({}):
-        if not any(question_key(chunk.benchmark, question.id) in wanted for question, _ in chunk.questions):
+        if not any(question_key(chunk.benchmark, question.id) in rows_by_question for question, _ in chunk.questions):
             continue
         pairs, _ = chunk.pairs()
-        places = [n for n, (q, _) in enumerate(pairs) if question_key(q.benchmark, q.id) in wanted]
-        for made in held_back.make_some(pairs, places):
-            new = {_kind(row): row for row in made.rows}
-            for key in {row.question_key for row in made.rows}:
-                reworded.update({row.id: new[_kind(row)] for row in wanted[key] if _kind(row) in new})
+        places = [n for n, (q, _) in enumerate(pairs) if question_key(q.benchmark, q.id) in rows_by_question]
+        for result in held_back.make_some(pairs, places):
+            new = {_kind(row): row for row in result.rows}
+            for key in {row.question_key for row in result.rows}:
+                reworded.update({row.id: new[_kind(row)] for row in rows_by_question[key] if _kind(row) in new})
     return reworded
 
 
@@ -443,18 +443,18 @@ def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[l
     if plan.first is not None:
         return {key for group in groups if plan.first.tested.issuperset(group) for key in group}, groups
     if plan.test_split is not None:
-        named = {key for key, question in questions.items() if question.split == plan.test_split}
-        if not named or len(named) == len(questions):
-            there = ", ".join(sorted({question.split for question in questions.values()}))
+        split_questions = {key for key, question in questions.items() if question.split == plan.test_split}
+        if not split_questions or len(split_questions) == len(questions):
+            splits = ", ".join(sorted({question.split for question in questions.values()}))
             raise UserError(
-                f"--test-split {plan.test_split}: the chosen rows are of questions of {there} alone; "
+                f"--test-split {plan.test_split}: the chosen rows are of questions of {splits} alone; "
                 "name another split, or verify more of this one than its evaluation sample takes"
             )
-        return {key for group in groups if not named.isdisjoint(group) for key in group}, groups
+        return {key for group in groups if not split_questions.isdisjoint(group) for key in group}, groups
     # Benchmark by benchmark, so that the test split has its share of each.
     test: set[str] = set()
     for benchmark in {question.benchmark for question in questions.values()}:
         alike = [group for group in groups if questions[group[0]].benchmark == benchmark]
-        wanted = round(plan.test_share * sum(sizes[key] for group in alike for key in group))
-        test.update(key for number in leakage.held_out(alike, sizes, wanted) for key in alike[number])
+        size = round(plan.test_share * sum(sizes[key] for group in alike for key in group))
+        test.update(key for number in leakage.held_out(alike, sizes, size) for key in alike[number])
     return test, groups

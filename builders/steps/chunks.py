@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from builders.steps.composition import Candidate
-from builders.steps.rows import Made, Refused, StepRow, check_row, packed, unpacked
+from builders.steps.rows import Refused, StepResult, StepRow, check_row, packed, unpacked
 from builders.verified.questions import VerifiedQuestion
 from builders.work.shards import Annotator, read_shard
 from safe_stepwise.records import Question, as_object, identity
@@ -33,7 +33,7 @@ SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
 class OtherWords(Protocol):
     """Makes step rows of some of many questions in words that are held back for tests."""
 
-    def make_some(self, questions: Sequence[VerifiedQuestion], places: Iterable[int]) -> list[Made]:
+    def make_some(self, questions: Sequence[VerifiedQuestion], places: Iterable[int]) -> list[StepResult]:
         """What came of the questions at some places, in their order."""
 
 
@@ -44,7 +44,7 @@ class Maker(Annotator, Protocol):
     def held_back(self) -> OtherWords | None:
         """The same with the words that are held back for tests, if it has such."""
 
-    def make_all(self, questions: list[VerifiedQuestion]) -> list[Made]:
+    def make_all(self, questions: list[VerifiedQuestion]) -> list[StepResult]:
         """What came of each question, in their order."""
 
 
@@ -113,15 +113,15 @@ class StepChunk:
             first, _ = self.questions[0]
             error.add_note(f"in {self.benchmark} {self.split}, questions from {first.id!r} on")
             raise
-        for (question, _), made in zip(pairs, results, strict=True):
-            rows, invalid = _checked(made.rows)
+        for (question, _), result in zip(pairs, results, strict=True):
+            rows, invalid = _checked(result.rows)
             if rows:  # there are none but of a trajectory that passed, be its own refused
                 passing.append(question.id)
             if joining := refined.get(question.id):
-                rows, more = _checked([*joining, *rows])
-                invalid += more
-            refused += [*made.refused, *invalid]
-            candidates += [Candidate.of(row) for row in rows]
+                rows, invalid_joined = _checked([*joining, *rows])
+                invalid += invalid_joined
+            refused += [*result.refused, *invalid]
+            candidates += [Candidate.of_row(row) for row in rows]
             if rows:
                 text = json.dumps(packed(rows), default=as_object)
                 content.append({"ids": [row.id for row in rows], "content": text})
@@ -133,40 +133,40 @@ class StepChunk:
         pairs, refused = [], []
         for verified in self.questions:
             try:
-                shown = verified.sample(self.seed)
+                sample = verified.sample(self.seed)
             except ValueError as error:
-                refused.append(Refused.of(verified.question, str(error)))
+                refused.append(Refused.of_question(verified.question, str(error)))
                 continue
             if verified.label.reasoning_path or self.unverifiable:
-                pairs.append(shown)
+                pairs.append(sample)
             else:
-                refused.append(Refused.of(verified.question, NO_PATH))
+                refused.append(Refused.of_question(verified.question, NO_PATH))
         return pairs, refused
 
     def _refined_rows(self, questions: Iterable[Question]) -> tuple[dict[str, list[StepRow]], list[Refused]]:
         """The refined rows by question, and those that fit none of the questions."""
-        shown = {question.id: question for question in questions}
+        by_id = {asked_question.id: asked_question for asked_question in questions}
         joining: dict[str, list[StepRow]] = {}
         refused = []
         for row in self.refined:
-            theirs, ours = row.question, shown.get(row.question.id)
-            if ours is None:
+            refined_question, question = row.question, by_id.get(row.question.id)
+            if question is None:
                 refused.append(Refused.of_row(row, NOT_IN_POOL))
-            elif (theirs.question, theirs.passages) != (ours.question, ours.passages):
+            elif (refined_question.question, refined_question.passages) != (question.question, question.passages):
                 refused.append(Refused.of_row(row, OTHER_PASSAGES))
             elif row.feedback.error_type == MISSING_EVIDENCE:
                 refused.append(Refused.of_row(row, f"a refined row says {MISSING_EVIDENCE}"))
             else:
-                joining.setdefault(ours.id, []).append(replace(row, question=ours))
+                joining.setdefault(question.id, []).append(replace(row, question=question))
         return joining, refused
 
 
 def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
     """The rows of a shard with these ids."""
-    for part in read_shard(path).to_pylist():
-        if not ids.isdisjoint(part["ids"]):
-            rows = unpacked(parse_json(part["content"]))
-            yield from (row for id_, row in zip(part["ids"], rows, strict=True) if id_ in ids)
+    for record in read_shard(path).to_pylist():
+        if not ids.isdisjoint(record["ids"]):
+            rows = unpacked(parse_json(record["content"]))
+            yield from (row for id_, row in zip(record["ids"], rows, strict=True) if id_ in ids)
 
 
 def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:

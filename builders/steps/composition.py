@@ -71,11 +71,11 @@ class Candidate:
     """The weakness of a verifier that a refined row shows, if that is said."""
 
     @classmethod
-    def of(cls, row: StepRow) -> "Candidate":
+    def of_row(cls, row: StepRow) -> "Candidate":
         """Of a row what the choice needs."""
         question, label, position = row.question, row.feedback.error_type, row.step.number
-        where = (row.id, question.benchmark, question.id, label, position, row.origin)
-        return cls(*where, row.borrowed, row.incomplete, row.family)
+        identity = (row.id, question.benchmark, question.id, label, position, row.origin)
+        return cls(*identity, row.borrowed, row.incomplete, row.family)
 
     @property
     def row_class(self) -> str:
@@ -107,12 +107,12 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
     pools: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
         pools[candidate.benchmark].append(candidate)
-    most = composition.rows_per_question
-    available = sum(_room(pool, most) for pool in pools.values())
+    per_question = composition.rows_per_question
+    available = sum(_room(pool, per_question) for pool in pools.values())
     if available < composition.rows:
         raise UserError(
             f"{composition.rows:,} rows are wanted, but only {available:,} could be made"
-            f"{_capped(pools.values(), most)}; "
+            f"{_capped(pools.values(), per_question)}; "
             f"ask for --rows {available} or fewer, or give it more questions"
         )
     ids: set[str] = set()
@@ -130,40 +130,40 @@ def rank(seed: int, id_: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{id_}".encode()).digest()[:16]
 
 
-def fill(wanted: int, room: Mapping[str, int]) -> dict[str, int]:
-    """Share out ``wanted`` as evenly as ``room`` allows; fewer in all if there is no more room.
+def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:
+    """Share out ``number`` as evenly as ``room`` allows; fewer in all if there is no more room.
 
     >>> fill(10, {"a": 2, "b": 9, "c": 9})
     {'a': 2, 'b': 4, 'c': 4}
     """
-    given = dict.fromkeys(room, 0)
+    shares = dict.fromkeys(room, 0)
     open_ = [name for name in room if room[name] > 0]
-    while wanted and open_:
-        each = wanted // len(open_)
-        if each == 0:
-            for name in open_[:wanted]:
-                given[name] += 1
+    while number and open_:
+        even_share = number // len(open_)
+        if even_share == 0:
+            for name in open_[:number]:
+                shares[name] += 1
             break
         for name in open_:
-            more = min(each, room[name] - given[name])
-            given[name] += more
-            wanted -= more
-        open_ = [name for name in open_ if given[name] < room[name]]
-    return given
+            increase = min(even_share, room[name] - shares[name])
+            shares[name] += increase
+            number -= increase
+        open_ = [name for name in open_ if shares[name] < room[name]]
+    return shares
 
 
-def _room(pool: Iterable[Candidate], most: int) -> int:
+def _room(pool: Iterable[Candidate], per_question: int) -> int:
     """Rows that a pool can give with at most so many of a question."""
-    return sum(min(number, most) for number in Counter(c.question for c in pool).values())
+    return sum(min(number, per_question) for number in Counter(c.question for c in pool).values())
 
 
-def _capped(pools: Iterable[Sequence[Candidate]], most: int) -> str:
+def _capped(pools: Iterable[Sequence[Candidate]], per_question: int) -> str:
     """What the cap does to these pools, for a message; nothing where it does nothing."""
     pools = list(pools)
-    whole = sum(map(len, pools))
-    if whole == sum(_room(pool, most) for pool in pools):
+    total = sum(map(len, pools))
+    if total == sum(_room(pool, per_question) for pool in pools):
         return ""
-    return f" with at most {most} rows a question ({whole:,} without that: raise --rows-per-question)"
+    return f" with at most {per_question} rows a question ({total:,} without that: raise --rows-per-question)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +174,18 @@ class _Share:
     questions: int | None
     ideal: int
     refined: int
-    most: int
+    per_question: int
     """Rows of a question."""
 
 
 def _shares(pools: Mapping[str, Sequence[Candidate]], composition: Composition) -> dict[str, _Share]:
     questions: dict[str, int] = {}
-    most = composition.rows_per_question
+    per_question = composition.rows_per_question
     if composition.per_benchmark is not None:
         rows = {name: n for name, (n, _) in sorted(composition.per_benchmark.items())}
         questions = {name: q for name, (_, q) in composition.per_benchmark.items()}
     else:
-        rows = fill(composition.rows, {name: _room(pools[name], most) for name in sorted(pools)})
+        rows = fill(composition.rows, {name: _room(pools[name], per_question) for name in sorted(pools)})
         if composition.questions is not None:
             room = {n: min(len({c.question for c in pools[n]}), rows[n]) for n in rows}
             questions = fill(composition.questions, room)
@@ -195,8 +195,8 @@ def _shares(pools: Mapping[str, Sequence[Candidate]], composition: Composition) 
                     "fewer, or give it more verified questions"
                 )
     ideal = _split(round(composition.ideal * composition.rows), rows)
-    given = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
-    return {n: _Share(rows[n], questions.get(n), ideal[n], given[n], most) for n in rows}
+    refined = _refined(pools, composition, {name: rows[name] - ideal[name] for name in rows})
+    return {n: _Share(rows[n], questions.get(n), ideal[n], refined[n], per_question) for n in rows}
 
 
 def _refined(
@@ -204,44 +204,44 @@ def _refined(
 ) -> dict[str, int]:
     """Refined rows wanted of each benchmark: shared out evenly as far as they are there."""
     refined = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
-    there = {name: min(refined[name], room[name]) for name in room}
-    wanted = sum(there.values()) if composition.refined is None else composition.refined
-    given = fill(wanted, there)
+    available = {name: min(refined[name], room[name]) for name in room}
+    number = sum(available.values()) if composition.refined is None else composition.refined
+    shares = fill(number, available)
     # What there is too little of is wanted wherever it would have had room.
-    more = fill(wanted - sum(given.values()), {name: room[name] - given[name] for name in room})
-    return {name: given[name] + more[name] for name in room}
+    extra = fill(number - sum(shares.values()), {name: room[name] - shares[name] for name in room})
+    return {name: shares[name] + extra[name] for name in room}
 
 
 def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:
     """Whole parts in proportion to the weights (largest remainders)."""
     total = sum(weights.values())
     exact = {name: number * weight / total for name, weight in weights.items()}
-    parts = {name: math.floor(value) for name, value in exact.items()}
-    by_rest = sorted(weights, key=lambda name: (parts[name] - exact[name], name))
-    for name in by_rest[: number - sum(parts.values())]:
-        parts[name] += 1
-    return parts
+    shares = {name: math.floor(value) for name, value in exact.items()}
+    by_remainder = sorted(weights, key=lambda name: (shares[name] - exact[name], name))
+    for name in by_remainder[: number - sum(shares.values())]:
+        shares[name] += 1
+    return shares
 
 
 def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> tuple[list[Candidate], dict[str, int]]:
     """One benchmark's rows from a pool in the order of the draw, and what it fell short of."""
     short: dict[str, int] = {}
-    kept, of = pool, ""
+    eligible, suffix = pool, ""
     if share.questions is not None:
         lacking = share.questions - len({c.question for c in pool})
         if lacking > 0:
             short["questions"] = lacking
-        drawn, of = _draw_questions(pool, share, seed), f" of {share.questions:,} questions"
-        kept = [c for c in pool if c.question in drawn]
-    if (there := _room(kept, share.most)) < share.rows:
+        questions, suffix = _draw_questions(pool, share, seed), f" of {share.questions:,} questions"
+        eligible = [c for c in pool if c.question in questions]
+    if (available := _room(eligible, share.per_question)) < share.rows:
         raise UserError(
-            f"{benchmark}: {share.rows:,} rows are wanted{of}, but only {there:,} could be made"
-            f"{_capped([kept], share.most)}; ask for fewer rows, or give it more verified questions"
+            f"{benchmark}: {share.rows:,} rows are wanted{suffix}, but only {available:,} could be made"
+            f"{_capped([eligible], share.per_question)}; ask for fewer rows, or give it more verified questions"
         )
-    picked = _pick(kept, share)
-    each, given = (share.rows - share.ideal - share.refined) // len(_TYPES), Counter(c.row_class for c in picked)
-    wanted = {IDEAL: share.ideal, REFINED: share.refined, **dict.fromkeys(_TYPES, each)}
-    return picked, short | {name: wanted[name] - given[name] for name in CLASSES if wanted[name] > given[name]}
+    picked = _pick(eligible, share)
+    per_type, counts = (share.rows - share.ideal - share.refined) // len(_TYPES), Counter(c.row_class for c in picked)
+    quota = {IDEAL: share.ideal, REFINED: share.refined, **dict.fromkeys(_TYPES, per_type)}
+    return picked, short | {name: quota[name] - counts[name] for name in CLASSES if quota[name] > counts[name]}
 
 
 def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[str]:
@@ -253,21 +253,21 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
     names = sorted(rows, key=lambda name: rank(seed, name))
     supply = Counter(c.row_class for c in pool)
     quota = _quota(share, supply)
-    drawn: set[str] = set()
+    questions: set[str] = set()
     for row_class in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
-        have = sum(rows[name][row_class] for name in drawn)
+        covered = sum(rows[name][row_class] for name in questions)
         for name in names:
-            if have >= quota[row_class] or len(drawn) >= share.questions:
+            if covered >= quota[row_class] or len(questions) >= share.questions:
                 break
-            if name not in drawn and rows[name][row_class]:
-                drawn.add(name)
-                have += rows[name][row_class]
-    drawn |= {*islice((name for name in names if name not in drawn), share.questions - len(drawn))}
-    room = {name: min(counts.total(), share.most) for name, counts in rows.items()}
-    if sum(room[name] for name in drawn) < share.rows:
+            if name not in questions and rows[name][row_class]:
+                questions.add(name)
+                covered += rows[name][row_class]
+    questions |= {*islice((name for name in names if name not in questions), share.questions - len(questions))}
+    room = {name: min(counts.total(), share.per_question) for name, counts in rows.items()}
+    if sum(room[name] for name in questions) < share.rows:
         names.sort(key=lambda name: -room[name])
         return set(names[: share.questions])
-    return drawn
+    return questions
 
 
 def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
@@ -289,12 +289,12 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
     """
     supply = Counter(c.row_class for c in pool)
     quota = _quota(share, supply)
-    picking = _Picking(pool, share.most)
+    picking = _Picking(pool, share.per_question)
     if share.questions is not None:
         classes = {name: [*by_class] for name, by_class in picking.options.items()}
         for question, row_class in _covered(classes, quota).items():
             candidates = picking.options[question][row_class]
-            picking.take(min(candidates, key=lambda c: picking.used[row_class][c.place]))
+            picking.pick(min(candidates, key=lambda c: picking.used[row_class][c.place]))
     for name in sorted(quota, key=lambda c: (supply[c] / max(quota[c], 1), c)):
         picking.spread(name, quota[name] - picking.used[name].total())
     while missing := share.rows - len(picking.picked):
@@ -308,7 +308,7 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
 class _Picking:
     """Rows taken from a pool, in the order of its draw."""
 
-    def __init__(self, pool: Sequence[Candidate], most: int) -> None:
+    def __init__(self, pool: Sequence[Candidate], per_question: int) -> None:
         self.picked: dict[str, Candidate] = {}
         self.used: dict[str, Counter[str]] = defaultdict(Counter)
         """By class, then place."""
@@ -319,9 +319,9 @@ class _Picking:
         for candidate in pool:
             self.options[candidate.question][candidate.row_class].append(candidate)
             self._waiting[candidate.row_class][candidate.place].append(candidate)
-            self._left[candidate.question] = most
+            self._left[candidate.question] = per_question
 
-    def take(self, candidate: Candidate) -> None:
+    def pick(self, candidate: Candidate) -> None:
         """Take one, whose question has room."""
         self.picked[candidate.id] = candidate
         self.used[candidate.row_class][candidate.place] += 1
@@ -348,7 +348,7 @@ class _Picking:
             open_ = [place for place, queue in queues.items() if queue]
             if not open_:
                 break
-            self.take(queues[min(open_, key=lambda p: (counts[p], p))].pop())
+            self.pick(queues[min(open_, key=lambda p: (counts[p], p))].pop())
             number -= 1
 
     def _is_free(self, candidate: Candidate) -> bool:
@@ -357,40 +357,40 @@ class _Picking:
 
 def _covered(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dict[str, str]:
     """A class for every question; where the quota has no place, another class yields one."""
-    given = cover(classes, quota)
-    used = Counter(given.values())
+    assigned = cover(classes, quota)
+    used = Counter(assigned.values())
     for question in classes:
-        if question not in given:
+        if question not in assigned:
             row_class = classes[question][0]
             yielding = max(quota, key=lambda name: (quota[name] - used[name], name))
             quota[yielding] -= 1
             quota[row_class] += 1
-            given[question] = row_class
+            assigned[question] = row_class
             used[row_class] += 1
-    return given
+    return assigned
 
 
-def _check_questions(where: str, rows: int, questions: int | None, most: int) -> None:
+def _check_questions(prefix: str, rows: int, questions: int | None, per_question: int) -> None:
     if questions is None:
         return
     if not 1 <= questions <= rows:
-        raise UserError(f"{where}{questions} questions: each needs a row, and there are {rows}")
-    if questions * most < rows:
+        raise UserError(f"{prefix}{questions} questions: each needs a row, and there are {rows}")
+    if questions * per_question < rows:
         raise UserError(
-            f"{where}{questions} questions with at most {most} rows each are too few for {rows} "
+            f"{prefix}{questions} questions with at most {per_question} rows each are too few for {rows} "
             "rows; ask for more questions, or raise --rows-per-question"
         )
 
 
-def _check_sums(composition: Composition, parts: Mapping[str, tuple[int, int]]) -> None:
-    rows, questions = (sum(part[i] for part in parts.values()) for i in (0, 1))
+def _check_sums(composition: Composition, targets: Mapping[str, tuple[int, int]]) -> None:
+    rows, questions = (sum(target[i] for target in targets.values()) for i in (0, 1))
     if rows != composition.rows or composition.questions not in (None, questions):
         raise UserError(
             f"per_benchmark sums to {rows} rows of {questions} questions, not to "
             f"{composition.rows} of {composition.questions}"
         )
-    for name, part in parts.items():
-        _check_questions(f"{name}: ", *part, composition.rows_per_question)
+    for name, target in targets.items():
+        _check_questions(f"{name}: ", *target, composition.rows_per_question)
 
 
 def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict[str, str]:
@@ -402,41 +402,41 @@ def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict
     >>> cover({"q1": ["a", "b"], "q2": ["a"]}, {"a": 1, "b": 1}) == {"q1": "b", "q2": "a"}
     True
     """
-    given: dict[str, str] = {}
+    assigned: dict[str, str] = {}
     members: dict[str, dict[str, None]] = {name: {} for name in room}
-    left = Counter(room)
+    room_left = Counter(room)
     for question in sorted(options, key=lambda name: len(options[name])):
-        moves = _path(options, members, left, question)
+        moves = _path(options, members, room_left, question)
         for mover, new in reversed(moves):
-            if mover in given:
-                del members[given[mover]][mover]
+            if mover in assigned:
+                del members[assigned[mover]][mover]
             members[new][mover] = None
-            given[mover] = new
+            assigned[mover] = new
         if moves:
-            left[moves[-1][1]] -= 1
-    return given
+            room_left[moves[-1][1]] -= 1
+    return assigned
 
 
 def _path(
-    options: Mapping[str, Sequence[str]], members: Mapping[str, Mapping[str, None]], left: Counter[str], newcomer: str
+    options: Mapping[str, Sequence[str]], members: Mapping[str, Mapping[str, None]], room: Counter[str], newcomer: str
 ) -> list[tuple[str, str]]:
     """Who moves where, the newcomer first, so that the last one enters a class with room; empty if none has any."""
-    wanted = options[newcomer]
-    direct = [name for name in wanted if left[name] > 0]
+    classes = options[newcomer]
+    direct = [name for name in classes if room[name] > 0]
     if direct:
         # The class with most room keeps the rare ones free for questions without a choice.
-        return [(newcomer, max(direct, key=lambda name: (left[name], name)))]
-    queue = deque((name, [(newcomer, name)]) for name in dict.fromkeys(wanted))
-    seen = set(wanted)
+        return [(newcomer, max(direct, key=lambda name: (room[name], name)))]
+    queue = deque((name, [(newcomer, name)]) for name in dict.fromkeys(classes))
+    visited = set(classes)
     while queue:
         name, moves = queue.popleft()
         for mover in members[name]:
-            for other in options[mover]:
-                if other in seen:
+            for next_class in options[mover]:
+                if next_class in visited:
                     continue
-                seen.add(other)
-                further = [*moves, (mover, other)]
-                if left[other] > 0:
+                visited.add(next_class)
+                further = [*moves, (mover, next_class)]
+                if room[next_class] > 0:
                     return further
-                queue.append((other, further))
+                queue.append((next_class, further))
     return []

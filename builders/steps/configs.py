@@ -42,9 +42,9 @@ _ROWS_AT_ONCE = 1_000
 Row = dict[str, Any]
 Place = tuple[str, str, tuple[str, ...]]
 """A question, what its passages say, and the steps accepted so far."""
-Parts = Mapping[str, Sequence[StepRow]]
+RowGroups = Mapping[str, Sequence[StepRow]]
 """Rows by split, or a split's rows by config."""
-ByConfig = Mapping[str, Parts]
+ByConfig = Mapping[str, RowGroups]
 """Rows by config, then split: of those configs whose rows no other has."""
 
 
@@ -65,7 +65,7 @@ class Rendering:
 class Config:
     """One config: its rows of a split's, how it has a row, and its columns in TRL's conversational forms."""
 
-    rows: Callable[[Parts, Rendering], Sequence[StepRow]]
+    rows: Callable[[RowGroups, Rendering], Sequence[StepRow]]
     form: Callable[[StepRow, Rendering], Row]
     turns: tuple[str, ...] = ()
     """Beside ``id``: turns of a conversation, or a ``label``. None if it has a row a step."""
@@ -81,8 +81,8 @@ def config_features(config: str) -> Any:
     if not shape.turns:
         return step_features(shape.twelve_labels)
     turns = List({"role": Value("string"), "content": Value("string")})
-    others = {"id": Value("string"), "label": Value("bool")}
-    return Features({name: others.get(name, turns) for name in ("id", *shape.turns)})
+    value_types = {"id": Value("string"), "label": Value("bool")}
+    return Features({name: value_types.get(name, turns) for name in ("id", *shape.turns)})
 
 
 def step_features(incomplete_evidence: bool = False) -> Any:
@@ -90,10 +90,10 @@ def step_features(incomplete_evidence: bool = False) -> Any:
     from datasets import ClassLabel, Features, List, Value
 
     text = Value("string")
-    others = {name: ClassLabel(names=list(known)) for name, known in _class_labels(incomplete_evidence).items()}
-    others |= {"passages": List({"title": text, "text": text}), "previous_steps": List(text)}
-    others["position"] = Value("int32")
-    return Features({name: others.get(name, text) for name in _COLUMNS})
+    value_types = {name: ClassLabel(names=list(values)) for name, values in _class_labels(incomplete_evidence).items()}
+    value_types |= {"passages": List({"title": text, "text": text}), "previous_steps": List(text)}
+    value_types["position"] = Value("int32")
+    return Features({name: value_types.get(name, text) for name in _COLUMNS})
 
 
 def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
@@ -134,8 +134,8 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wor
         "wording": wording,
         "context": row.context,
     }
-    for name, known in _class_labels(incomplete_evidence).items():
-        columns[name] = known.index(columns[name])
+    for name, values in _class_labels(incomplete_evidence).items():
+        columns[name] = values.index(columns[name])
     return columns
 
 
@@ -144,11 +144,11 @@ def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptS
 
     The reply begins with what the ``prompt_set`` says.
     """
-    shown = (row.question.question, row.question.passages, row.previous, row.step)
-    request = verifier_request(*shown, incomplete_evidence, prompt_set=prompt_set)
+    step_input = (row.question.question, row.question.passages, row.previous, row.step)
+    request = verifier_request(*step_input, incomplete_evidence, prompt_set=prompt_set)
     order, feedback = prompt_set.verdict_order, row.feedback
     if order == EVIDENCE_FIRST:
-        feedback = with_evidence(feedback, *shown)
+        feedback = with_evidence(feedback, *step_input)
     return {"prompt": _turns(request), "completion": _reply(format_feedback(feedback, order))}
 
 
@@ -159,10 +159,10 @@ def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]
     return {"prompt": _turns(request), "completion": _reply(format_step(row.step))}
 
 
-def _pair_turns(row: StepRow, by: Rendering) -> Row:
+def _pair_turns(row: StepRow, rendering: Rendering) -> Row:
     """A `rejected` row, with what is right there as the chosen step."""
-    turns = _generator_turns(row, by.prompt_set)
-    return {"prompt": turns["prompt"], "chosen": _reply(by.right[_place(row)]), "rejected": turns["completion"]}
+    turns = _generator_turns(row, rendering.prompt_set)
+    return {"prompt": turns["prompt"], "chosen": _reply(rendering.right[_place(row)]), "rejected": turns["completion"]}
 
 
 def _turns(request: Request) -> list[Row]:
@@ -215,10 +215,10 @@ def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
 
 def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRow]]:
     """Rows by split, given the keys of the questions of test."""
-    parts: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
+    rows_by_split: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
-        parts[names.TEST if row.question_key in test else names.TRAIN].append(row)
-    return parts
+        rows_by_split[names.TEST if row.question_key in test else names.TRAIN].append(row)
+    return rows_by_split
 
 
 def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
@@ -226,14 +226,14 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
 
     Rows of incomplete evidence whose question has no other row any more go with them.
     """
-    train = [row for parts in rows.values() for row in parts[names.TRAIN]]
-    copies = leakage.copied([row for parts in rows.values() for row in parts[names.TEST]], train)
+    train = [row for by_split in rows.values() for row in by_split[names.TRAIN]]
+    copies = leakage.copied([row for by_split in rows.values() for row in by_split[names.TEST]], train)
     questions = {row.question_key for row in rows[names.STEPS][names.TEST] if row.id not in copies}
-    kept, dropped = {}, {}
-    for config, parts in rows.items():
-        left = [row for row in parts[names.TEST] if row.id not in copies and row.question_key in questions]
-        kept[config], dropped[config] = {**parts, names.TEST: left}, len(parts[names.TEST]) - len(left)
-    return kept, dropped
+    remaining, dropped = {}, {}
+    for config, by_split in rows.items():
+        unique = [row for row in by_split[names.TEST] if row.id not in copies and row.question_key in questions]
+        remaining[config], dropped[config] = {**by_split, names.TEST: unique}, len(by_split[names.TEST]) - len(unique)
+    return remaining, dropped
 
 
 def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
@@ -241,24 +241,24 @@ def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
     writer = DatasetWriter(folder, [(name, split) for name in CONFIGS for split in SPLITS], config_features)
     for name, config in CONFIGS.items():
         for split in SPLITS:
-            part = config.rows({other: parts[split] for other, parts in rows.items()}, rendering)
-            for start in range(0, len(part), _ROWS_AT_ONCE):
-                batch = part[start : start + _ROWS_AT_ONCE]
+            chosen = config.rows({key: by_split[split] for key, by_split in rows.items()}, rendering)
+            for start in range(0, len(chosen), _ROWS_AT_ONCE):
+                batch = chosen[start : start + _ROWS_AT_ONCE]
                 writer.add(name, split, [{"id": row.id, **config.form(row, rendering)} for row in batch])
     return writer.close()
 
 
-def _shuffled(parts: Parts, rendering: Rendering) -> list[StepRow]:
+def _shuffled(by_config: RowGroups, rendering: Rendering) -> list[StepRow]:
     """Rows of all settings, by a draw of its own: those of `STEPS` are what came first by the seed and their ids."""
-    drawn = f"{names.MISSING_PROMPT_COMPLETION} "
-    return sorted(chain.from_iterable(parts.values()), key=lambda row: rank(rendering.seed, drawn + row.id))
+    salt = f"{names.MISSING_PROMPT_COMPLETION} "
+    return sorted(chain.from_iterable(by_config.values()), key=lambda row: rank(rendering.seed, salt + row.id))
 
 
 def _step_config(name: str, twelve_labels: bool = False) -> Config:
-    def form(row: StepRow, by: Rendering) -> Row:
-        return step_row(row, twelve_labels, names.UNSEEN if row.id in by.unseen else names.SEEN)
+    def form(row: StepRow, rendering: Rendering) -> Row:
+        return step_row(row, twelve_labels, names.UNSEEN if row.id in rendering.unseen else names.SEEN)
 
-    return Config(lambda parts, _: parts[name], form, twelve_labels=twelve_labels)
+    return Config(lambda by_config, _: by_config[name], form, twelve_labels=twelve_labels)
 
 
 _TURNS = ("prompt", "completion")
@@ -312,12 +312,12 @@ def check_lengths(
         method = "estimate"
     long = sorted(id_ for id_, size in sizes.items() if size > max_length)
     if long:
-        more = f" and {len(long) - NAMED} more" if len(long) > NAMED else ""
-        known = "counted" if method == "tokens" else "estimated"
+        suffix = f" and {len(long) - NAMED} more" if len(long) > NAMED else ""
+        method_word = "counted" if method == "tokens" else "estimated"
         raise UserError(
             f"{len(long)} rows are longer than --max-length {max_length} tokens "
-            f"({known}; the longest {max(sizes.values())}): "
-            f"{', '.join(long[:NAMED])}{more}; allow more, or use shorter passages"
+            f"({method_word}; the longest {max(sizes.values())}): "
+            f"{', '.join(long[:NAMED])}{suffix}; allow more, or use shorter passages"
         )
     # Of a folder the name alone: where it lies is nobody's business.
     name = Path(tokenizer).name if tokenizer and Path(tokenizer).exists() else tokenizer

@@ -42,7 +42,7 @@ class Source:
     checker: Checker
 
     @classmethod
-    def of(cls, question: Question, label: Label, half: Half = "seen") -> "Source":
+    def build(cls, question: Question, label: Label, half: Half = "seen") -> "Source":
         """With a checker whose words are of that ``half``.
 
         Raises ``PlanError`` where the label's path gives no plan.
@@ -51,7 +51,7 @@ class Source:
         return cls(question, label, Checker(question, path, graph, half))
 
 
-def altered(source: Source, item: Item, value: str, other: str) -> Context | None:
+def alter_value(source: Source, item: Item, value: str, new_value: str) -> Context | None:
     """The question with a passage that gives another value for a fact; None where it can't be.
 
     Only the passage that states the fact is changed, and path and graph with it. There is no such
@@ -60,27 +60,27 @@ def altered(source: Source, item: Item, value: str, other: str) -> Context | Non
     number, page = item.passage, item.page(source.question.passages)
     assert number is not None
     facts = source.checker.claims.facts
-    if normal_name(value) == normal_name(page.title) or any(other in f.ends for f in facts):
+    if normal_name(value) == normal_name(page.title) or any(new_value in f.ends for f in facts):
         return None
-    changed = replace(page, sentences=tuple(put(s, value, other) for s in page.sentences))
-    if changed == page or _left(changed, value, other):
+    changed = replace(page, sentences=tuple(replace_value(s, value, new_value) for s in page.sentences))
+    if changed == page or _has_remnant(changed, value, new_value):
         return None
 
-    def stated(triple: Triple) -> Triple:
+    def alter(triple: Triple) -> Triple:
         is_altered = triple.passage == number and normal_name(triple.tail) == normal_name(value)
-        return replace(triple, tail=other) if is_altered else triple
+        return replace(triple, tail=new_value) if is_altered else triple
 
     question = _with_page(source.question, number, changed)
     if normal_name(question.answer) == normal_name(value):
-        question = replace(question, answer=other, aliases=())
-    path, graph = (tuple(map(stated, part)) for part in (source.label.reasoning_path, source.label.knowledge_graph))
+        question = replace(question, answer=new_value, aliases=())
+    path, graph = (tuple(map(alter, ts)) for ts in (source.label.reasoning_path, source.label.knowledge_graph))
     try:
         return Context(question, Checker(question, path, graph, source.checker.half), "altered")
     except PlanError:
         return None
 
 
-def without(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
+def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
     """The question with a passage of another one where a fact is stated; None where none serves.
 
     The passage is the likest by name, and no passage that is left mentions the fact's value.
@@ -88,43 +88,43 @@ def without(source: Source, item: Item, partner: Question, seed: str) -> Context
     number, value = item.passage, source.checker.claims.value_of(item)
     assert number is not None
     title = set(words_of(item.page(source.question.passages).title).split())
-    there = {page.title for page in source.question.passages}
-    pages = [page for page in partner.passages if page.title not in there]
+    titles = {page.title for page in source.question.passages}
+    pages = [page for page in partner.passages if page.title not in titles]
     pages.sort(key=lambda p: (-len(title & set(words_of(p.title).split())), choice_for(seed, p.title)))
     for page in pages[:3]:
-        shown = _with_page(source.question, number, replace(page, is_gold=False))
-        if all(first_mention(read(one), value) is None for one in shown.passages):
-            return Context(shown, source.checker.with_page(number, page), "borrowed", partner.id)
+        changed = _with_page(source.question, number, replace(page, is_gold=False))
+        if all(first_mention(read(passage), value) is None for passage in changed.passages):
+            return Context(changed, source.checker.with_page(number, page), "borrowed", partner.id)
     return None
 
 
-def beside(source: Source, partner: Source, item: Item, seed: str) -> tuple[Context, int] | None:
+def add_passage(source: Source, partner: Source, item: Item, seed: str) -> tuple[Context, int] | None:
     """The question with another's gold passage for a distractor, and its number there.
 
     ``item`` is the fact of the other question that this passage states.
     """
     page, pages = item.page(partner.question.passages), source.question.passages
-    free = [n for n, one in enumerate(pages, 1) if not one.is_gold]
-    if not free or any(page.title == one.title for one in pages):
+    free = [n for n, passage in enumerate(pages, 1) if not passage.is_gold]
+    if not free or any(page.title == passage.title for passage in pages):
         return None
     number = item.passage if item.passage in free else free[choice_for(seed) % len(free)]
     assert number is not None
-    shown = _with_page(source.question, number, replace(page, is_gold=False))
+    changed = _with_page(source.question, number, replace(page, is_gold=False))
     graph = [*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples)]
     try:
-        checker = Checker(shown, source.label.reasoning_path, graph, source.checker.half)
+        checker = Checker(changed, source.label.reasoning_path, graph, source.checker.half)
     except PlanError:
         return None
-    return Context(shown, checker, "borrowed", partner.question.id), number
+    return Context(changed, checker, "borrowed", partner.question.id), number
 
 
 def ends(claims: Claims, item: Item, value: str) -> bool:
     """Whether nothing builds on a value: no other fact has it, and no passage is about it."""
-    names = [name for other in claims.facts if other is not item for name in other.ends]
+    names = [name for fact in claims.facts if fact is not item for name in fact.ends]
     return normal_name(value) not in map(normal_name, [*names, *(page.title for page in claims.passages)])
 
 
-def put(sentence: str, value: str, other: str) -> str:
+def replace_value(sentence: str, value: str, new_value: str) -> str:
     """A sentence with another value, but where it is a part of a longer name.
 
     >>> put("He sailed the Pacific Ocean near Ohio.", "Pacific", "Oru")
@@ -133,10 +133,10 @@ def put(sentence: str, value: str, other: str) -> str:
     'In Oru he sailed.'
     """
 
-    def placed(found: re.Match[str]) -> str:
-        return other if as_date(value) or _is_whole(sentence, *found.span()) else found[0]
+    def place(match: re.Match[str]) -> str:
+        return new_value if as_date(value) or _is_whole(sentence, *match.span()) else match[0]
 
-    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", placed, sentence)
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", place, sentence)
 
 
 def _is_whole(sentence: str, start: int, end: int) -> bool:
@@ -147,14 +147,14 @@ def _is_whole(sentence: str, start: int, end: int) -> bool:
     return led is None or clean(led[1]) in OPENERS or is_nation(clean(led[1]))
 
 
-def _left(page: Passage, value: str, other: str) -> bool:
+def _has_remnant(page: Passage, value: str, new_value: str) -> bool:
     """Whether a part of a value that was taken out is still there, as a surname."""
     text = read(Passage("", page.sentences))
     if first_mention(text, value) is not None:
         return True
     if as_date(value):
         return False
-    words = [w for w in value.split() if len(w) > 2 and w[0].isupper() and w not in other]
+    words = [w for w in value.split() if len(w) > 2 and w[0].isupper() and w not in new_value]
     return any(re.search(rf"\b{re.escape(word)}\b", s) for word in words for s in page.sentences)
 
 

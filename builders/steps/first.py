@@ -55,7 +55,7 @@ def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,))
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Matches:
     """The ids that stand for rows of the first, and what they were matched by."""
 
     ids: frozenset[str]
@@ -100,11 +100,11 @@ class First:
     revision: str | None
     sha256: str
     """Of the record."""
-    about: FirstRecord
+    record: FirstRecord
     rows: Mapping[str, Sequence[Candidate]]
 
     @cached_property
-    def every(self) -> list[Candidate]:
+    def all_rows(self) -> list[Candidate]:
         """The rows of both splits."""
         return [row for split in (names.TRAIN, names.TEST) for row in self.rows[split]]
 
@@ -112,9 +112,9 @@ class First:
     def questions(self) -> Mapping[str, Sequence[str]]:
         """The ids of its questions by benchmark."""
         ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for row in self.every:
+        for row in self.all_rows:
             ids[row.benchmark][row.question] = None
-        return {name: [*listed] for name, listed in sorted(ids.items())}
+        return {name: [*question_ids] for name, question_ids in sorted(ids.items())}
 
     @cached_property
     def tested(self) -> frozenset[str]:
@@ -124,57 +124,57 @@ class First:
     @property
     def terms(self) -> dict[str, Any]:
         """What a `StepsBuild` has of it: all but folders, version and teacher."""
-        most = self.about.composition.rows_per_question
-        ideal = sum(row.origin == names.IDEAL for row in self.every) / len(self.every)
+        per_question = self.record.composition.rows_per_question
+        ideal = sum(row.origin == names.IDEAL for row in self.all_rows) / len(self.all_rows)
         return {
             "first": self,
-            "composition": Composition(len(self.every), ideal=ideal, refined=None, rows_per_question=most),
+            "composition": Composition(len(self.all_rows), ideal=ideal, refined=None, rows_per_question=per_question),
             "benchmarks": tuple(self.questions),
-            **{name: getattr(self.about, name) for name in ("test_share", "seed", "unverifiable")},
+            **{name: getattr(self.record, name) for name in ("test_share", "seed", "unverifiable")},
         }
 
     def check(self, builds: Iterable[Mapping[str, Any]]) -> None:
         """Raise ``UserError`` unless its questions are those of these verified builds."""
         digests = {(b["benchmark"], b["split"]): b["digest"] for b in builds}
-        for build in self.about.verified:
+        for build in self.record.verified:
             if digests.get((build.benchmark, build.split)) != build.digest:
                 raise UserError(
                     f"{self.name}: was made of another build of {build.benchmark} {build.split} than is in "
                     "--verified; name the folder that it was made of"
                 )
 
-    def take(self, candidates: Iterable[Candidate], seed: int) -> Taken:
+    def match(self, candidates: Iterable[Candidate], seed: int) -> Matches:
         """The candidates that stand for its rows; of several, by a draw."""
-        left: defaultdict[tuple[str, str], dict[str, Candidate]] = defaultdict(dict)
+        unmatched: defaultdict[tuple[str, str], dict[str, Candidate]] = defaultdict(dict)
         for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
-            left[candidate.benchmark, candidate.question][candidate.id] = candidate
-        ids, matched, owed = set[str](), Counter[str](), self.every
-        for how in ("id", "position", "type"):
-            lost = []
-            for row in owed:
-                there = left[row.benchmark, row.question]
-                if match := _match(row, there.values(), how):
-                    ids.add(there.pop(match.id).id)
-                    matched[how] += 1
+            unmatched[candidate.benchmark, candidate.question][candidate.id] = candidate
+        ids, matched, pending = set[str](), Counter[str](), self.all_rows
+        for key in ("id", "position", "type"):
+            unmatched_rows = []
+            for row in pending:
+                options = unmatched[row.benchmark, row.question]
+                if match := _match(row, options.values(), key):
+                    ids.add(options.pop(match.id).id)
+                    matched[key] += 1
                 else:
-                    lost.append(row)
-            owed = lost
-        return Taken(frozenset(ids), dict(matched), owed)
+                    unmatched_rows.append(row)
+            pending = unmatched_rows
+        return Matches(frozenset(ids), dict(matched), pending)
 
-    def outcome(self, taken: Taken, moved: int) -> dict[str, Any]:
+    def outcome(self, matches: Matches, moved: int) -> dict[str, Any]:
         """What came of its rows, for the record; ``moved`` of its test questions are in train.
 
         It has the build's name, revision, teacher and digest (of its record), how many rows it has, by what they
         were matched, and which were lost by row class.
         """
-        lost = Counter(row.row_class for row in taken.lost)
+        lost = Counter(row.row_class for row in matches.lost)
         return {
             "name": self.name,
             "revision": self.revision,
             "sha256": self.sha256,
-            "teacher": self.about.teacher,
-            "rows": len(self.every),
-            "matched": {how: taken.matched.get(how, 0) for how in ("id", "position", "type")},
+            "teacher": self.record.teacher,
+            "rows": len(self.all_rows),
+            "matched": {key: matches.matched.get(key, 0) for key in ("id", "position", "type")},
             "lost": dict(sorted(lost.items())),
             "moved": moved,
         }
@@ -207,13 +207,13 @@ def _row(row: Mapping[str, Any]) -> Candidate:
     return boundary.read(Candidate, content, "the row")
 
 
-def _match(row: Candidate, candidates: Collection[Candidate], how: str) -> Candidate | None:
-    """The first of some candidates that stands for a row, as far as ``how`` tells them apart."""
-    if how == "id":
-        return next((each for each in candidates if each.id == row.id), None)
+def _match(row: Candidate, candidates: Collection[Candidate], key: str) -> Candidate | None:
+    """The first of some candidates that stands for a row, as far as ``key`` tells them apart."""
+    if key == "id":
+        return next((candidate for candidate in candidates if candidate.id == row.id), None)
     if row.origin == names.REFINED:
         return None
-    alike = [each for each in candidates if each.row_class == row.row_class]
-    if how == "position":
-        return next((each for each in alike if each.position == row.position), None)
-    return min(alike, key=lambda each: abs(each.position - row.position), default=None)
+    alike = [candidate for candidate in candidates if candidate.row_class == row.row_class]
+    if key == "position":
+        return next((candidate for candidate in alike if candidate.position == row.position), None)
+    return min(alike, key=lambda candidate: abs(candidate.position - row.position), default=None)

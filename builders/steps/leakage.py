@@ -48,12 +48,12 @@ def document(question: Question) -> Document:
     return Document(digest.digest(), frozenset(grams))
 
 
-def near(first: Document, second: Document) -> bool:
+def near(document: Document, reference: Document) -> bool:
     """Whether the two must not be on different sides of a split."""
-    if first.passages == second.passages:
+    if document.passages == reference.passages:
         return True
-    shared = len(first.grams & second.grams)
-    return shared >= CONTAINMENT * min(len(first.grams), len(second.grams))
+    shared = len(document.grams & reference.grams)
+    return shared >= CONTAINMENT * min(len(document.grams), len(reference.grams))
 
 
 class Index:
@@ -81,32 +81,32 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
     keys = sorted(documents)
     joined = UnionFind(range(len(keys)))
     places = {key: place for place, key in enumerate(keys)}
-    linked = {(places[a], places[b]) for a, b in links if a in places and b in places}
-    for one, other in (*sorted(linked), *_pairs([documents[key] for key in keys])):
-        is_apart = joined[one] != joined[other]
-        if is_apart and ((one, other) in linked or near(documents[keys[one]], documents[keys[other]])):
-            joined.union(one, other)
+    links_by_place = {(places[a], places[b]) for a, b in links if a in places and b in places}
+    for a, b in (*sorted(links_by_place), *_pairs([documents[key] for key in keys])):
+        is_apart = joined[a] != joined[b]
+        if is_apart and ((a, b) in links_by_place or near(documents[keys[a]], documents[keys[b]])):
+            joined.union(a, b)
     together: dict[int, list[str]] = defaultdict(list)
     for number, key in enumerate(keys):
         together[joined[number]].append(key)
     return list(together.values())
 
 
-def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], wanted: int) -> list[int]:
-    """Numbers of the groups that make up a test split of ``wanted`` rows or barely more.
+def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int) -> list[int]:
+    """Numbers of the groups that make up a test split of ``size`` rows or barely more.
 
     Groups are taken in the given order (a draw) as long as they fit; if that ends short, the one
     that overshoots least is added. At least one group stays out.
     """
     sizes = [sum(rows[key] for key in group) for group in groups]
-    taken: list[int] = []
-    rest: list[int] = []
-    for number, size in enumerate(sizes):
-        (taken if size <= wanted else rest).append(number)
-        wanted -= size if size <= wanted else 0
-    if wanted and len(rest) > 1:
-        taken.append(min(rest, key=lambda number: (sizes[number], number)))
-    return taken
+    chosen: list[int] = []
+    larger: list[int] = []
+    for number, group_size in enumerate(sizes):
+        (chosen if group_size <= size else larger).append(number)
+        size -= group_size if group_size <= size else 0
+    if size and len(larger) > 1:
+        chosen.append(min(larger, key=lambda number: (sizes[number], number)))
+    return chosen
 
 
 def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
@@ -118,15 +118,15 @@ def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
     def plain(row: StepRow) -> str:
         return " ".join(row.step.text.casefold().split())
 
-    known = set(map(plain, train))
-    return frozenset(row.id for row in test if row.step.kind != "Final Answer" and plain(row) in known)
+    train_texts = set(map(plain, train))
+    return frozenset(row.id for row in test if row.step.kind != "Final Answer" and plain(row) in train_texts)
 
 
 def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
     """Pairs worth comparing: the same passages, or a gram in common that is no boilerplate."""
     by_passages: dict[bytes, int] = {}
-    for number, held in enumerate(documents):
-        first = by_passages.setdefault(held.passages, number)
+    for number, document in enumerate(documents):
+        first = by_passages.setdefault(document.passages, number)
         if first != number:
             yield first, number
     # The grams of a passage are mostly held by the same questions: each such set is looked at once.
@@ -138,7 +138,7 @@ def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
 def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:
     """By each 8-gram the numbers of the documents that hold it."""
     holders: dict[int, list[int]] = defaultdict(list)
-    for number, held in enumerate(documents):
-        for gram in held.grams:
+    for number, document in enumerate(documents):
+        for gram in document.grams:
             holders[gram].append(number)
     return holders

@@ -12,7 +12,7 @@ import yaml
 
 from builders.steps.contexts import Context, Source
 from builders.steps.proposals import Injector, Proposal, Wordings
-from builders.steps.rows import Made, Refused, StepRow, TrajectoryError, well_formed
+from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError, well_formed
 from builders.work.shards import NoModel
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item, PlanError
@@ -59,40 +59,40 @@ class AnnotationsMaker(NoModel):
         """Everything that can change a row, the code aside."""
         return f"{self.name} {self.seed} {self.half}"
 
-    def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
+    def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
         """What comes of each question, in order; neighbours are each other's partners."""
         return self.make_some(questions, range(len(questions)))
 
-    def make_some(self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]) -> list[Made]:
+    def make_some(self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]) -> list[StepResult]:
         """What comes of those at some places."""
 
         @lru_cache(maxsize=2)
         def source(place: int) -> Source | str:
             try:
-                return Source.of(*questions[place], self.half)
+                return Source.build(*questions[place], self.half)
             except PlanError as error:
                 return f"no plan: {error}"
 
-        made = []
+        results = []
         for place in places:
-            own, neighbour = source(place), place ^ 1
+            question_source, neighbour = source(place), place ^ 1
             partner = source(neighbour) if neighbour < len(questions) else None
-            if isinstance(own, str):
-                made.append(Made((), (Refused.of(questions[place][0], own),)))
+            if isinstance(question_source, str):
+                results.append(StepResult((), (Refused.of_question(questions[place][0], question_source),)))
             else:
-                made.append(self._made(own, None if isinstance(partner, str) else partner))
-        return made
+                results.append(self._made(question_source, None if isinstance(partner, str) else partner))
+        return results
 
-    def make(self, question: Question, label: Label) -> Made:
+    def make(self, question: Question, label: Label) -> StepResult:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
         return self.make_all([(question, label)])[0]
 
-    def _made(self, source: Source, partner: Source | None) -> Made:
+    def _made(self, source: Source, partner: Source | None) -> StepResult:
         try:
             steps = write_trajectory(source.checker, self.seed)
             verdicts = checked(source.checker, steps)
         except TrajectoryError as error:
-            return Made((), (Refused.of(source.question, str(error)),))
+            return StepResult((), (Refused.of_question(source.question, str(error)),))
         injector = Injector(source, self.seed, partner)
         rows = [
             StepRow(source.question, tuple(steps[:n]), step, verdict, IDEAL, self.name)
@@ -101,7 +101,7 @@ class AnnotationsMaker(NoModel):
         rows += _ideal_elsewhere(injector, steps, self.name)
         injected, refused = inject(injector, steps, self.name)
         rows += [*injected, *without_evidence(source.checker, steps, self.seed, self.name)]
-        return Made(tuple(rows), tuple(refused))
+        return StepResult(tuple(rows), tuple(refused))
 
 
 def checked(checker: Checker, steps: Sequence[Step]) -> tuple[Feedback, ...]:
@@ -185,7 +185,7 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
                 rows.append(row)
                 break
             if reason:
-                refused.append(Refused.of(injector.question, reason, text, error_type.name, position))
+                refused.append(Refused.of_question(injector.question, reason, text, error_type.name, position))
     return rows, refused
 
 
@@ -211,8 +211,8 @@ def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin,
     verdict = context.checker.check(previous, step)
     if verdict is None:
         return None
-    where = (context.question, tuple(previous), step, verdict, origin, teacher)
-    return StepRow(*where, context.kind, context.borrowed)
+    content = (context.question, tuple(previous), step, verdict, origin, teacher)
+    return StepRow(*content, context.kind, context.borrowed)
 
 
 UNSEEN = Path(__file__).with_name("unseen_injections.yaml")
@@ -225,7 +225,7 @@ def read_wordings(file: Path) -> Wordings:
     try:
         words: Wordings = yaml.safe_load(file.read_text(encoding="utf-8"))
         form = yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))
-        lacking = [f"{t}/{w}" for t, ways in form.items() for w in ways if not words[t][w]]
+        lacking = [f"{t}/{case}" for t, cases in form.items() for case in cases if not words[t][case]]
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         lacking = [str(error)]
     if lacking:
@@ -239,7 +239,8 @@ def errors(source: Source, ideal: Sequence[Step], seed: int, words: Wordings) ->
     for error_type in ERROR_TYPES:
         for position in range(1, len(ideal) + 1):
             proposals = injector.propose(error_type.name, position)
-            step = next(filter(None, (well_formed(each.text, each.kind, position) for each in proposals)), None)
+            steps = (well_formed(proposal.text, proposal.kind, position) for proposal in proposals)
+            step = next(filter(None, steps), None)
             if step is not None:
                 yield error_type.name, step
 
@@ -257,7 +258,7 @@ def probed(
         if label.noise_type != "none" or choice_for("held back", question.id) % SHARE:
             continue
         try:
-            source = Source.of(question, label)
+            source = Source.build(question, label)
         except PlanError:
             continue
         steps = write_trajectory(source.checker, seed)
@@ -308,13 +309,13 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
     place = places[choice % len(places)]
     item = plan.items[place]
     assert item.passage is not None
-    less, previous = _without(question, ideal[:place], item.passage)
+    reduced, previous = _drop_passage(question, ideal[:place], item.passage)
     instead = _instead(question, ideal[:place], previous, seed)
     first: list[StepRow] = []
     for step in _denials(checker, item, place, seed, is_cited=instead is not None):
-        (altered,) = _without(question, [step], instead)[1]
-        feedback = _lacking(checker, item, altered.text)
-        row = StepRow(less, previous, altered, feedback, INJECTED, teacher)
+        (denial,) = _drop_passage(question, [step], instead)[1]
+        feedback = _lacking(checker, item, denial.text)
+        row = StepRow(reduced, previous, denial, feedback, INJECTED, teacher)
         if twin := _twin(checker, ideal[:place], step, instead, row):
             return [row, twin]
         first = first or [row]
@@ -328,9 +329,9 @@ def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step]
     """
     cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
     free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
-    alike = [n for n in free if _without(question, ideal, n)[1] == tuple(previous)]
-    drawn = alike or free
-    return drawn[choice_for(str(seed), question.id, "twin") % len(drawn)] if drawn else None
+    aligned = [n for n in free if _drop_passage(question, ideal, n)[1] == tuple(previous)]
+    options = aligned or free
+    return options[choice_for(str(seed), question.id, "twin") % len(options)] if options else None
 
 
 def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool) -> Iterator[Step]:
@@ -338,10 +339,10 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
 
     They may name its passage alone, in whose place another stands for who lacks it.
     """
-    what, n = missing(item, checker.question.passages), item.passage if is_cited else None
+    evidence, number = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
-        drawn = f"{seed} {checker.question.id} missing evidence {attempt}"
-        text = phrase("denial", drawn, half=checker.half, what=what, n=n, k=place or None)
+        seed_text = f"{seed} {checker.question.id} missing evidence {attempt}"
+        text = phrase("denial", seed_text, half=checker.half, what=evidence, n=number, k=place or None)
         if step := well_formed(text, "Attribution", place + 1):
             yield step
 
@@ -349,11 +350,11 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
 def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     """What is said of a step that rightly denies an item."""
     passages, half = checker.question.passages, checker.half
-    what = missing(item, passages)
+    evidence = missing(item, passages)
     return Feedback(
         MISSING_EVIDENCE,
-        render("diagnosis", "missing_evidence", text, half=half, what=what),
-        render("guidance", "search", text, half=half, what=what),
+        render("diagnosis", "missing_evidence", text, half=half, what=evidence),
+        render("guidance", "search", text, half=half, what=evidence),
         search_query(item, passages),
     )
 
@@ -364,54 +365,54 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
     As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the row's with the numbers
     of all passages, which the checker sees; None where that finds something else.
     """
-    verdict, shown, previous = checker.check(ideal, step), checker.question, tuple(ideal)
+    verdict, reduced, previous = checker.check(ideal, step), checker.question, tuple(ideal)
     if verdict is None or verdict.error_type != INFORMATION_MISS:
         return None
     if instead is not None:
-        shown, previous = _without(shown, ideal, instead)
-        texts = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
-        verdict = Feedback(INFORMATION_MISS, *texts)
-    return StepRow(shown, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
+        reduced, previous = _drop_passage(reduced, ideal, instead)
+        remarks = (_renumbered(text, instead) for text in (verdict.diagnosis, verdict.guidance))
+        verdict = Feedback(INFORMATION_MISS, *remarks)
+    return StepRow(reduced, previous, row.step, verdict, INJECTED, row.teacher, twin=True)
 
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     """Whether nothing states a fact once its passage is removed, nor was it read before."""
-    if any(other.passage == item.passage for other in earlier):
+    if any(fact.passage == item.passage for fact in earlier):
         return False
-    if item.sentence is not None and not _known(checker, item, earlier):
+    if item.sentence is not None and not _is_askable(checker, item, earlier):
         return False
     value = checker.claims.value_of(item)
-    others = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
-    return all(first_mention(read(page), value) is None for page in others)
+    other_pages = [p for n, p in enumerate(checker.passages, 1) if n != item.passage]
+    return all(first_mention(read(page), value) is None for page in other_pages)
 
 
-def _known(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
+def _is_askable(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
     """Whether question or earlier facts name what a passage is about, so that it can be asked."""
     assert item.passage is not None
     title = checker.passages[item.passage - 1].title
-    told = [state_item(other, checker.passages) for other in earlier]
-    words = read(Passage("", (" ".join([checker.question.question, *told]),)))
+    statements = [state_item(fact, checker.passages) for fact in earlier]
+    words = read(Passage("", (" ".join([checker.question.question, *statements]),)))
     return first_mention(words, title) is not None
 
 
-def _without(question: Question, steps: Iterable[Step], gone: int | None) -> tuple[Question, tuple[Step, ...]]:
+def _drop_passage(question: Question, steps: Iterable[Step], removed: int | None) -> tuple[Question, tuple[Step, ...]]:
     """A question without one of its passages, and steps with the numbers that are left."""
-    if gone is None:
+    if removed is None:
         return question, tuple(steps)
-    left = tuple(p for n, p in enumerate(question.passages, 1) if n != gone)
-    renumbered = tuple(replace(step, text=_renumbered(step.text, gone)) for step in steps)
-    return replace(question, passages=left), renumbered
+    remaining = tuple(p for n, p in enumerate(question.passages, 1) if n != removed)
+    renumbered = tuple(replace(step, text=_renumbered(step.text, removed)) for step in steps)
+    return replace(question, passages=remaining), renumbered
 
 
-def _renumbered(text: str, gone: int) -> str:
+def _renumbered(text: str, removed: int) -> str:
     """A text whose citations count without the passage that is gone.
 
     >>> _renumbered("Passage 2 and Passage 10 name it.", 4)
     'Passage 2 and Passage 9 name it.'
     """
 
-    def less(match: re.Match[str]) -> str:
+    def shift(match: re.Match[str]) -> str:
         number = int(match[1])
-        return f"Passage {number - 1 if number > gone else number}"
+        return f"Passage {number - 1 if number > removed else number}"
 
-    return _CITED.sub(less, text)
+    return _CITED.sub(shift, text)

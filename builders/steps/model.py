@@ -20,7 +20,7 @@ from typing import ClassVar
 from builders.steps import replies
 from builders.steps.making import AnnotationsMaker, checked, trusted, without_evidence
 from builders.steps.planners import PLANNERS, planner_of
-from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.verified.teachers import Teachers
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise import prompts
@@ -58,10 +58,10 @@ def targets(question: str, possible: Iterable[Target], seed: int, number: int) -
     for target in possible:
         places.setdefault(target.error_type, []).append(target)
 
-    def drawn(error_type: str) -> int:
+    def draw_number(error_type: str) -> int:
         return choice_for(str(seed), question, "error", error_type)
 
-    return [places[t][drawn(t) % len(places[t])] for t in sorted(places, key=drawn)[:number]]
+    return [places[t][draw_number(t) % len(places[t])] for t in sorted(places, key=draw_number)[:number]]
 
 
 def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
@@ -70,18 +70,18 @@ def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
     for position, step in enumerate(steps, 1):
         before = checker.established(steps[: position - 1])
         new = checker.established(steps[:position]).keys() - before.keys()
-        settled = last in before
+        is_answered = last in before
         all_read = checker.plan.kind == "sequential" and all(fact in before for fact in facts)
-        if settled or all_read:
+        if is_answered or all_read:
             yield Target("Overthinking", position, "Attribution")
-        if settled:
+        if is_answered:
             yield Target("Overthinking", position, "Logical")
         if step.kind == "Final Answer":
             yield Target("Wrong Conclusion", position, step.kind)
-        elif step.kind == "Logical" and not settled:
+        elif step.kind == "Logical" and not is_answered:
             yield Target("Inefficiency", position, step.kind)
             yield Target("Logical Fallacy", position, step.kind)
-        elif step.kind == "Attribution" and not settled and not all_read:
+        elif step.kind == "Attribution" and not is_answered and not all_read:
             fitting = {"Off-topic", "Inefficiency"}
             if before.keys() & set(facts):
                 fitting.add("Redundancy")
@@ -104,8 +104,8 @@ def imaginable(steps: Sequence[Step]) -> Iterator[Target]:
 
 def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
     """Whether each fact of the plan is read by the step of its own number."""
-    done = checker.established(steps)
-    return all(done.get(fact) == fact + 1 for fact in checker.plan.facts)
+    read_at = checker.established(steps)
+    return all(read_at.get(fact) == fact + 1 for fact in checker.plan.facts)
 
 
 TRAJECTORY = prompts.load("steps/trajectory")
@@ -120,7 +120,7 @@ _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 
 @dataclass(frozen=True)
-class ModelMaker(replies.Asking):
+class ModelMaker(replies.ModelAsker):
     """Makes steps with a model; all of a process share one client.
 
     Its client is that of ``teachers``, should questions be verified in this process, too;
@@ -139,8 +139,8 @@ class ModelMaker(replies.Asking):
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        shown = self.teachers.allowance.shown
-        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}{shown}"
+        allowance = self.teachers.allowance.shown
+        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}{allowance}"
 
     @property
     def identity(self) -> str:
@@ -150,48 +150,49 @@ class ModelMaker(replies.Asking):
     def progress(self) -> str:
         """Trajectories and erroneous steps that were answered, requests and tokens so far."""
         accounts = self.client.accounts
-        done = {role: accounts[role].answered + accounts[role].hits for role in accounts}
+        replies_by_role = {role: accounts[role].answered + accounts[role].hits for role in accounts}
         return (
-            f"trajectories {done.get('trajectory', 0)} errors {done.get('inject', 0)}; "
+            f"trajectories {replies_by_role.get('trajectory', 0)} errors {replies_by_role.get('inject', 0)}; "
             f"{requests_and_tokens(self.client.total())}"
         )
 
-    def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[Made]:
+    def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
         """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
         return wait_for(all_of(self._make(*pair) for pair in questions))
 
-    async def _make(self, question: Question, label: Label) -> Made:
+    async def _make(self, question: Question, label: Label) -> StepResult:
         checker = None
         if not self.unverifiable:
             try:
                 checker = Checker(question, label.reasoning_path, label.knowledge_graph)
             except PlanError as error:
-                return Made((), (Refused.of(question, f"no plan: {error}"),))
+                return StepResult((), (Refused.of_question(question, f"no plan: {error}"),))
         try:
             return await self._rows(question, label, checker)
         except Exception as error:
             error.add_note(f"while making steps of question {question.id!r}")
             raise
 
-    async def _rows(self, question: Question, label: Label, checker: Checker | None) -> Made:
+    async def _rows(self, question: Question, label: Label, checker: Checker | None) -> StepResult:
         """What comes of one question; unchecked if no checker is."""
         request = trajectory_request(question, label, checker.plan if checker else None)
         quoted = prompts.data_of(request)
-        written: tuple[replies.Written, ...] = ()
+        replied: tuple[replies.ReplyStep, ...] = ()
         try:
-            written = await self.ask(request, replies.read_trajectory, quoted)
-            steps = replies.as_trajectory(written)
+            replied = await self.ask_model(request, replies.read_trajectory, quoted)
+            steps = replies.as_trajectory(replied)
             if checker is None:
                 trusted(question, steps)
             else:
                 checked(checker, steps)
         except replies.StepRefused as error:
-            return Made((), (Refused.of(question, str(error), _shown(error.text)),))
+            return StepResult((), (Refused.of_question(question, str(error), _excerpt(error.text)),))
         except TrajectoryError as error:
-            return Made((), (Refused.of(question, str(error), _shown(" ".join(each.step for each in written))),))
+            text = _excerpt(" ".join(reply.step for reply in replied))
+            return StepResult((), (Refused.of_question(question, str(error), text),))
         results: list[StepRow | Refused] = [
             self._ideal(question, steps, position, remarks, quoted, checker)
-            for position, remarks in enumerate(written, 1)
+            for position, remarks in enumerate(replied, 1)
         ]
         possible = applicable(checker, steps) if checker else imaginable(steps)
         chosen = targets(question.id, possible, self.seed, self.errors)
@@ -200,30 +201,30 @@ class ModelMaker(replies.Asking):
             results += without_evidence(checker, steps, self.seed, self.name)
         elif checker is not None:
             reason = "the trajectory has another order than the plan"
-            results.append(Refused.of(question, reason, error_type=MISSING_EVIDENCE))
+            results.append(Refused.of_question(question, reason, error_type=MISSING_EVIDENCE))
         rows = tuple(result for result in results if isinstance(result, StepRow))
-        return Made(rows, tuple(result for result in results if isinstance(result, Refused)))
+        return StepResult(rows, tuple(result for result in results if isinstance(result, Refused)))
 
     def _ideal(
         self,
         question: Question,
         steps: Sequence[Step],
         position: int,
-        remarks: replies.Written,
+        remarks: replies.ReplyStep,
         quoted: str,
         checker: Checker | None,
     ) -> StepRow | Refused:
         """The row of a sound step, with the model's remarks, for which no other's stand in."""
-        taken = steps[:position]
+        accepted = steps[:position]
         try:
             replies.check_sound(question, steps, position, remarks, quoted)
-            if checker and replies.gives_away(checker, taken, remarks.guidance, is_sound=True):
+            if checker and replies.gives_away(checker, accepted, remarks.guidance, is_sound=True):
                 raise replies.StepRefused(replies.GIVES_AWAY)
         except replies.StepRefused as error:
-            text = _shown(f"{remarks.diagnosis} {remarks.guidance}")
-            return Refused.of(question, str(error), text, position=position)
+            text = _excerpt(f"{remarks.diagnosis} {remarks.guidance}")
+            return Refused.of_question(question, str(error), text, position=position)
         feedback = Feedback(CORRECT, remarks.diagnosis, remarks.guidance)
-        return StepRow(question, tuple(taken[:-1]), taken[-1], feedback, IDEAL, self.name)
+        return StepRow(question, tuple(accepted[:-1]), accepted[-1], feedback, IDEAL, self.name)
 
     async def _injected(
         self, question: Question, steps: Sequence[Step], target: Target, checker: Checker | None
@@ -233,7 +234,7 @@ class ModelMaker(replies.Asking):
         ideal, previous = steps[position - 1], tuple(steps[: position - 1])
         request = injection_request(question, steps, target)
         try:
-            remarks = await self.ask(request, replies.read_injection, prompts.data_of(request))
+            remarks = await self.ask_model(request, replies.read_injection, prompts.data_of(request))
             text = remarks.step
             step = replies.as_step(remarks.step, position)
             if (step.text, step.kind) == (ideal.text, ideal.kind):
@@ -244,12 +245,12 @@ class ModelMaker(replies.Asking):
             if checker and replies.gives_away(checker, (*previous, step), remarks.guidance, is_sound=False):
                 raise replies.StepRefused(replies.GIVES_AWAY)
         except replies.StepRefused as error:
-            return Refused.of(question, str(error), _shown(error.text or text), error_type, position)
+            return Refused.of_question(question, str(error), _excerpt(error.text or text), error_type, position)
         feedback = Feedback(error_type, remarks.diagnosis, remarks.guidance)
         return StepRow(question, previous, step, feedback, INJECTED, self.name)
 
 
-def known_maker(
+def resolve_maker(
     teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, prompts: PromptsName = "paper"
 ) -> AnnotationsMaker | ModelMaker:
     """The maker of steps that goes with teachers of benchmarks, brief for compact ``prompts``.
@@ -272,7 +273,7 @@ def known_maker(
     return ModelMaker(model, seed, unverifiable=unverifiable)
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return replies.one_line(text)[:_LONGEST_TEXT]
 
 

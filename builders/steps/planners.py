@@ -44,6 +44,6 @@ def _meets(plan: Plan, question: Question) -> bool:
     linked = any("#" in hop.question for hop in question.decomposition)
     if plan.kind != "sequential" or linked or len(facts) < 2:
         return False
-    others = [ends - answers for ends in facts]
-    apart = all(not one & other for one, other in combinations(others, 2))
-    return apart and all(others) and all(ends & answers for ends in facts)
+    distinct_ends = [ends - answers for ends in facts]
+    is_disjoint = all(not a & b for a, b in combinations(distinct_ends, 2))
+    return is_disjoint and all(distinct_ends) and all(ends & answers for ends in facts)

@@ -116,27 +116,27 @@ def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], 
     ``balanced`` weighs labels as if they were equally frequent. There have to be two groups, two
     labels and a word that two texts have.
     """
-    counts = _counted(texts)  # once for all folds: which n-grams there are tells no label
+    counts = _count_ngrams(texts)  # once for all folds: which n-grams there are tells no label
     from sklearn.model_selection import GroupKFold
 
     truth, labelled = np.array(gold), np.array(gold)
     folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=0)
-    for train, held in folds.split(counts, groups=groups):
-        labelled[held] = _learnt(counts[train], truth[train], counts[held], balanced)
+    for train, test in folds.split(counts, groups=groups):
+        labelled[test] = _fit_predict(counts[train], truth[train], counts[test], balanced)
     return [str(name) for name in labelled]
 
 
-def told_apart(texts: Sequence[str], gold: Sequence[str], others: Sequence[str], balanced: bool = False) -> list[str]:
-    """A label for each of ``others``, by a probe trained on ``texts``, which have two labels.
+def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], balanced: bool = False) -> list[str]:
+    """A label for each of ``unseen``, by a probe trained on ``texts``, which have two labels.
 
     Raises ``UserError`` where scikit-learn is not installed.
     """
-    counts, number = _counted([*texts, *others]), len(texts)
-    labelled = _learnt(counts[:number], np.array(gold), counts[number:], balanced)
+    counts, number = _count_ngrams([*texts, *unseen]), len(texts)
+    labelled = _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)
     return [str(name) for name in labelled]
 
 
-def _counted(texts: Sequence[str]) -> Any:
+def _count_ngrams(texts: Sequence[str]) -> Any:
     """The n-grams of each text; raises ``UserError`` where scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise UserError("the probes of the verifier set need scikit-learn, which is not installed; pip install -e .")
@@ -145,24 +145,24 @@ def _counted(texts: Sequence[str]) -> Any:
     return CountVectorizer(ngram_range=(1, 3), min_df=2, dtype=float).fit_transform(texts)
 
 
-def _learnt(counts: Any, truth: Any, held: Any, balanced: bool) -> Any:
+def _fit_predict(counts: Any, truth: Any, test_counts: Any, balanced: bool) -> Any:
     """The labels of what is held out, by a model of the rest."""
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import SGDClassifier
 
     rows = counts.shape[0]
     if len(set(truth)) < 2:
-        return np.repeat(truth[:1], held.shape[0])
+        return np.repeat(truth[:1], test_counts.shape[0])
     weights = TfidfTransformer(sublinear_tf=True).fit(counts)
-    least, most = EPOCHS
+    min_epochs, max_epochs = EPOCHS
     model = SGDClassifier(
         loss="log_loss",
         alpha=1 / (rows * (BALANCED_COST if balanced else COST)),
         average=True,
-        max_iter=max(least, min(most, UPDATES // rows)),
+        max_iter=max(min_epochs, min(max_epochs, UPDATES // rows)),
         tol=None,
         class_weight="balanced" if balanced else None,
         random_state=0,
     )
     model.fit(weights.transform(counts), truth)
-    return model.predict(weights.transform(held))
+    return model.predict(weights.transform(test_counts))

@@ -43,7 +43,7 @@ class Proposal:
 class _Draft:
     """A way of going wrong, and the values that stand in its wordings."""
 
-    way: str
+    wording: str
     kind: StepKind
     values: Mapping[str, Any]
     context: contexts.Context | None = None
@@ -81,21 +81,21 @@ class Injector:
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
             return
         for draft in PROPOSALS[error_type](self, position):
-            said = self._worded(draft, error_type, position)
-            if said:
-                yield Proposal(said[:1].upper() + said[1:], draft.kind, draft.context)
+            text = self._worded(draft, error_type, position)
+            if text:
+                yield Proposal(text[:1].upper() + text[1:], draft.kind, draft.context)
 
     def _worded(self, draft: _Draft, error_type: str, position: int) -> str:
         """A draft in words, or "" where the wordings of another author have none for it."""
         if self.words is None:
-            return self._put(draft, error_type, position)
-        options = self.words.get(error_type, {}).get(draft.way)
+            return self._render(draft, error_type, position)
+        options = self.words.get(error_type, {}).get(draft.wording)
         if not options or draft.context is not None:
             return ""
-        said = options[self._choice(position, error_type + draft.way) % len(options)]
+        wording = options[self._choice(position, error_type + draft.wording) % len(options)]
         for name, value in draft.values.items():
-            said = said.replace("{" + name + "}", str(value))
-        return "" if re.search(r"{\w+}", said) else said
+            wording = wording.replace("{" + name + "}", str(value))
+        return "" if re.search(r"{\w+}", wording) else wording
 
     def item_at(self, position: int, is_fact: bool = True) -> Item | None:
         """The plan's item at a position, if it is a fact or may be none."""
@@ -106,8 +106,8 @@ class Injector:
         """Whether the answer is there at a position, so that no more need be read."""
         return position > len(self.plan.items) - (self.plan.kind == "sequential")
 
-    def _put(self, draft: _Draft, error_type: str, position: int) -> str:
-        values, seed = draft.values, f"{error_type} {position} {draft.way}"
+    def _render(self, draft: _Draft, error_type: str, position: int) -> str:
+        values, seed = draft.values, f"{error_type} {position} {draft.wording}"
         # What a step there would be about.
         item = draft.item or self.item_at(position) or self.plan.items[self.plan.facts[-1]]
         if "text" in values:
@@ -118,7 +118,7 @@ class Injector:
             pages = self.passages if draft.context is None else draft.context.question.passages
             page = values.get("page", pages[values["n"] - 1])
             return self.writer.quotation(values["sentence"], page, values["n"], item, position, seed)
-        kind = WORDS["phrases"].get(draft.way, draft.way)
+        kind = WORDS["phrases"].get(draft.wording, draft.wording)
         around = self.writer.around(item, values.get("n", item.passage or 1), position, seed)
         return self.writer.render(kind, seed, **{**around, **values})
 
@@ -126,15 +126,15 @@ class Injector:
 
     def _overthinking(self, position: int) -> Iterator[_Draft]:
         """Reading or deriving on once the answer is reached."""
-        way = self._choice(position, "way") % 3
-        if position > len(self.plan.items) and way == 0:
+        choice = self._choice(position, "way") % 3
+        if position > len(self.plan.items) and choice == 0:
             steps = list_steps([n + 1 for n in self.plan.facts])
             yield _Draft("deriving_on", "Logical", {"steps": steps, "answer": self._plain_answer})
-        if way == 1:
+        if choice == 1:
             yield from self._beside(position)
-        if way == 2 and self.words is None:
+        if choice == 2 and self.words is None:
             for place in self._shuffled(self.plan.facts, position, "again"):
-                yield self._told(self.plan.items[place], position)
+                yield self._stated(self.plan.items[place], position)
         for number, sentence in self._asides(gold=True):
             yield _Draft("reading_on", "Attribution", {"n": number, "sentence": sentence})
 
@@ -155,8 +155,8 @@ class Injector:
             item = self.partner.checker.plan.items[place]
             if not claims.is_grounded(item):
                 continue
-            if shown := contexts.beside(self.source, self.partner, item, f"{self._seed} {position}"):
-                context, number = shown
+            if borrowing := contexts.add_passage(self.source, self.partner, item, f"{self._seed} {position}"):
+                context, number = borrowing
                 values = {**writer.state_or_quote(item, f"{self._seed} {position} beside"), "n": number}
                 yield _Draft("elsewhere", "Attribution", values, context)
 
@@ -165,16 +165,16 @@ class Injector:
         earlier = [n for n in self.plan.facts if n < position - 1]
         for place in self._shuffled(earlier, position, "earlier"):
             item = self.plan.items[place]
-            draft = self._told(item, position)
-            way = "repeated" if item.sentence is None else "quoted"
-            yield replace(draft, way=way, values={**draft.values, "k": place + 1})
+            draft = self._stated(item, position)
+            wording = "repeated" if item.sentence is None else "quoted"
+            yield replace(draft, wording=wording, values={**draft.values, "k": place + 1})
 
     def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
         """Words about the work instead of a fact or a deduction."""
         worded = item.triples and (item.sentence is None or self.words is None)
         if worded and self._choice(position, "vague") % 4:
-            way = "asked" if is_free(item.triples[0]) else "announced"
-            yield _Draft(way, item.kind, {"what": missing(item, self.passages)})
+            wording = "asked" if is_free(item.triples[0]) else "announced"
+            yield _Draft(wording, item.kind, {"what": missing(item, self.passages)})
         yield _Draft("vague", item.kind, {})
 
     # ------------------------------------------------------------------------------- attribution
@@ -184,12 +184,12 @@ class Injector:
         value = self._alterable(item)
         wrong = self._wrong_values(item, value, position)
         if self._choice(position, "altered") % 2 and self.words is None:
-            for other in wrong:
-                if context := contexts.altered(self.source, item, value, other):
-                    yield replace(self._told(item, position), context=context)
-        for other in wrong:
-            draft = self._otherwise(item, value, other, position)
-            if draft.way != "misquoted" or other in draft.values["sentence"]:
+            for wrong_value in wrong:
+                if context := contexts.alter_value(self.source, item, value, wrong_value):
+                    yield replace(self._stated(item, position), context=context)
+        for wrong_value in wrong:
+            draft = self._otherwise(item, value, wrong_value, position)
+            if draft.wording != "misquoted" or wrong_value in draft.values["sentence"]:
                 yield draft
 
     def _alterable(self, item: Item) -> str:
@@ -201,52 +201,53 @@ class Injector:
         return value if value in sentence else value_in(sentence) or value
 
     def _wrong_values(self, item: Item, value: str, position: int) -> list[str]:
-        others = self.partner.question.passages if self.partner else ()
-        return wrong_values(self.question, item, value, self._choice(position, "wrong"), others)
+        partner_pages = self.partner.question.passages if self.partner else ()
+        return wrong_values(self.question, item, value, self._choice(position, "wrong"), partner_pages)
 
-    def _otherwise(self, item: Item, value: str, other: str, position: int) -> _Draft:
+    def _otherwise(self, item: Item, value: str, wrong_value: str, position: int) -> _Draft:
         """A fact with another value, worded as it is with its own."""
-        said = self._told(item, position)
-        if "sentence" not in said.values or (self.words and item.sentence is None):
-            triples = [Triple(t.head, t.relation, other) for t in item.triples]
+        draft = self._stated(item, position)
+        if "sentence" not in draft.values or (self.words and item.sentence is None):
+            triples = [Triple(t.head, t.relation, wrong_value) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
-            return replace(said, way="other_value", values={**said.values, "claim": claim})
-        sentence = contexts.put(said.values["sentence"], value, other)
-        return replace(said, way="misquoted", values={**said.values, "sentence": sentence})
+            return replace(draft, wording="other_value", values={**draft.values, "claim": claim})
+        sentence = contexts.replace_value(draft.values["sentence"], value, wrong_value)
+        return replace(draft, wording="misquoted", values={**draft.values, "sentence": sentence})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
         """A fact with another value, in a question whose passage gives that one."""
         value = self._alterable(item)
         if not contexts.ends(self.claims, item, value):
             return None
-        for other in self._wrong_values(item, value, position):
-            if context := contexts.altered(self.source, item, value, other):
-                draft = self._otherwise(item, value, other, position)
-                return Proposal(self._put(draft, "right", position), draft.kind, context)
+        for wrong_value in self._wrong_values(item, value, position):
+            if context := contexts.alter_value(self.source, item, value, wrong_value):
+                draft = self._otherwise(item, value, wrong_value, position)
+                return Proposal(self._render(draft, "right", position), draft.kind, context)
         return None
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
         """A claim that the passage, or all passages, lack: four ways, in turn."""
-        ways = [self._without, self._without, self._other_passage, self._detailed, self._other_relation]
-        for way in self._shuffled(ways, position, "unsupported"):
-            yield from way(item, position)
+        twice = (self._without_passage, self._without_passage)
+        drafts = (*twice, self._other_passage, self._detailed, self._other_relation)
+        for draft in self._shuffled(drafts, position, "unsupported"):
+            yield from draft(item, position)
 
-    def _without(self, item: Item, position: int) -> Iterator[_Draft]:
+    def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         """The fact as it is, where its passage is not."""
         read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
         if self.partner is None or self.words is not None or item.passage in read_before:
             return
-        if context := contexts.without(self.source, item, self.partner.question, self._seed):
-            draft = self._told(item, position)
+        if context := contexts.exchange_passage(self.source, item, self.partner.question, self._seed):
+            draft = self._stated(item, position)
             yield replace(draft, values={**draft.values, "page": item.page(self.passages)}, context=context)
 
     def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
-        others = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
-        way = "other_passage" if item.sentence is None else "misquoted_source"
-        told_ = self._told(item, position)
+        distractors = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
+        wording = "other_passage" if item.sentence is None else "misquoted_source"
+        draft = self._stated(item, position)
         page = item.page(self.passages)
-        for number in self._shuffled(others, position, "passage")[:2]:
-            yield replace(told_, way=way, values={**told_.values, "n": number, "page": page})
+        for number in self._shuffled(distractors, position, "passage")[:2]:
+            yield replace(draft, wording=wording, values={**draft.values, "n": number, "page": page})
 
     def _detailed(self, item: Item, position: int) -> Iterator[_Draft]:
         """The fact with a year that no passage has, and its own gives none."""
@@ -271,16 +272,16 @@ class Injector:
         """A fact that is there and needed beyond doubt, declared absent."""
         if item.triples[0].relation == DESCRIBED:
             return
-        way = "not_there"
+        wording = "not_there"
         if item.sentence is not None:
-            way = "nothing_about"
+            wording = "nothing_about"
         elif is_free(item.triples[0]):
-            way = "no_answer"
+            wording = "no_answer"
         opening = " ".join(item.page(self.passages).sentences[0].split())
         needed = self.claims.place_of(item) == 0 or self.claims.value_of(item) in opening
         aside = None if needed or len(opening) > _LONGEST_ASIDE else opening
-        what = missing(item, self.passages)
-        yield _Draft(way, "Attribution", {"n": item.passage, "what": what, "aside": aside})
+        evidence = missing(item, self.passages)
+        yield _Draft(wording, "Attribution", {"n": item.passage, "what": evidence, "aside": aside})
 
     def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
         """A later fact before what ties its entity to the question."""
@@ -288,17 +289,17 @@ class Injector:
         for use in self._shuffled(later, position, "later"):
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
-            way = "ahead" if ahead.sentence is None else "quoted_ahead"
-            yield replace(self._told(ahead, position), way=way, item=ahead)
+            wording = "ahead" if ahead.sentence is None else "quoted_ahead"
+            yield replace(self._stated(ahead, position), wording=wording, item=ahead)
 
     def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
-        first, second = item.triples[0], ahead.triples[0]
-        nouns = is_noun(first.relation) and is_noun(second.relation)
-        joined = normal_name(first.tail) == normal_name(second.head)
+        first_fact, next_fact = item.triples[0], ahead.triples[0]
+        nouns = is_noun(first_fact.relation) and is_noun(next_fact.relation)
+        joined = normal_name(first_fact.tail) == normal_name(next_fact.head)
         if item.sentence is None and nouns and joined and self._choice(position, "by") % 4 == 0:
-            of = {"relation": second.relation, "first": first.relation, "entity": first.head}
-            said = "the {relation} of the {first} of {entity} is {t}".format(t=second.tail, **of)
-            values = {"n": ahead.passage, "t": second.tail, "claim": said, **of}
+            names = {"relation": next_fact.relation, "first": first_fact.relation, "entity": first_fact.head}
+            claim = "the {relation} of the {first} of {entity} is {t}".format(t=next_fact.tail, **names)
+            values = {"n": ahead.passage, "t": next_fact.tail, "claim": claim, **names}
             yield _Draft("bypassing", "Attribution", values)
 
     # ------------------------------------------------------------------------------------- logic
@@ -308,8 +309,8 @@ class Injector:
         if item.triples:
             if position > 1 and self.words is None:
                 steps = list_steps(list(range(1, position)))
-                way = "wrong_end" if self.plan.kind == "sequential" or position == 2 else "wrong_result"
-                yield _Draft(way, "Logical", {"steps": steps, "answer": self._plain_answer})
+                wording = "wrong_end" if self.plan.kind == "sequential" or position == 2 else "wrong_result"
+                yield _Draft(wording, "Logical", {"steps": steps, "answer": self._plain_answer})
             return
         steps = list_steps([use + 1 for use in item.uses])
         if item.derivation == "life span":
@@ -324,16 +325,16 @@ class Injector:
         wrong = self._wrong_answers(position)
         if self.words is None and self.plan.kind != "sequential":
             for answer in wrong:
-                said = self.writer.comparison(item, answer, f"{position} wrong")
-                yield _Draft("wrong_result", "Logical", {"text": said})
+                text = self.writer.comparison(item, answer, f"{position} wrong")
+                yield _Draft("wrong_result", "Logical", {"text": text})
             return
         if wrong and self._choice(position, "order") % 2:
             yield from self._false_order(steps, wrong[0])
-        way = "wrong_result"
+        wording = "wrong_result"
         if self.plan.kind == "sequential":
-            way, steps = "wrong_end", list_steps([n + 1 for n in self.plan.facts])
+            wording, steps = "wrong_end", list_steps([n + 1 for n in self.plan.facts])
         for answer in wrong:
-            yield _Draft(way, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
+            yield _Draft(wording, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
 
     def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
         """Another number of things than the steps give."""
@@ -341,18 +342,18 @@ class Injector:
             count = count_of(self.plan, item)
             off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
             number = count.number + off or count.number + 1
-            said = count_phrase(count.relation, number)
-            yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": said})
+            amount = count_phrase(count.relation, number)
+            yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
         """Both values rightly named, their order turned, and the wrong side for an answer."""
         order, sides = WORDS["orders"].get(self.plan.operation or ""), self.plan.sides
         if order is None or len(sides) != 2 or self.plan.kind in _CALCULATED:
             return
-        for ours, other in (sides, sides[::-1]):
-            if normal_name(ours.entity) == normal_name(wrong):
-                said = {"steps": steps, "a": ours.values[0], "b": other.values[0]}
-                yield _Draft("false_order", "Logical", {**said, "order": order, "answer": wrong})
+        for side, rival in (sides, sides[::-1]):
+            if normal_name(side.entity) == normal_name(wrong):
+                values = {"steps": steps, "a": side.values[0], "b": rival.values[0]}
+                yield _Draft("false_order", "Logical", {**values, "order": order, "answer": wrong})
                 return
 
     def _answers(self, position: int) -> list[str]:
@@ -378,9 +379,9 @@ class Injector:
         if self.plan.kind == "sequential":
             names += [self.claims.value_of(item) for item in facts]
         plain = dict.fromkeys(without_qualifier(name) for name in names)
-        others = [n for n in plain if n and not words & set(normal_name(n).split())]
-        others = [name for name in others if not name.startswith("List of ")]
-        return self._shuffled(others, position, "answer")
+        candidates = [n for n in plain if n and not words & set(normal_name(n).split())]
+        candidates = [name for name in candidates if not name.startswith("List of ")]
+        return self._shuffled(candidates, position, "answer")
 
     # ---------------------------------------------------------------------------------- helpers
 
@@ -388,7 +389,7 @@ class Injector:
     def _plain_answer(self) -> str:
         return self.question.answer.removesuffix(".")
 
-    def _told(self, item: Item, position: int) -> _Draft:
+    def _stated(self, item: Item, position: int) -> _Draft:
         """A fact as a step would tell it, as a claim or in its passage's own words."""
         values: dict[str, Any] = {"n": item.passage}
         if self.words is None:
@@ -403,8 +404,8 @@ class Injector:
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
         """Sentences that no fact needs, nearest to the question's words first, one a passage."""
-        asked = content_words(self.question.question)
-        found: list[tuple[int, int, str]] = []
+        question_words = content_words(self.question.question)
+        ranked: list[tuple[int, int, str]] = []
         for number, page in enumerate(self.passages, 1):
             if page.is_gold != gold:
                 continue
@@ -414,17 +415,17 @@ class Injector:
             values = [self.claims.value_of(item) for item in facts]
             options = [
                 n
-                for n, said in enumerate(page.sentences)
-                if len(said) <= _LONGEST_ASIDE
-                and len(said.split()) >= _SHORTEST_ASIDE
-                and said.rstrip().endswith((".", "”", '"', ")"))
-                and not (gold and (n in places or any(value in said for value in values)))
+                for n, sentence in enumerate(page.sentences)
+                if len(sentence) <= _LONGEST_ASIDE
+                and len(sentence.split()) >= _SHORTEST_ASIDE
+                and sentence.rstrip().endswith((".", "”", '"', ")"))
+                and not (gold and (n in places or any(value in sentence for value in values)))
             ]
             for n in options[:1] if not gold else options:
-                said = quote_sentence(page, n, "")
-                found.append((-len(asked & content_words(said)), number, said))
-        found.sort()
-        return [(number, said) for _, number, said in found]
+                sentence = quote_sentence(page, n, "")
+                ranked.append((-len(question_words & content_words(sentence)), number, sentence))
+        ranked.sort()
+        return [(number, sentence) for _, number, sentence in ranked]
 
     def _choice(self, position: int, purpose: str) -> int:
         return choice_for(self._seed, str(position), purpose)
@@ -448,7 +449,7 @@ Propose = Callable[[Injector, int], Iterable[_Draft]]
 
 
 def _at_item(draft: Callable[[Injector, Item, int], Iterable[_Draft]], is_fact: bool = False) -> Propose:
-    return lambda injector, at: draft(injector, item, at) if (item := injector.item_at(at, is_fact)) else ()
+    return lambda injector, n: draft(injector, item, n) if (item := injector.item_at(n, is_fact)) else ()
 
 
 _at_fact = partial(_at_item, is_fact=True)

@@ -38,22 +38,22 @@ class VerifiedSet:
     folder: Path
     builds: tuple[Mapping[str, Any], ...]
 
-    def of(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    def select_builds(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
         """The builds of these benchmarks; of all if none is named.
 
         Raises ``UserError`` for a benchmark that is not there.
         """
-        there = list(dict.fromkeys(build["benchmark"] for build in self.builds))
+        available = list(dict.fromkeys(build["benchmark"] for build in self.builds))
         for name in benchmarks:
-            if name not in there:
-                raise UserError(f"{self.folder}: holds no {name}, only {', '.join(there)}")
+            if name not in available:
+                raise UserError(f"{self.folder}: holds no {name}, only {', '.join(available)}")
         return tuple(b for b in self.builds if not benchmarks or b["benchmark"] in benchmarks)
 
     def splits(self, benchmarks: Sequence[str] = ()) -> list[tuple[str, str]]:
         """The benchmarks with each of their splits that are there; of all benchmarks if none is named."""
-        there = {(build["benchmark"], build["split"]) for build in self.builds}
-        named = dict.fromkeys(build["benchmark"] for build in self.of(benchmarks))
-        return [(name, split) for name in named for split in SPLITS if (name, split) in there]
+        available = {(build["benchmark"], build["split"]) for build in self.builds}
+        names_ = dict.fromkeys(build["benchmark"] for build in self.select_builds(benchmarks))
+        return [(name, split) for name in names_ for split in SPLITS if (name, split) in available]
 
     def questions(
         self,
@@ -69,15 +69,15 @@ class VerifiedSet:
         Of ``pool``, the first by a draw; or those ``among`` some ids.
         """
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
-        wanted: Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
+        chosen: Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
         if pool is not None:
             columns = ["id", "noise_type", "unverifiable"]
-            ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, wanted) for file in files)
-            drawn = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: rank(seed, id_))
-            wanted = select_ids(drawn)
+            ids = (read_rows(file, lambda row: boundary.read(str, row["id"], "id"), columns, chosen) for file in files)
+            sample_ids = heapq.nsmallest(pool, chain.from_iterable(ids), key=lambda id_: rank(seed, id_))
+            chosen = select_ids(sample_ids)
         elif among is not None:
-            wanted = select_ids(among, wanted)
-        return verified_questions(files, benchmark, split, wanted)
+            chosen = select_ids(among, chosen)
+        return verified_questions(files, benchmark, split, chosen)
 
     def evaluation_questions(self) -> Iterator[Question]:
         """The questions of every benchmark's evaluation sample."""

@@ -76,7 +76,7 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
 def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str, Any]]:
     """Every weakness with its name, its meaning, and some numbers of it, each by the names of weaknesses."""
     return [
-        {"name": name, "meaning": meaning, **{what: counts.get(name, 0) for what, counts in numbers.items()}}
+        {"name": name, "meaning": meaning, **{key: counts.get(name, 0) for key, counts in numbers.items()}}
         for name, meaning in FAMILIES.items()
     ]
 
@@ -86,10 +86,10 @@ def _disagreements(record: Mapping[str, Any]) -> dict[str, int]:
     return {family["name"]: int(family["disagreements"]) for family in record.get("families", ())}
 
 
-def origin_of(file: Path | None, given: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
+def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
     """Name, digest and rows of a file from refinement, and whether engines only played models.
 
-    ``given`` and ``chosen`` are its rows, and those that are in a set, by weakness: its
+    ``read_counts`` and ``chosen`` are its rows, and those that are in a set, by weakness: its
     ``families`` tell both, and on how many steps the verifier showed it. That, and what played, is
     known from the record beside the file; None if there is none.
     """
@@ -98,14 +98,14 @@ def origin_of(file: Path | None, given: Counter[str], chosen: Mapping[str, int])
     disagreements: dict[str, int | None] = dict.fromkeys(FAMILIES)
     try:
         record = boundary.read_json(file.parent / STATISTICS)
-        simulated, shown = bool(record["simulated"]), _disagreements(record)
+        simulated, shown_counts = bool(record["simulated"]), _disagreements(record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        simulated, shown = None, {}
-    disagreements.update(shown)
+        simulated, shown_counts = None, {}
+    disagreements.update(shown_counts)
     return {
         "file": file.name,
         "sha256": sha256_of(file),
-        "rows": given.total(),
+        "rows": read_counts.total(),
         "simulated": simulated,
-        "families": by_family({"disagreements": disagreements, "given": given, "rows": chosen}),
+        "families": by_family({"disagreements": disagreements, "given": read_counts, "rows": chosen}),
     }

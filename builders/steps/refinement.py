@@ -130,12 +130,12 @@ class Mined:
             question = checker.question
             family = family_of(label, verdict.error_type, step, checker.plan, question)
             row = StepRow(question, previous, step, verdict, names.REFINED, ANNOTATIONS, family=family)
-            self.cases.append(Case(row, pattern, doubted(checker, previous, step, verdict.error_type, self.seed)))
+            self.cases.append(Case(row, pattern, find_doubt(checker, previous, step, verdict.error_type, self.seed)))
 
     def add_trajectory(self, checker: Checker, trajectory: Trajectory) -> None:
         """Count what the checker says of each try of one trajectory."""
         self.questions[FAILED if trajectory.stop_reason == FAILED else "run"] += 1
-        seen = set()
+        steps = set()
         for attempt in tries_at_steps(trajectory):
             feedback = attempt.feedback
             if feedback is None or feedback.error_type == MALFORMED:
@@ -143,12 +143,12 @@ class Mined:
                 continue
             previous = trajectory.steps[: attempt.number - 1]
             step = read_reply(attempt.text, attempt.number)
-            if (previous, step) not in seen:
-                seen.add((previous, step))
+            if (previous, step) not in steps:
+                steps.add((previous, step))
                 self.add(checker, previous, step, feedback.error_type)
 
 
-def doubted(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
+def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
     """Why the checker's label of a generator's step is not to be trusted; "" if nothing is known.
 
     A step that is one of the ideal ones teaches nothing of generators. Of any other the checker's
@@ -196,8 +196,8 @@ async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verif
         async def run(checker: Checker) -> None:
             mined.add_trajectory(checker, await run_question(checker.question, generator, verifier, plan.limits))
             bar.update(mined.questions.total() - bar.n)
-            asked = requests(client.total() for client in (generator, verifier))
-            bar.set_postfix_str(f"cases {len(mined.cases)} ({mined.rate:.1%}); {asked}", refresh=False)
+            request_counts = requests(client.total() for client in (generator, verifier))
+            bar.set_postfix_str(f"cases {len(mined.cases)} ({mined.rate:.1%}); {request_counts}", refresh=False)
 
         await for_each(_checkers(plan, verified, mined), run, plan.at_once)
         bar.update(mined.questions.total() - bar.n)
@@ -220,7 +220,7 @@ def _checkers(
                 mined.questions["kept out"] += 1
                 continue
             try:
-                yield Source.of(*row.sample(plan.seed)).checker
+                yield Source.build(*row.sample(plan.seed)).checker
             except (PlanError, ValueError):
                 mined.questions["no plan"] += 1
 
@@ -230,8 +230,8 @@ def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
     benchmarks = [benchmark for benchmark, split in verified.splits(plan.benchmarks) if split == names.TRAIN]
     if plan.limit is None or not benchmarks:
         return dict.fromkeys(benchmarks)
-    each, more = divmod(plan.limit, len(benchmarks))
-    return {name: each + (number < more) for number, name in enumerate(benchmarks)}
+    per_benchmark, remainder = divmod(plan.limit, len(benchmarks))
+    return {name: per_benchmark + (number < remainder) for number, name in enumerate(benchmarks)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,20 +271,20 @@ def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[Ac
     Raises ``UserError`` where no step is of a training question.
     """
     mined, by_question, among = Mined(plan.seed), dict[str, list[AcceptedStep]](), dict[str, list[str]]()
-    for step in accepted:
-        by_question.setdefault(question_key(step.benchmark, step.question_id), []).append(step)
-        among.setdefault(step.benchmark, []).append(step.question_id)
+    for entry in accepted:
+        by_question.setdefault(question_key(entry.benchmark, entry.question_id), []).append(entry)
+        among.setdefault(entry.benchmark, []).append(entry.question_id)
     with progress.bar(total=len(by_question), unit="question", desc="refinement", delay=1) as bar:
         for checker in _checkers(replace(plan, limit=None), verified, mined, among):
             mined.questions["run"] += 1
             question = checker.question
             steps = by_question[question_key(question.benchmark, question.id)]
             digest = passages_digest(question.passages)
-            fitting = [step for step in steps if step.passages_sha256 == digest]
+            fitting = [entry for entry in steps if entry.passages_sha256 == digest]
             if strangers := len(steps) - len(fitting):
                 mined.tries["of other passages (another --seed)"] += strangers
-            for previous, taken in dict.fromkeys((step.previous, step.step) for step in fitting):
-                mined.add(checker, previous, taken, CORRECT)
+            for previous, step in dict.fromkeys((entry.previous, entry.step) for entry in fitting):
+                mined.add(checker, previous, step, CORRECT)
             bar.update(mined.questions.total() - bar.n)
     if not mined.questions:
         assert plan.accepted is not None
@@ -316,7 +316,7 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
     Raises ``UserError`` for what the user can mend.
     """
     verified = open_verified(plan.verified, plan.version)
-    verified.of(plan.benchmarks)
+    verified.select_builds(plan.benchmarks)
     engines = [client.engine for client in (generator, verifier) if client is not None]
     plan = replace(plan, limits=as_learnt(plan.limits, engines))
     if verifier is not None:
@@ -333,15 +333,15 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
                 mined = mine_accepted(plan, verified, accepted)
             else:
                 mined = await mine(plan, verified, generator, verifier)
-            return mined, await _relabelled(mined.cases, teacher, plan.rows)
+            return mined, await _relabel_all(mined.cases, teacher, plan.rows)
         finally:
             for client in clients:
                 await client.engine.close()
 
     with files.exclusive(plan.output, owned=(REFINED, STATISTICS)):
-        mined, made = asyncio.run(work())
-        kept = [row for row in made if isinstance(row, StepRow)]
-        refused = Counter(r.reason.partition(":")[0] for r in made if isinstance(r, Refused))
+        mined, results = asyncio.run(work())
+        rows = [row for row in results if isinstance(row, StepRow)]
+        refused = Counter(r.reason.partition(":")[0] for r in results if isinstance(r, Refused))
         players = {
             **({"generator": generator.name, "verifier": verifier.name} if generator and verifier else {}),
             **(_accepted_by(plan.accepted, accepted) if plan.accepted else {}),
@@ -349,12 +349,12 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
             "simulated": any(c.engine.simulated for c in clients) or any(step.simulated for step in accepted),
             "code_sha256": code_digest(__name__, *modules_of(client.engine for client in clients)),
         }
-        counts = {**_counts(mined, kept), "refused": dict(sorted(refused.items()))}
+        counts = {**_counts(mined, rows), "refused": dict(sorted(refused.items()))}
         record = {**_record(plan, verified), **players, **counts}
         if mined.questions[FAILED]:
             errors = (client.last_error for client in clients if client.last_error)
             record["last_failure"] = next(errors, "no reason given")
-        write_refined(plan.output, kept, record)
+        write_refined(plan.output, rows, record)
     return record
 
 
@@ -366,9 +366,9 @@ def _name_of(teacher: Client | None) -> str:
 def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
     """Who wrote and who accepted the steps of a file, and which it is."""
     listed = {role: dict.fromkeys(step.players.get(role, "") for step in steps) for role in ("generator", "verifier")}
-    generator, verifier = (", ".join(filter(None, by_name)) for by_name in listed.values())
-    about = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
-    return {"generator": generator, "verifier": verifier or generator, "accepted": about}
+    generator, verifier = (", ".join(filter(None, names_)) for names_ in listed.values())
+    accepted = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
+    return {"generator": generator, "verifier": verifier or generator, "accepted": accepted}
 
 
 def summary(plan: Refinement, record: Record) -> str:
@@ -381,7 +381,7 @@ def summary(plan: Refinement, record: Record) -> str:
     text = tables.fill(
         Path(__file__).parent,
         "refinement.jinja",
-        made=record,
+        record=record,
         families=text_table([("weakness", "differ", "doubted", "rows"), *([f[n] for n in numbers] for f in families)]),
         absent=[family["name"] for family in record["families"] if not family["disagreements"]],
         clusters=text_table([header, *(list(c.values()) for c in clusters[:SHOWN])]) if clusters else "",
@@ -393,17 +393,17 @@ def summary(plan: Refinement, record: Record) -> str:
     return text.rstrip()
 
 
-async def _relabelled(cases: Sequence[Case], teacher: Client | None, wanted: int) -> list[StepRow | Refused]:
-    """Up to ``wanted`` rows, from the families in turn, and the cases that gave none."""
+async def _relabel_all(cases: Sequence[Case], teacher: Client | None, number: int) -> list[StepRow | Refused]:
+    """Up to ``number`` rows, from the families in turn, and the cases that gave none."""
     # What is doubted takes no family's turn, and no teacher is asked: it could not help.
-    made: list[StepRow | Refused] = [Refused.of_row(case.row, case.doubt) for case in cases if case.doubt]
-    left = iter(in_turn(case for case in cases if not case.doubt))
-    missing = wanted
-    while missing and (batch := list(islice(left, missing))):
+    results: list[StepRow | Refused] = [Refused.of_row(case.row, case.doubt) for case in cases if case.doubt]
+    pending = iter(in_turn(case for case in cases if not case.doubt))
+    missing = number
+    while missing and (batch := list(islice(pending, missing))):
         # A teacher's request fails, is cached and retried on its own, so a batch may be large.
-        made += await asyncio.gather(*(_relabel(case.row, teacher) for case in batch))
-        missing = wanted - sum(isinstance(row, StepRow) for row in made)
-    return made
+        results += await asyncio.gather(*(_relabel(case.row, teacher) for case in batch))
+        missing = number - sum(isinstance(row, StepRow) for row in results)
+    return results
 
 
 async def _relabel(row: StepRow, teacher: Client | None) -> StepRow | Refused:
@@ -416,13 +416,13 @@ async def _relabel(row: StepRow, teacher: Client | None) -> StepRow | Refused:
         return Refused.of_row(row, f"the teacher's reply cannot be read: {error}")
     if feedback.error_type != row.feedback.error_type:
         return Refused.of_row(row, f"teacher and checker differ: {feedback.error_type}")
-    made = replace(row, feedback=feedback, teacher=_name_of(teacher))
+    relabelled = replace(row, feedback=feedback, teacher=_name_of(teacher))
     try:
-        check_row(made)
-        line_of(made).encode()
+        check_row(relabelled)
+        line_of(relabelled).encode()
     except ValueError as error:
         return Refused.of_row(row, f"not a valid row: {error}")
-    return made
+    return relabelled
 
 
 async def _verdict(row: StepRow, teacher: Client) -> Feedback:
@@ -444,7 +444,7 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
         "last_failure": "",
         "verified": [
             {name: build[name] for name in ("benchmark", "split", "digest")}
-            for build in verified.of(plan.benchmarks)
+            for build in verified.select_builds(plan.benchmarks)
             if build["split"] == names.TRAIN
         ],
         "prompts_sha256": {
@@ -454,16 +454,16 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
     }
 
 
-def _counts(mined: Mined, kept: Sequence[StepRow]) -> Record:
+def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
     """What was found: of every weakness and, largest first, of every cluster, a `Pattern` with its numbers.
 
     A cluster's mining rate is its share of the steps that the checker gives that label, of that kind and plan;
     ``doubted`` are those whose label no second rule bears out, or whose step is an ideal one.
     """
-    doubted = [case for case in mined.cases if case.doubt]
+    find_doubt = [case for case in mined.cases if case.doubt]
     pattern_of = {case.row.id: case.pattern for case in mined.cases}
-    sizes, doubts = Counter(case.pattern for case in mined.cases), Counter(case.pattern for case in doubted)
-    rows = Counter(pattern_of[row.id] for row in kept)
+    sizes, doubts = Counter(case.pattern for case in mined.cases), Counter(case.pattern for case in find_doubt)
+    row_counts = Counter(pattern_of[row.id] for row in rows)
     clusters = [
         {
             **pattern._asdict(),
@@ -471,14 +471,14 @@ def _counts(mined: Mined, kept: Sequence[StepRow]) -> Record:
             "checked": mined.checked[pattern[1:]],
             "mining_rate": size / mined.checked[pattern[1:]],
             "doubted": doubts[pattern],
-            "rows": rows[pattern],
+            "rows": row_counts[pattern],
         }
         for pattern, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     ]
     families = {
         "disagreements": Counter(case.row.family for case in mined.cases),
-        "doubted": Counter(case.row.family for case in doubted),
-        "rows": Counter(row.family for row in kept),
+        "doubted": Counter(case.row.family for case in find_doubt),
+        "rows": Counter(row.family for row in rows),
     }
     return {
         "questions": dict(sorted(mined.questions.items())),
@@ -488,7 +488,7 @@ def _counts(mined: Mined, kept: Sequence[StepRow]) -> Record:
         "mining_rate": mined.rate,
         "families": by_family(families),
         "clusters": clusters,
-        "rows": len(kept),
+        "rows": len(rows),
     }
 
 
@@ -501,41 +501,42 @@ _PASSED: dict[str, str] = WORDS["passed"]
 """What passes as `Correct`, by the label that it should have, else by that one's category."""
 
 
-def family_of(said: str, label: str, step: Step, plan: Plan, question: Question) -> str:
+def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question: Question) -> str:
     """The name of the family of one disagreement: the first that fits.
 
     SAFE v1 (section 3.3) looks for "recurring weaknesses", but names two for example: lexically similar entities that
     are confused, and numerical comparisons that fail. These two are known by the situation, all else by the pair of
     labels. It reads steps as the checker does, which is why the second witness (`witness`) stands apart.
-    ``said`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the one that it should have.
+    ``verifier_label`` is the verifier's label of a step, or the loop's `UNREAD`; ``label`` is the right one.
 
     >>> step, plan = Step(1, "Oru is a town.", "Attribution"), Plan("sequential", ())
     >>> family_of("Correct", "Unsupported", step, plan, Question("q", "b", "train", "Where?", "A"))
     'false facts passed'
     """
-    if said == UNREAD:
+    if verifier_label == UNREAD:
         return "no verdict"
-    if step.kind == "Attribution" and {said, label} <= _OF_WHOM and _has_look_alikes(step, plan, question):
+    if step.kind == "Attribution" and {verifier_label, label} <= _OF_WHOM and _has_look_alikes(step, plan, question):
         return "look-alike names"
     if step.kind == "Logical" and (plan.operation in _AMOUNTS or plan.kind == "calculated comparison"):
         return "numbers and dates compared"
     if label == CORRECT:
         return _DOUBTED[step.kind]
-    if said == CORRECT:
+    if verifier_label == CORRECT:
         return _PASSED.get(label) or _PASSED[category(label)]
-    procedural = {category(name) == "Procedural" for name in (said, label)}
+    procedural = {category(name) == "Procedural" for name in (verifier_label, label)}
     return "order of checks lost" if len(procedural) == 2 else "kinds of error mixed up"
 
 
 def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
     """Whether a step names what the plan speaks of, or something whose name is much like it."""
-    said = read_step(step.text)
-    ours = dict.fromkeys(name for item in plan.items for name in item.ends)
-    named = dict.fromkeys([*ours, *(page.title for page in question.passages)])
-    return any(alike(one, other) and (said.mentions(one) or said.mentions(other)) for one in ours for other in named)
+    reading = read_step(step.text)
+    plan_names = dict.fromkeys(name for item in plan.items for name in item.ends)
+    all_names = dict.fromkeys([*plan_names, *(page.title for page in question.passages)])
+    pairs = ((a, b) for a in plan_names for b in all_names if alike(a, b))
+    return any(reading.mentions(a) or reading.mentions(b) for a, b in pairs)
 
 
-def alike(one: str, other: str) -> bool:
+def alike(name: str, reference: str) -> bool:
     """Whether the names of two things share half of the shorter one's words, at least.
 
     A single word that stands in the other is no look-alike, as it may be short for it.
@@ -545,9 +546,9 @@ def alike(one: str, other: str) -> bool:
     >>> alike("Percy", "Henry Percy"), alike("Henry Percy", "Oru")
     (False, False)
     """
-    if entity_key(one) == entity_key(other):
+    if entity_key(name) == entity_key(reference):
         return False
-    words = [frozenset(_bare_words(name)) for name in (one, other)]
+    words = [frozenset(_bare_words(any_name)) for any_name in (name, reference)]
     shorter = min(map(len, words))
     if words[0] == words[1]:
         return bool(shorter)

@@ -51,7 +51,7 @@ _ENGLISH_OF_A_STEP = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReplyStep:
     """A step of a reply as written, and what the reply says of it, as one line each."""
 
     step: str
@@ -68,7 +68,7 @@ class StepRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Asking:
+class ModelAsker:
     """Asks a model; its client is that of ``teachers``, should questions be verified in this process, too."""
 
     teachers: LLMTeachers
@@ -83,7 +83,7 @@ class Asking:
         """This process's client."""
         return self.teachers.client
 
-    async def ask(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
+    async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
         """What ``read`` makes of the reply and what the request had ``quoted``; raises `StepRefused`."""
         try:
             reply = await self.client.ask(request)
@@ -105,7 +105,7 @@ class Asking:
         self.teachers.close()
 
 
-def read_trajectory(text: str, data: str = "") -> tuple[Written, ...]:
+def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
     """The steps of a reply as written; raises `UnreadableReply`.
 
     ``data`` is what the request quoted: steps that stand in it together are none. A step that comes
@@ -123,28 +123,28 @@ def read_trajectory(text: str, data: str = "") -> tuple[Written, ...]:
     lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
     quoted = not written and is_quoted("".join(lines), data)
     if quoted or any(
-        steps and is_planted({"steps": "".join(one.step for one in steps)}, ("steps",), data) for steps in written
+        steps and is_planted({"steps": "".join(step.step for step in steps)}, ("steps",), data) for steps in written
     ):
         raise UnreadableReply("its steps are some that the data brought along, quoted")
     if not written:
         if lines:
-            return tuple(map(Written, lines))
+            return tuple(map(ReplyStep, lines))
         raise UnreadableReply(_why_unreadable(reply, text, "steps"))
     if any(steps != written[0] for steps in written):
         raise UnreadableReply("two different trajectories")
     return written[0]
 
 
-def as_trajectory(written: Sequence[Written]) -> tuple[Step, ...]:
+def as_trajectory(written: Sequence[ReplyStep]) -> tuple[Step, ...]:
     """The steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
     if not written:
         raise TrajectoryError("the trajectory is empty")
     if len(written) > MOST_STEPS:
         raise TrajectoryError(f"the trajectory is too long: {len(written)} steps")
     steps = []
-    for position, one in enumerate(written, 1):
+    for position, reply_step in enumerate(written, 1):
         try:
-            steps.append(as_step(one.step, position))
+            steps.append(as_step(reply_step.step, position))
         except StepRefused as error:
             reason = str(error).replace("the step breaks", "a step breaks", 1)
             raise TrajectoryError(f"{reason} (step {position})") from None
@@ -156,7 +156,7 @@ def as_trajectory(written: Sequence[Written]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def read_injection(text: str, data: str = "") -> Written:
+def read_injection(text: str, data: str = "") -> ReplyStep:
     """The step, diagnosis and guidance of a reply.
 
     ``data`` is what the request quoted: remarks that stand in it are none.
@@ -168,13 +168,13 @@ def read_injection(text: str, data: str = "") -> Written:
     """
     reply = read_reply(text)
     try:
-        found = reply.answers(*KEYS, data=data)
+        answers = reply.answers(*KEYS, data=data)
     except ReplyError as error:
         raise UnreadableReply(str(error)) from None
-    if not found:
+    if not answers:
         raise UnreadableReply(_why_unreadable(reply, text, "step"))
-    value = found[0]
-    if any(other != value for other in found):
+    value = answers[0]
+    if any(repeat != value for repeat in answers):
         raise StepRefused(f"{TWO_STEPS}: the reply gives several")
     step = value["step"]
     if isinstance(step, list) and len(step) == 1:
@@ -200,13 +200,13 @@ def as_step(written: str, position: int) -> Step:
     if not _NUMBERED.match(text):
         text = f"Step {position}: {text}"
     try:
-        read = parse_step(text)
-        step = replace(read, text=one_line(read.text))
+        parsed = parse_step(text)
+        step = replace(parsed, text=one_line(parsed.text))
         format_step(step)
     except StepError as error:
-        said = str(error)
-        clause = TWO_STEPS if said.startswith(_SECOND_STEP_ERRORS) else "the step breaks the grammar"
-        raise StepRefused(f"{clause}: {one_line(said)}") from None
+        reason = str(error)
+        clause = TWO_STEPS if reason.startswith(_SECOND_STEP_ERRORS) else "the step breaks the grammar"
+        raise StepRefused(f"{clause}: {one_line(reason)}") from None
     if step.number != position:
         raise StepRefused(f"the step breaks the grammar: it is numbered {step.number}, not {position}")
     if _SECOND_STEP.search(step.text):
@@ -227,31 +227,31 @@ def check_label(checker: Checker, previous: Sequence[Step], step: Step, label: s
         raise StepRefused(f"the checker {'abstains' if verdict is None else f'finds {verdict.error_type}'}")
 
 
-def check_remarks(said: Written, error_type: str, passages: int, position: int) -> None:
+def check_remarks(remarks: ReplyStep, error_type: str, passages: int, position: int) -> None:
     """Raise `StepRefused` for a diagnosis or guidance that no verifier should learn.
 
     ``passages`` is how many there are, ``position`` that of the step.
     """
-    for what, text in (("diagnosis", said.diagnosis), ("guidance", said.guidance)):
+    for label, text in (("diagnosis", remarks.diagnosis), ("guidance", remarks.guidance)):
         if not any(map(str.isalnum, text)):
-            raise StepRefused(f"the {what} is empty")
+            raise StepRefused(f"the {label} is empty")
         if len(text) > LONGEST_REMARK:
-            raise StepRefused(f"the {what} is too long: {len(text)} characters")
+            raise StepRefused(f"the {label} is too long: {len(text)} characters")
         if not is_english(text):
-            raise StepRefused(f"the {what} is not in English")
-        for other in ERROR_TYPES:
-            if other.name != error_type and other.name in text:
-                raise StepRefused(f"two errors at once: the {what} names {other.name}")
+            raise StepRefused(f"the {label} is not in English")
+        for error_type_ in ERROR_TYPES:
+            if error_type_.name != error_type and error_type_.name in text:
+                raise StepRefused(f"two errors at once: the {label} names {error_type_.name}")
         for noun, number in _CITED.findall(text):
-            limit = passages if noun.lower() == "passage" else position + (what == "guidance")
+            limit = passages if noun.lower() == "passage" else position + (label == "guidance")
             if not 1 <= int(number[:9]) <= limit:
-                raise StepRefused(f"the {what} cites what is not there: {noun} {number[:9]}")
+                raise StepRefused(f"the {label} cites what is not there: {noun} {number[:9]}")
 
 
-def is_english(text: str, least: float = 0.2) -> bool:
+def is_english(text: str, min_share: float = 0.2) -> bool:
     """Whether a text can be English, as far as its script and everyday words tell.
 
-    ``least`` is the number of everyday words it must have for each word in lower case.
+    ``min_share`` is the number of everyday words it must have for each word in lower case.
 
     >>> is_english("Passage 2 says that Oru lies on the Vel.")
     True
@@ -265,7 +265,7 @@ def is_english(text: str, least: float = 0.2) -> bool:
         return False
     words: list[str] = _LETTERS.findall(text)
     lower = sum(word.islower() for word in words)
-    return lower < 4 or sum(word.lower() in _ENGLISH for word in words) >= least * lower
+    return lower < 4 or sum(word.lower() in _ENGLISH for word in words) >= min_share * lower
 
 
 def one_line(value: Any) -> str:
@@ -279,29 +279,29 @@ def one_line(value: Any) -> str:
     return safe.replace("< answer>", "<answer>")  # our own way to ask for it, and no mark
 
 
-def _written(step: str, value: Mapping[str, Any]) -> Written:
-    return Written(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")))
+def _written(step: str, value: Mapping[str, Any]) -> ReplyStep:
+    return ReplyStep(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")))
 
 
-def _steps(value: Any) -> tuple[Written, ...] | None:
+def _steps(value: Any) -> tuple[ReplyStep, ...] | None:
     """The steps of a trajectory: under their key, or a bare list of numbered steps."""
     listed = value.get("steps") if isinstance(value, dict) else value
     if not isinstance(listed, list):
         return None
-    found: list[Written] = []
-    for one in listed:
-        fields = {plain_key(key): said for key, said in one.items()} if isinstance(one, dict) else {}
-        text = fields.get("step", fields.get("text")) if fields else one
+    steps: list[ReplyStep] = []
+    for item in listed:
+        fields = {plain_key(key): field_value for key, field_value in item.items()} if isinstance(item, dict) else {}
+        text = fields.get("step", fields.get("text")) if fields else item
         if not isinstance(text, str):
             return None
-        found.append(_written(text, fields))
-    numbered = all(_NUMBERED.match(one.step) for one in found)
-    return None if isinstance(value, list) and not (found and numbered) else tuple(found)
+        steps.append(_written(text, fields))
+    numbered = all(_NUMBERED.match(item.step) for item in steps)
+    return None if isinstance(value, list) and not (steps and numbered) else tuple(steps)
 
 
-def _why_unreadable(reply: Reply, text: str, what: str) -> str:
+def _why_unreadable(reply: Reply, text: str, content: str) -> str:
     has_objects = reply.outermost(lambda value: isinstance(value, dict))
-    return f"it has no {what}" if has_objects else why_unreadable(text)
+    return f"it has no {content}" if has_objects else why_unreadable(text)
 
 
 GIVES_AWAY = "the guidance gives away a later result"
@@ -313,102 +313,102 @@ _MARK = re.compile(r"####ANSWER:(?: <answer>)?")
 _ANSWERED = re.compile(r"\banswer(?: is| must be| has to be| will be)?\W{1,4}", re.IGNORECASE)
 
 
-def check_sound(question: Question, steps: Sequence[Step], position: int, said: Written, data: str = "") -> None:
+def check_sound(question: Question, steps: Sequence[Step], position: int, remarks: ReplyStep, data: str = "") -> None:
     """Raise `StepRefused` for remarks that no verifier should learn to make of a sound step.
 
     ``steps`` is the whole trajectory, ``position`` (from 1) that of the step; ``data`` is what the
     request quoted: remarks that stand in it are none.
     """
-    check_remarks(said, CORRECT, len(question.passages), position)
-    if data and is_planted(asdict(said), KEYS, data):
+    check_remarks(remarks, CORRECT, len(question.passages), position)
+    if data and is_planted(asdict(remarks), KEYS, data):
         raise StepRefused("the remarks are some that the data brought along, quoted")
-    step, taken = steps[position - 1], steps[:position]
+    step, accepted = steps[position - 1], steps[:position]
     cited = set(_PASSAGE.findall(step.text))
     if step.kind == "Attribution":
-        if cited and cited.isdisjoint(_PASSAGE.findall(said.diagnosis)):
+        if cited and cited.isdisjoint(_PASSAGE.findall(remarks.diagnosis)):
             raise StepRefused("the diagnosis does not name the passage that the step reads")
-    elif step.number > 1 and not (_STEP if step.kind == "Logical" else _STEPS).search(said.diagnosis):
+    elif step.number > 1 and not (_STEP if step.kind == "Logical" else _STEPS).search(remarks.diagnosis):
         raise StepRefused("the diagnosis names no step that this one rests on")
-    check_grounded(question, taken, said)
-    if foretells(question, taken, steps[position:], said.guidance):
+    check_grounded(question, accepted, remarks)
+    if foretells(question, accepted, steps[position:], remarks.guidance):
         raise StepRefused(GIVES_AWAY)
 
 
-def check_grounded(question: Question, taken: Sequence[Step], said: Written) -> None:
+def check_grounded(question: Question, accepted: Sequence[Step], remarks: ReplyStep) -> None:
     """Raise `StepRefused` for a remark with a name or number that stands nowhere.
 
     It may stand in a passage, the question or the steps, of which the last is the one in question.
     """
-    pages = (*question.passages, _known(question, taken))
-    for what in ("diagnosis", "guidance"):
-        for value in values_in(_MARK.sub("", getattr(said, what))):
+    pages = (*question.passages, _context(question, accepted))
+    for label in ("diagnosis", "guidance"):
+        for value in values_in(_MARK.sub("", getattr(remarks, label))):
             if not stands(value, pages) and not _akin(value, pages):
-                raise StepRefused(f"the {what} names what stands nowhere: {value[:80]}")
+                raise StepRefused(f"the {label} names what stands nowhere: {value[:80]}")
 
 
-def foretells(question: Question, taken: Sequence[Step], coming: Sequence[Step], guidance: str) -> bool:
+def foretells(question: Question, accepted: Sequence[Step], coming: Sequence[Step], guidance: str) -> bool:
     """Whether a guidance names what only a coming step finds: the answer, or a value read there.
 
     The subject of the passage that the very next step cites may be named: it is what to read about.
     """
-    known = _known(question, taken)
-    if names_answer(question, taken, guidance):
+    context = _context(question, accepted)
+    if names_answer(question, accepted, guidance):
         return True
-    told = [value for value in values_in(_MARK.sub("", guidance)) if not stands(value, [known])]
+    named_values = [value for value in values_in(_MARK.sub("", guidance)) if not stands(value, [context])]
     numbers = [int(number) for step in coming[:1] for number in _PASSAGE.findall(step.text)]
-    asked = [Passage("", (question.passages[n - 1].title,)) for n in numbers if 0 < n <= len(question.passages)]
+    next_titles = [Passage("", (question.passages[n - 1].title,)) for n in numbers if 0 < n <= len(question.passages)]
     later = [Passage("", (step.text,)) for step in coming]
-    return any(stands(value, later) and not stands(value, asked) for value in told)
+    return any(stands(value, later) and not stands(value, next_titles) for value in named_values)
 
 
-def names_answer(question: Question, taken: Sequence[Step], guidance: str) -> bool:
+def names_answer(question: Question, accepted: Sequence[Step], guidance: str) -> bool:
     """Whether a guidance names the answer where no step has come to it yet.
 
-    ``taken`` are the steps so far, the one in question included.
+    ``accepted`` are the steps so far, the one in question included.
     """
-    said, asked = words_of(guidance), words_of(question.question)
-    before = words_of(_known(question, taken).text)
+    guidance_words, question_words = words_of(guidance), words_of(question.question)
+    before = words_of(_context(question, accepted).text)
     for answer in map(words_of, question.accepted):
         # "Yes" and "no" are words like others, and a question may name the things to choose from:
         # there it counts whether the guidance calls one of them the answer.
-        if answer in ("yes", "no") or has_words(asked, answer):
-            concluded = any(s.kind != "Attribution" and has_words(words_of(s.text), answer) for s in taken)
+        if answer in ("yes", "no") or has_words(question_words, answer):
+            concluded = any(s.kind != "Attribution" and has_words(words_of(s.text), answer) for s in accepted)
             ends = (words_of(guidance[match.end() :]) for match in _ANSWERED.finditer(guidance))
             if any(f"{end} ".startswith(f"{answer} ") for end in ends) and not concluded:
                 return True
-        elif has_words(said, answer) and not has_words(before, answer):
+        elif has_words(guidance_words, answer) and not has_words(before, answer):
             return True
     return False
 
 
 def _akin(value: str, pages: Sequence[Passage]) -> bool:
     """Whether each word of a name is one that some text has with another ending, as of a nation."""
-    told = set(words_of(" ".join(f"{page.title} {page.text}" for page in pages)).split())
+    text_words = set(words_of(" ".join(f"{page.title} {page.text}" for page in pages)).split())
     stems = [word[: max(4, len(word) - 3)] for word in words_of(value).split()]
-    return not value[:1].isdigit() and all(any(word.startswith(stem) for word in told) for stem in stems)
+    return not value[:1].isdigit() and all(any(word.startswith(stem) for word in text_words) for stem in stems)
 
 
-def _known(question: Question, taken: Sequence[Step]) -> Passage:
+def _context(question: Question, accepted: Sequence[Step]) -> Passage:
     """The question and the steps so far, as a text to search."""
-    return Passage("", (question.question, *(step.text for step in taken)))
+    return Passage("", (question.question, *(step.text for step in accepted)))
 
 
-def gives_away(checker: Checker, taken: Sequence[Step], guidance: str, *, is_sound: bool) -> bool:
+def gives_away(checker: Checker, accepted: Sequence[Step], guidance: str, *, is_sound: bool) -> bool:
     """Whether a guidance about the last step taken names what only a later step is to find.
 
     What the question, the accepted steps or the step itself name is known. After a step that is not sound, the fact
     that the next one has to read may be named, as a correction names it.
     """
-    done = checker.established(taken if is_sound else taken[:-1])
-    spared: set[int | None] = {*done} if is_sound else {*done, checker.next_item(done)}
-    texts = [checker.question.question, *(step.text for step in taken)]
-    known, guide = read(Passage("", (" ".join(texts),))), read(Passage("", (guidance,)))
+    established = checker.established(accepted if is_sound else accepted[:-1])
+    allowed: set[int | None] = {*established} if is_sound else {*established, checker.next_item(established)}
+    texts = [checker.question.question, *(step.text for step in accepted)]
+    context, guide = read(Passage("", (" ".join(texts),))), read(Passage("", (guidance,)))
     for place in checker.plan.facts:
         item = checker.plan.items[place]
         # A fact told in a passage's own words is asked for by that passage's title.
-        if place in spared or item.sentence is not None:
+        if place in allowed or item.sentence is not None:
             continue
         value = checker.claims.value_of(item)
-        if first_mention(guide, value) is not None and first_mention(known, value) is None:
+        if first_mention(guide, value) is not None and first_mention(context, value) is None:
             return True
     return False

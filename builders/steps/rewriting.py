@@ -45,7 +45,7 @@ _MUCH_LONGER, _FEW = 2, 120
 """A rewording may have so many times the characters of what it rewords, and so many more."""
 
 
-class Rewriter(replies.Asking):
+class Rewriter(replies.ModelAsker):
     """Rewords rows with a model."""
 
     @property
@@ -61,17 +61,17 @@ class Rewriter(replies.Asking):
         ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
         """
         results = wait_for(self._reword_all(chosen, checkers))
-        taken = {row.id for row in chosen}
-        made, kept_rows = [], Counter[str]()
+        ids = {row.id for row in chosen}
+        rows, kept_counts = [], Counter[str]()
         for row, result in zip(chosen, results, strict=True):
-            if isinstance(result, StepRow) and result.id != row.id and result.id in taken:
+            if isinstance(result, StepRow) and result.id != row.id and result.id in ids:
                 result = "another row says the same"
             if isinstance(result, StepRow):
-                taken.add(result.id)
-                made.append(result)
+                ids.add(result.id)
+                rows.append(result)
             else:
-                kept_rows[result.partition(":")[0]] += 1
-                made.append(row)
+                kept_counts[result.partition(":")[0]] += 1
+                rows.append(row)
         requested = [result for result in results if result not in (REAL, ELSEWHERE)]
         failures = [reason for reason in requested if isinstance(reason, str) and reason.startswith(REQUEST_FAILED)]
         if failures and len(failures) == len(requested):
@@ -80,11 +80,11 @@ class Rewriter(replies.Asking):
                 f"the last: {failures[-1].rstrip('.')}; mend that and run the same command again"
             )
         numbers = {
-            "rows": len(made),
-            "reworded": len(made) - kept_rows.total(),
-            "kept": dict(sorted(kept_rows.items())),
+            "rows": len(rows),
+            "reworded": len(rows) - kept_counts.total(),
+            "kept": dict(sorted(kept_counts.items())),
         }
-        return made, {"teacher": self.name, "simulated": self.simulated, **numbers}
+        return rows, {"teacher": self.name, "simulated": self.simulated, **numbers}
 
     async def _reword_all(self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]) -> list[StepRow | str]:
         results: dict[int, StepRow | str] = {}
@@ -107,13 +107,13 @@ class Rewriter(replies.Asking):
             return ELSEWHERE
         try:
             # What is to be reworded stands in the request, and may come back: it is no quotation.
-            said = await self.ask(rewriting_request(row), replies.read_injection, row.question.question)
-            return kept(row, checker, said, self.name)
+            wording = await self.ask_model(rewriting_request(row), replies.read_injection, row.question.question)
+            return check_rewording(row, checker, wording, self.name)
         except replies.StepRefused as error:
             return str(error)
 
 
-def known_rewriter(teachers: object, spec: str) -> Rewriter:
+def resolve_rewriter(teachers: object, spec: str) -> Rewriter:
     """The rewriter of a spec; raises ``UserError`` for one that names no model."""
     if not isinstance(teachers, LLMTeachers) or spec.partition(":")[0] == "symbolic":
         raise UserError(f"--rewrite {spec}: rewords nothing; name a model, as openai:MODEL@http://HOST:8000/v1")
@@ -125,82 +125,82 @@ def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequenc
 
     Of an id in several benchmarks there is the checker of one; `Rewriter` compares the questions.
     """
-    wanted = {row.question_key for row in chosen}
+    keys = {row.question_key for row in chosen}
     checkers: dict[str, Checker] = {}
     for row in verified:
         key = question_key(row.question.benchmark, row.question.id)
-        if key in wanted:
-            wanted.remove(key)  # a later split that repeats it made no rows
+        if key in keys:
+            keys.remove(key)  # a later split that repeats it made no rows
             with suppress(PlanError, ValueError):
-                checkers[row.question.id] = Source.of(*row.sample(seed)).checker
+                checkers[row.question.id] = Source.build(*row.sample(seed)).checker
     return checkers
 
 
 def rewriting_request(row: StepRow) -> Request:
     """What is asked about a row: nothing but what is to be reworded, the question, the verdict."""
-    said = row.feedback
+    feedback = row.feedback
     messages = REWRITE.messages(
         question=row.question.question,
-        label=said.error_type,
-        definition=_DEFINITIONS[said.error_type],
+        label=feedback.error_type,
+        definition=_DEFINITIONS[feedback.error_type],
         step=format_step(row.step),
-        diagnosis=said.diagnosis,
-        guidance=said.guidance,
+        diagnosis=feedback.diagnosis,
+        guidance=feedback.guidance,
     )
     scene = Scene(row.question, previous=row.previous, step=row.step)
     return REWRITE.request(messages, scene)
 
 
-def kept(row: StepRow, checker: Checker, said: replies.Written, teacher: str) -> StepRow:
+def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, teacher: str) -> StepRow:
     """The row as reworded; raises `StepRefused` where that says another thing, or nothing new."""
     old, label, question = row.feedback, row.feedback.error_type, row.question
-    step = replies.as_step(said.step, row.step.number)
+    step = replies.as_step(wording.step, row.step.number)
     if step.kind != row.step.kind:
         raise replies.StepRefused(f"the step is of another kind: {step.kind}")
-    if (step.text, said.diagnosis, said.guidance) == (row.step.text, old.diagnosis, old.guidance):
+    if (step.text, wording.diagnosis, wording.guidance) == (row.step.text, old.diagnosis, old.guidance):
         raise replies.StepRefused(SAME)
     _check_step(row.step.text, step.text)
-    _check_remark("diagnosis", old.diagnosis, said.diagnosis, row)
-    _check_remark("guidance", old.guidance, said.guidance, row)
+    _check_remark("diagnosis", old.diagnosis, wording.diagnosis, row)
+    _check_remark("guidance", old.guidance, wording.guidance, row)
     replies.check_label(checker, row.previous, step, label)
-    replies.check_remarks(said, label, len(question.passages), step.number)
-    taken = (*row.previous, step)
-    away = replies.gives_away(checker, taken, said.guidance, is_sound=label == CORRECT)
-    if away or replies.names_answer(question, taken, said.guidance):
+    replies.check_remarks(wording, label, len(question.passages), step.number)
+    steps = (*row.previous, step)
+    away = replies.gives_away(checker, steps, wording.guidance, is_sound=label == CORRECT)
+    if away or replies.names_answer(question, steps, wording.guidance):
         raise replies.StepRefused(replies.GIVES_AWAY)
-    feedback = Feedback(label, said.diagnosis, said.guidance)
-    made = replace(row, step=step, feedback=feedback, teacher=teacher)
+    feedback = Feedback(label, wording.diagnosis, wording.guidance)
+    new_row = replace(row, step=step, feedback=feedback, teacher=teacher)
     try:
-        check_row(made)
+        check_row(new_row)
     except ValueError as error:
         raise replies.StepRefused(f"not a valid row: {replies.one_line(str(error))}") from None
-    return made
+    return new_row
 
 
 def _check_step(old: str, new: str) -> None:
     _check_same("step", old, new)
-    for here, there in ((old, new), (new, old)):
-        for value in values_in(here):
-            if not stands(value, [Passage("", (there,))]):
+    for source, target in ((old, new), (new, old)):
+        for value in values_in(source):
+            if not stands(value, [Passage("", (target,))]):
                 raise replies.StepRefused(f"the step has other names: {value[:80]}")
 
 
-def _check_remark(what: str, old: str, new: str, row: StepRow) -> None:
-    _check_same(what, old, new)
-    known = Passage("", (old, row.step.text, row.question.question))
+def _check_remark(label: str, old: str, new: str, row: StepRow) -> None:
+    _check_same(label, old, new)
+    context = Passage("", (old, row.step.text, row.question.question))
     for value in values_in(new):
-        if not stands(value, [known]):
-            raise replies.StepRefused(f"the {what} names what it did not: {value[:80]}")
+        if not stands(value, [context]):
+            raise replies.StepRefused(f"the {label} names what it did not: {value[:80]}")
 
 
-def _check_same(what: str, old: str, new: str) -> None:
+def _check_same(label: str, old: str, new: str) -> None:
     """Raise `StepRefused` unless both name the same passages, steps and numbers."""
     if places(old) != places(new):
-        raise replies.StepRefused(f"the {what} names other passages or steps")
+        raise replies.StepRefused(f"the {label} names other passages or steps")
     if numbers_in(old) != numbers_in(new):
-        raise replies.StepRefused(f"the {what} has other numbers")
+        raise replies.StepRefused(f"the {label} has other numbers")
     if len(new) > _MUCH_LONGER * len(old) + _FEW:
-        raise replies.StepRefused(f"the {what} is much longer")
+        raise replies.StepRefused(f"the {label} is much longer")
 
 
 def places(text: str) -> frozenset[tuple[str, int]]:

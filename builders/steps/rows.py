@@ -128,7 +128,7 @@ class Refused:
     text: str = ""
 
     @classmethod
-    def of(
+    def of_question(
         cls, question: Question, reason: str, text: str = "", error_type: str = "", position: int | None = None
     ) -> "Refused":
         """A question without an ideal trajectory, or one step of it."""
@@ -138,11 +138,11 @@ class Refused:
     def of_row(cls, row: StepRow, reason: str) -> "Refused":
         """A whole row."""
         meant = row.feedback.error_type if row.origin != IDEAL else ""
-        return cls.of(row.question, " ".join(reason.split()), row.step.text, meant, row.step.number)
+        return cls.of_question(row.question, " ".join(reason.split()), row.step.text, meant, row.step.number)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StepResult:
     """What came of one question."""
 
     rows: tuple[StepRow, ...]

@@ -51,8 +51,8 @@ def skeleton(text: str) -> str:
     'comparing step _ is the older one'
     """
     masked = _SPOKEN.sub(f" {MASK} ", _QUOTED.sub(f" {MASK} ", text))
-    starts = {found.end() for found in _SENTENCE.finditer(masked)}
-    return " ".join(_merged(_kept(found, starts) for found in _WORD.finditer(masked)))
+    starts = {match.end() for match in _SENTENCE.finditer(masked)}
+    return " ".join(_merged(_masked(match, starts) for match in _WORD.finditer(masked)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
     of_type: dict[str, list[StepRow]] = {entry.name: [] for entry in TAXONOMY}
     for row in rows:
         of_type[row.feedback.error_type].append(row)
-    made = {}
-    for name, part in of_type.items():
-        steps = Counter(skeleton(row.step.text) for row in part if row.step.kind != "Final Answer")
-        diagnoses = Counter(skeleton(row.feedback.diagnosis) for row in part)
-        if part:
-            made[name] = Variety(len(part), len(steps), _top(steps), len(diagnoses), _top(diagnoses))
-    return made
+    result = {}
+    for name, type_rows in of_type.items():
+        steps = Counter(skeleton(row.step.text) for row in type_rows if row.step.kind != "Final Answer")
+        diagnoses = Counter(skeleton(row.feedback.diagnosis) for row in type_rows)
+        if type_rows:
+            result[name] = Variety(len(type_rows), len(steps), _top(steps), len(diagnoses), _top(diagnoses))
+    return result
 
 
 def common_diagnoses(rows: Sequence[StepRow]) -> float | None:
@@ -99,18 +99,18 @@ def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
     def worded(row: StepRow) -> str:
         return MASK if row.step.kind == "Final Answer" else skeleton(row.step.text)
 
-    known = set(map(worded, train))
-    return frozenset(row.id for row in test if worded(row) not in known)
+    train_skeletons = set(map(worded, train))
+    return frozenset(row.id for row in test if worded(row) not in train_skeletons)
 
 
-def _top(counts: Counter[str], most: int = 1) -> float | None:
+def _top(counts: Counter[str], number: int = 1) -> float | None:
     """The share of the commonest; None without any."""
-    return round(sum(n for _, n in counts.most_common(most)) / counts.total(), 4) if counts else None
+    return round(sum(n for _, n in counts.most_common(number)) / counts.total(), 4) if counts else None
 
 
-def _kept(found: re.Match[str], starts: set[int]) -> str:
+def _masked(match: re.Match[str], starts: set[int]) -> str:
     """A word in lower case, or a mask for it."""
-    word = found[0]
+    word = match[0]
     plain = word.lower()
     if any(c.isdigit() for c in word) or plain in _NUMBERS:
         return MASK
@@ -118,34 +118,34 @@ def _kept(found: re.Match[str], starts: set[int]) -> str:
         return plain
     # A verb or adverb may open a sentence; capitalised elsewhere, it is part of a name.
     opens = plain == "i" or (plain.isascii() and plain.endswith(("ing", "ly")))
-    return plain if opens and found.start() in starts else MASK
+    return plain if opens and match.start() in starts else MASK
 
 
 def _merged(words: Iterable[str]) -> list[str]:
     """The words with masks that belong together as one."""
-    made: list[str] = []
+    merged: list[str] = []
     for word in words:
         if word == MASK:
-            _join(made)
+            _join(merged)
         else:
-            made.append(word)
-    return made
+            merged.append(word)
+    return merged
 
 
-def _join(made: list[str]) -> None:
+def _join(merged: list[str]) -> None:
     """Put a mask at the end, or let the one that stands there already be it."""
-    end = len(made)
-    while end and made[end - 1] in _INNER:
+    end = len(merged)
+    while end and merged[end - 1] in _INNER:
         end -= 1
-    if end and made[end - 1] == MASK:
-        del made[end:]
+    if end and merged[end - 1] == MASK:
+        del merged[end:]
     else:
-        while made and made[-1] in _ARTICLES:
-            made.pop()
-        made.append(MASK)
+        while merged and merged[-1] in _ARTICLES:
+            merged.pop()
+        merged.append(MASK)
     # "Step 1, Step 2 and Step 3" is one list as well.
-    if made[-2:-1] and made[-2] in _CITED:
-        end = len(made) - 2
-        end -= end > 0 and made[end - 1] in ("and", "or")
-        if end > 1 and made[end - 1] == MASK and made[end - 2] in _CITED:
-            del made[end:]
+    if merged[-2:-1] and merged[-2] in _CITED:
+        end = len(merged) - 2
+        end -= end > 0 and merged[end - 1] in ("and", "or")
+        if end > 1 and merged[end - 1] == MASK and merged[end - 2] in _CITED:
+            del merged[end:]

@@ -15,24 +15,24 @@ Record = dict[str, Any]
 """The record of one build; every mapping counts rows unless it says otherwise."""
 
 
-def chosen_rows(rows: configs.Parts) -> Record:
+def chosen_rows(rows: configs.RowGroups) -> Record:
     """The part of a record that counts the chosen rows, given by split."""
-    everything = [row for part in rows.values() for row in part]
+    everything = [row for split_rows in rows.values() for row in split_rows]
     contexts = Counter(row.context for row in everything)
     questions = Counter(row.question_key for row in everything)
     mean = round(len(everything) / max(1, len(questions)), 2)
     return {
         **_sizes(everything),
-        "splits": {split: _sizes(part) for split, part in rows.items()},
+        "splits": {split: _sizes(split_rows) for split, split_rows in rows.items()},
         # Rows, questions, and rows by origin of each benchmark (SAFE v1, Table 7).
         "benchmarks": {
-            benchmark: {**_sizes(part), **_by_origin(part)}
-            for benchmark, part in _grouped(everything, lambda row: row.question.benchmark).items()
+            benchmark: {**_sizes(split_rows), **_by_origin(split_rows)}
+            for benchmark, split_rows in _grouped(everything, lambda row: row.question.benchmark).items()
         },
-        "origins": {split: _by_origin(part) for split, part in rows.items()},
+        "origins": {split: _by_origin(split_rows) for split, split_rows in rows.items()},
         "types": _types(rows),
         "positions": {
-            str(number): _by_origin(part) for number, part in _grouped(everything, lambda row: row.step.number).items()
+            str(n): _by_origin(group) for n, group in _grouped(everything, lambda row: row.step.number).items()
         },
         # In how many rows a passage was changed, or exchanged for another.
         "contexts": {name: contexts[name] for name in names.CONTEXTS},
@@ -43,7 +43,7 @@ def chosen_rows(rows: configs.Parts) -> Record:
         "common_diagnoses": {"skeletons": skeletons.COMMONEST, "share": skeletons.common_diagnoses(everything)},
         # What can be labelled without passages.
         "probes": probes.probed(everything),
-        "preference": {split: configs.preference_counts(part) for split, part in rows.items()},
+        "preference": {split: configs.preference_counts(split_rows) for split, split_rows in rows.items()},
         "examples": _examples(rows[names.TRAIN]),
     }
 
@@ -57,11 +57,11 @@ def concerns(record: Record) -> Iterator[str]:
                 f"{probe.measure}), more than {probe.aim:.2f}"
             )
     for name, variety in record["variety"].items():
-        for what, share in (("steps", variety.commonest_step), ("diagnoses", variety.commonest_diagnosis)):
+        for content, share in (("steps", variety.commonest_step), ("diagnoses", variety.commonest_diagnosis)):
             # Where a single row is a greater share, nothing can be said.
             if share is not None and share > skeletons.MOST_SHARE and variety.rows * skeletons.MOST_SHARE >= 1:
-                most = f"{skeletons.MOST_SHARE:.0%}"
-                yield f"{share:.1%} of the {what} of {name} are worded alike, more than {most}"
+                limit = f"{skeletons.MOST_SHARE:.0%}"
+                yield f"{share:.1%} of the {content} of {name} are worded alike, more than {limit}"
 
 
 def summary(output: Path, record: Record) -> str:
@@ -72,15 +72,15 @@ def summary(output: Path, record: Record) -> str:
     by_benchmark = record["types"].values()
     types = [("error type", *record["types"])]
     types += [(t.name, *(sum(counts.get(t.name, {}).values()) for counts in by_benchmark)) for t in ERROR_TYPES]
-    tried = [("without passages", "rows", "reached", "majority", "aim")]
-    tried += [probe.cells for probe in (*record["probes"], record["missing_evidence_probe"])]
+    probe_rows = [("without passages", "rows", "reached", "majority", "aim")]
+    probe_rows += [probe.cells for probe in (*record["probes"], record["missing_evidence_probe"])]
     text = fill(
         Path(__file__).parent,
         "summary.jinja",
-        made=record,
+        record=record,
         benchmarks=text_table(benchmarks),
         types=text_table(types),
-        probes=text_table(tried),
+        probes=text_table(probe_rows),
         refused=sum(sum(reasons.values()) for reasons in record["refused"].values()),
         failed=sum(reasons.get(names.REQUEST_FAILED, 0) for reasons in record["refused"].values()),
         refused_file=names.REFUSED,
@@ -100,24 +100,24 @@ def _examples(rows: Sequence[StepRow]) -> list[Record]:
     """Three rows for a card: an ideal one, two injected ones of different types."""
     ideal = [row for row in rows if row.origin == names.IDEAL and row.step.kind != "Final Answer"]
     injected = [row for row in rows if row.origin == names.INJECTED]
-    others = [row for row in injected if _type(row) != _type(injected[0])]
-    others.sort(key=lambda row: category(_type(row)) == category(_type(injected[0])))
-    shown = [*(ideal[:1] or rows[:1]), *injected[:1], *others[:1]]
-    labels = [{"error_type": _type(r), "error_category": category(_type(r)), "origin": r.origin} for r in shown]
-    return [{**configs.step_row(row), **label} for row, label in zip(shown, labels, strict=True)]
+    different = [row for row in injected if _type(row) != _type(injected[0])]
+    different.sort(key=lambda row: category(_type(row)) == category(_type(injected[0])))
+    examples = [*(ideal[:1] or rows[:1]), *injected[:1], *different[:1]]
+    labels = [{"error_type": _type(r), "error_category": category(_type(r)), "origin": r.origin} for r in examples]
+    return [{**configs.step_row(row), **label} for row, label in zip(examples, labels, strict=True)]
 
 
-def _types(rows: configs.Parts) -> dict[str, dict[str, dict[str, int]]]:
+def _types(rows: configs.RowGroups) -> dict[str, dict[str, dict[str, int]]]:
     """Rows by benchmark, then error type, then split."""
-    numbers = Counter((row.question.benchmark, _type(row), split) for split, part in rows.items() for row in part)
-    there = sorted({(benchmark, name) for benchmark, name, _ in numbers})
+    numbers = Counter((row.question.benchmark, _type(row), split) for split in rows for row in rows[split])
+    present = sorted({(benchmark, name) for benchmark, name, _ in numbers})
     return {
         benchmark: {
             entry.name: {split: numbers[benchmark, entry.name, split] for split in rows}
             for entry in TAXONOMY
-            if (benchmark, entry.name) in there
+            if (benchmark, entry.name) in present
         }
-        for benchmark, _ in there
+        for benchmark, _ in present
     }
 
 

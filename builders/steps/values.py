@@ -66,7 +66,7 @@ def stands_in(value: str, page: Passage) -> bool:
     """
     if value[:1].isdigit():
         number = value.replace(",", "")
-        return any(number == one for one in numbers_in(f"{page.title} {page.text}"))
+        return any(number == text_number for text_number in numbers_in(f"{page.title} {page.text}"))
     return first_mention(read(page), value) is not None
 
 
@@ -84,7 +84,7 @@ def _runs(text: str) -> Iterator[str]:
         if run and word in _JOINERS:
             continue
         if run and not (_is_capital(word) and _JOINED.fullmatch(text, end, token.start())):
-            yield from _named(run, opens)
+            yield from _name_of_run(run, opens)
             run = []
         if word[:1].isdigit():
             yield word
@@ -93,10 +93,10 @@ def _runs(text: str) -> Iterator[str]:
                 opens = bool(_NEW_SENTENCE.search(text, max(0, token.start() - 20), token.start()))
             run.append(text[end : token.start()].lstrip() + word if run else word)
         end = token.start() + len(word)
-    yield from _named(run, opens)
+    yield from _name_of_run(run, opens)
 
 
-def _named(run: list[str], opens: bool) -> Iterator[str]:
+def _name_of_run(run: list[str], opens: bool) -> Iterator[str]:
     """The name of a run, if there is one."""
     bare = [*run]
     while bare and bare[0].casefold() in _NO_NAMES:

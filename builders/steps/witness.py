@@ -60,16 +60,16 @@ def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Ste
     ``Correct`` has to be shown too: every name and number of the step stands where it says, and no
     rule of an error fires.
     """
-    if any(len(one.text) > LONGEST_STEP for one in (*previous, step)):
+    if any(len(candidate.text) > LONGEST_STEP for candidate in (*previous, step)):
         return False
-    seen = _Seen(question, plan, tuple(previous), step)
+    view = _StepView(question, plan, tuple(previous), step)
     if label != CORRECT:
-        return label in check_order(step.kind) and label in _RULES and _RULES[label](seen)
-    return _correct(seen) and not any(rule(seen) for name in check_order(step.kind) if (rule := _RULES.get(name)))
+        return label in check_order(step.kind) and label in _RULES and _RULES[label](view)
+    return _correct(view) and not any(rule(view) for name in check_order(step.kind) if (rule := _RULES.get(name)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _StepView:
     """A step among what it may rest on."""
 
     question: Question
@@ -87,31 +87,31 @@ class _Seen:
         return [t for t in self.facts if not any(_gives(step.text, t) for step in self.previous)]
 
     @property
-    def said(self) -> str:
+    def claim(self) -> str:
         """The step without its remarks that some other passage is silent."""
         clauses = _CLAUSE.split(self.step.text)
-        rest = [clause for clause in clauses if not _denies(clause)]
-        read = {number for clause in rest for number in _CITED.findall(clause)}
-        silent = {n for clause in clauses if clause not in rest for n in _CITED.findall(clause)}
-        return "; ".join(rest) if read and not read & silent else self.step.text
+        affirming = [clause for clause in clauses if not _denies(clause)]
+        read = {number for clause in affirming for number in _CITED.findall(clause)}
+        silent = {n for clause in clauses if clause not in affirming for n in _CITED.findall(clause)}
+        return "; ".join(affirming) if read and not read & silent else self.step.text
 
     @property
     def text(self) -> Passage:
-        return Passage("", (_PLACE.sub("it", self.said),))
+        return Passage("", (_PLACE.sub("it", self.claim),))
 
     @property
-    def own(self) -> str:
+    def unquoted(self) -> str:
         """The step without what it quotes."""
-        return _QUOTED.sub(" X ", self.said)
+        return _QUOTED.sub(" X ", self.claim)
 
     @property
     def quotations(self) -> list[str]:
-        return [first or second for first, second in _QUOTED.findall(self.said)]
+        return [first or second for first, second in _QUOTED.findall(self.claim)]
 
     @property
     def numbers(self) -> set[int]:
         """The passages that the step cites, as far as they are there."""
-        cited = map(int, _CITED.findall(self.own))
+        cited = map(int, _CITED.findall(self.unquoted))
         return {n for n in cited if 0 < n <= len(self.question.passages)}
 
     @property
@@ -119,22 +119,22 @@ class _Seen:
         return [self.question.passages[n - 1] for n in sorted(self.numbers)]
 
     @property
-    def known(self) -> Passage:
+    def context(self) -> Passage:
         """The question and the earlier steps."""
         return Passage("", (self.question.question, *(_PLACE.sub("it", step.text) for step in self.previous)))
 
     @property
     def denies(self) -> bool:
         """Whether it says, outside of quotations, that the text lacks something."""
-        return _denies(self.said)
+        return _denies(self.claim)
 
     @property
     def answers(self) -> bool:
         """Whether it holds the answer, or what a comparison could have for one."""
         rivals = () if self.plan.kind == "sequential" else (t.head for t in self.facts)
-        asked = words_of(self.question.question)
-        there = [r for r in rivals if has_words(asked, normal_name(r))]
-        return any(_has(self.step.text, name) for name in (*self.question.accepted, *there))
+        question = words_of(self.question.question)
+        named_rivals = [r for r in rivals if has_words(question, normal_name(r))]
+        return any(_has(self.step.text, name) for name in (*self.question.accepted, *named_rivals))
 
     @property
     def is_accepted(self) -> bool:
@@ -149,125 +149,125 @@ class _Seen:
 # ------------------------------------------------------------------------------ what is procedural
 
 
-def _overthinking(seen: _Seen) -> bool:
+def _overthinking(view: _StepView) -> bool:
     """An earlier step gives the answer as what follows."""
-    return seen.has_answer(end for step in seen.previous for end in _conclusions(step.text))
+    return view.has_answer(end for step in view.previous for end in _conclusions(step.text))
 
 
-def _off_topic(seen: _Seen) -> bool:
+def _off_topic(view: _StepView) -> bool:
     """Most of it stands in a sentence of a cited passage that holds no value of the plan."""
-    if seen.denies or not seen.cited or _strange(seen, [*seen.cited, seen.known]):
+    if view.denies or not view.cited or _strange(view, [*view.cited, view.context]):
         return False
-    if any(_gives(seen.step.text, triple) for triple in seen.facts):
+    if any(_gives(view.step.text, triple) for triple in view.facts):
         return False
-    words = _words(seen.text.text)
+    words = _words(view.text.text)
     return any(
         _share(words, f"{page.title} {sentence}") >= MUCH_ALIKE
-        and not any(_told_in(sentence, page, t.tail) for t in seen.facts)
-        for page in seen.cited
+        and not any(_stated_in(sentence, page, t.tail) for t in view.facts)
+        for page in view.cited
         for sentence in page.sentences
     )
 
 
-def _redundancy(seen: _Seen) -> bool:
+def _redundancy(view: _StepView) -> bool:
     """An earlier step has most of its words, and all of its names and numbers."""
-    if seen.denies:
+    if view.denies:
         return False
-    words, values = _words(seen.text.text), values_in(seen.text.text)
+    words, values = _words(view.text.text), values_in(view.text.text)
     return any(
         _share(words, step.text) >= MUCH_ALIKE
         and any(stands_in(v, Passage("", (step.text,))) for v in values)
-        and not _strange(seen, [Passage("", (step.text, seen.question.question))])
-        for step in seen.previous
-        if step.kind == seen.step.kind  # to conclude from a fact is not to repeat it
+        and not _strange(view, [Passage("", (step.text, view.question.question))])
+        for step in view.previous
+        if step.kind == view.step.kind  # to conclude from a fact is not to repeat it
     )
 
 
-def _inefficiency(seen: _Seen) -> bool:
+def _inefficiency(view: _StepView) -> bool:
     """Neither a fact, nor an answer or what could be one, nor any name or number that is new."""
-    if seen.denies or seen.answers or _GIVES_ANSWER.search(seen.said):
+    if view.denies or view.answers or _GIVES_ANSWER.search(view.claim):
         return False
-    if any(_gives(seen.step.text, t) or _holds(seen.text, t.tail) for t in seen.unread):
+    if any(_gives(view.step.text, t) or _holds(view.text, t.tail) for t in view.unread):
         return False
-    repeats = any(_gives(seen.step.text, triple) for triple in seen.facts)
-    return not repeats and not _strange(seen, [seen.known])
+    repeats = any(_gives(view.step.text, triple) for triple in view.facts)
+    return not repeats and not _strange(view, [view.context])
 
 
 # ----------------------------------------------------------------------------- what passages decide
 
 
-def _contradictory(seen: _Seen) -> bool:
+def _contradictory(view: _StepView) -> bool:
     """It has a fact's subject, and in the place of its value another of that sort."""
-    if seen.denies:
+    if view.denies:
         return False
-    return _misquotes(seen) or any(_alters(seen, triple) for triple in seen.facts)
+    return _misquotes(view) or any(_alters(view, triple) for triple in view.facts)
 
 
-def _alters(seen: _Seen, triple: Triple) -> bool:
+def _alters(view: _StepView, triple: Triple) -> bool:
     number = triple.passage
-    if number is None or not 0 < number <= len(seen.question.passages):
+    if number is None or not 0 < number <= len(view.question.passages):
         return False
-    page = seen.question.passages[number - 1]
-    if (seen.numbers and number not in seen.numbers) or not _holds(page, triple.tail):
+    page = view.question.passages[number - 1]
+    if (view.numbers and number not in view.numbers) or not _holds(page, triple.tail):
         return False
-    if not _holds(seen.text, triple.head) or _holds(seen.text, triple.tail):
+    if not _holds(view.text, triple.head) or _holds(view.text, triple.tail):
         return False
-    others = [
+    altered_values = [
         value
-        for value in values_in(seen.text.text)
+        for value in values_in(view.text.text)
         if _is_number(value) == _is_number(triple.tail) and not stands_in(value, page) and not _has(triple.head, value)
     ]
-    return bool(others) and _same_words(seen, triple, page)
+    return bool(altered_values) and _same_words(view, triple, page)
 
 
-def _same_words(seen: _Seen, triple: Triple, page: Passage) -> bool:
+def _same_words(view: _StepView, triple: Triple, page: Passage) -> bool:
     """Whether the step names the relation, or has a word of a sentence that gives the value."""
-    named = _words(f"{triple.head} {triple.tail} {page.title}")
-    said = _words(seen.text.text) - named
-    telling = [one for one in page.sentences if _told_in(one, page, triple.tail)]
-    return any(said & _words(words) for words in (*telling, triple.relation))
+    name_words = _words(f"{triple.head} {triple.tail} {page.title}")
+    claim_words = _words(view.text.text) - name_words
+    sentences = [sentence for sentence in page.sentences if _stated_in(sentence, page, triple.tail)]
+    return any(claim_words & _words(words) for words in (*sentences, triple.relation))
 
 
-def _misquotes(seen: _Seen) -> bool:
+def _misquotes(view: _StepView) -> bool:
     """Whether a quotation is a sentence of a cited passage but for a name or number in it."""
-    pages = seen.cited or seen.question.passages
+    pages = view.cited or view.question.passages
     return any(
-        any(not stands(v, pages) for v in values_in(f": {said}"))
-        and any(_alike(said, one) >= SAME_QUOTE for page in pages for one in page.sentences)
-        for said in seen.quotations
+        any(not stands(v, pages) for v in values_in(f": {quotation}"))
+        and any(_alike(quotation, sentence) >= SAME_QUOTE for page in pages for sentence in page.sentences)
+        for quotation in view.quotations
     )
 
 
-def _unsupported(seen: _Seen) -> bool:
+def _unsupported(view: _StepView) -> bool:
     """A name or number that it does not quote stands in no passage that it cites."""
-    if seen.denies or not seen.cited or _contradictory(seen):
+    if view.denies or not view.cited or _contradictory(view):
         return False
-    if any(_quoted_from_elsewhere(seen, said) for said in seen.quotations):
+    if any(_quoted_from_elsewhere(view, quotation) for quotation in view.quotations):
         return True
-    own = values_in(_PLACE.sub("it", seen.own))
-    return any(value != "X" and not stands(value, [*seen.cited, seen.known]) for value in own)
+    values = values_in(_PLACE.sub("it", view.unquoted))
+    return any(value != "X" and not stands(value, [*view.cited, view.context]) for value in values)
 
 
-def _quoted_from_elsewhere(seen: _Seen, said: str) -> bool:
+def _quoted_from_elsewhere(view: _StepView, quotation: str) -> bool:
     """Whether another passage than those cited has a sentence that is quoted word for word."""
-    others = [p for n, p in enumerate(seen.question.passages, 1) if n not in seen.numbers]
-    near = max((_alike(said, one) for page in seen.cited for one in page.sentences), default=0.0)
-    return near < MUCH_ALIKE and any(_has(page.text, said) for page in others)
+    other_pages = [p for n, p in enumerate(view.question.passages, 1) if n not in view.numbers]
+    likeness = max((_alike(quotation, sentence) for page in view.cited for sentence in page.sentences), default=0.0)
+    return likeness < MUCH_ALIKE and any(_has(page.text, quotation) for page in other_pages)
 
 
-def _information_miss(seen: _Seen) -> bool:
+def _information_miss(view: _StepView) -> bool:
     """It denies, and a value that is still to be read stands in a passage cited, or a gold one."""
-    pages = [*seen.cited, *(page for _, page in seen.question.gold)]
-    return seen.denies and any(_holds(page, t.tail) for t in seen.unread for page in pages)
+    pages = [*view.cited, *(page for _, page in view.question.gold)]
+    return view.denies and any(_holds(page, t.tail) for t in view.unread for page in pages)
 
 
-def _premature(seen: _Seen) -> bool:
+def _premature(view: _StepView) -> bool:
     """It gives the value of a fact whose subject neither the question nor an earlier step names."""
-    for triple in seen.facts:
-        if _holds(seen.known, triple.head) or not _holds(seen.text, triple.tail):
+    for triple in view.facts:
+        if _holds(view.context, triple.head) or not _holds(view.text, triple.tail):
             continue
-        links = [t for t in seen.facts if normal_name(t.tail) == normal_name(triple.head)]
-        if any(_holds(seen.text, one) for t in links for one in (triple.head, t.head)):
+        links = [t for t in view.facts if normal_name(t.tail) == normal_name(triple.head)]
+        if any(_holds(view.text, name) for t in links for name in (triple.head, t.head)):
             return True
     return False
 
@@ -275,44 +275,44 @@ def _premature(seen: _Seen) -> bool:
 # -------------------------------------------------------------------------------- what is concluded
 
 
-def _fallacy(seen: _Seen) -> bool:
+def _fallacy(view: _StepView) -> bool:
     """What it concludes is another answer."""
-    ends = list(_conclusions(seen.step.text))[-1:]
-    if seen.has_answer(ends):
+    ends = list(_conclusions(view.step.text))[-1:]
+    if view.has_answer(ends):
         return False
     return any(values_in(f": {end}") or _has(end, "yes") or _has(end, "no") for end in ends)
 
 
-def _wrong_conclusion(seen: _Seen) -> bool:
+def _wrong_conclusion(view: _StepView) -> bool:
     """Another answer, or one for which a fact is still to be read."""
-    return not seen.is_accepted or bool(seen.unread)
+    return not view.is_accepted or bool(view.unread)
 
 
-def _correct(seen: _Seen) -> bool:
+def _correct(view: _StepView) -> bool:
     """All that it says stands where it is to stand, and it does what a plan has it do."""
-    if seen.step.kind == "Final Answer":
-        return seen.is_accepted and not seen.unread
-    if seen.step.kind == "Logical":
-        return seen.has_answer(_conclusions(seen.step.text)) and not seen.unread and not _strange(seen, [seen.known])
-    read = [t for t in seen.unread if t.passage in seen.numbers and _gives(seen.step.text, t)]
-    if not read or seen.denies or _strange(seen, [*seen.cited, seen.known]):
+    if view.step.kind == "Final Answer":
+        return view.is_accepted and not view.unread
+    if view.step.kind == "Logical":
+        return view.has_answer(_conclusions(view.step.text)) and not view.unread and not _strange(view, [view.context])
+    read = [t for t in view.unread if t.passage in view.numbers and _gives(view.step.text, t)]
+    if not read or view.denies or _strange(view, [*view.cited, view.context]):
         return False
-    if not all(_word_for_word(seen, said) for said in seen.quotations):
+    if not all(_word_for_word(view, quotation) for quotation in view.quotations):
         return False
     # What joins the names has to be the passage's word, too: who edited a film did not direct it.
-    there = [f"{page.title} {page.text}" for page in (*seen.cited, seen.known)]
-    return _words(seen.text.text) <= _words(" ".join([*there, *(t.relation for t in read)]))
+    texts = [f"{page.title} {page.text}" for page in (*view.cited, view.context)]
+    return _words(view.text.text) <= _words(" ".join([*texts, *(t.relation for t in read)]))
 
 
-def _word_for_word(seen: _Seen, said: str) -> bool:
+def _word_for_word(view: _StepView, quotation: str) -> bool:
     """Whether a cited passage has a quotation, its subject for a pronoun, or a hop asks it."""
-    if any(_has(text, said) for text in (_asked(seen).text, *(page.text for page in seen.cited))):
+    if any(_has(page.text, quotation) for page in (_question_words(view), *view.cited)):
         return True
-    rest = [words_of(said).removeprefix(words_of(page.title)) for page in seen.cited]
-    return any(_has(page.text, one) for page, one in zip(seen.cited, rest, strict=True))
+    without_subject = [words_of(quotation).removeprefix(words_of(page.title)) for page in view.cited]
+    return any(_has(page.text, text) for page, text in zip(view.cited, without_subject, strict=True))
 
 
-_RULES: Mapping[str, Callable[[_Seen], bool]] = {
+_RULES: Mapping[str, Callable[[_StepView], bool]] = {
     "Overthinking": _overthinking,
     "Off-topic": _off_topic,
     "Redundancy": _redundancy,
@@ -329,50 +329,50 @@ _RULES: Mapping[str, Callable[[_Seen], bool]] = {
 # ------------------------------------------------------------------------------------------- words
 
 
-def _strange(seen: _Seen, pages: Sequence[Passage]) -> bool:
+def _strange(view: _StepView, pages: Sequence[Passage]) -> bool:
     """Whether a name, number or date of the step stands in none of some texts.
 
     What is quoted has to stand in a passage that is cited, whatever else is known.
     """
-    if any(not stands(value, pages) for value in values_in(seen.text.text)):
+    if any(not stands(value, pages) for value in values_in(view.text.text)):
         return True
-    quoted = (value for said in seen.quotations for value in values_in(f": {said}"))
-    if seen.cited and any(not stands(v, [*seen.cited, _asked(seen)]) for v in quoted):
+    quoted = (value for quotation in view.quotations for value in values_in(f": {quotation}"))
+    if view.cited and any(not stands(v, [*view.cited, _question_words(view)]) for v in quoted):
         return True
-    dates = [date for date in dates_in(seen.text.text) if date.year]
-    there = [date for page in pages for date in dates_in(f"{page.title} {page.text}")]
-    return any(not any(date.agrees(other) for other in there) for date in dates)
+    dates = [date for date in dates_in(view.text.text) if date.year]
+    text_dates = [date for page in pages for date in dates_in(f"{page.title} {page.text}")]
+    return any(not any(date.agrees(text_date) for text_date in text_dates) for date in dates)
 
 
-def _asked(seen: _Seen) -> Passage:
+def _question_words(view: _StepView) -> Passage:
     """The question, and what its hops ask: a step may quote either."""
-    asked = [triple.relation for triple in seen.facts] + [triple.head for triple in seen.facts]
-    return Passage("", (seen.question.question, *asked))
+    hop_words = [triple.relation for triple in view.facts] + [triple.head for triple in view.facts]
+    return Passage("", (view.question.question, *hop_words))
 
 
 def _holds(page: Passage, value: str) -> bool:
     """Whether a text gives a value; of a date, in whatever form."""
     if date := as_date(value):
-        return any(one.year and one.agrees(date) for one in dates_in(f"{page.title} {page.text}"))
+        return any(text_date.year and text_date.agrees(date) for text_date in dates_in(f"{page.title} {page.text}"))
     return stands_in(value, page) or _has(page.text, value)
 
 
 def _gives(text: str, triple: Triple) -> bool:
     """Whether a step gives a fact: its value, with its subject or from its passage."""
-    said = Passage("", (_PLACE.sub("it", text),))
-    if not _holds(said, triple.tail):
+    stripped = Passage("", (_PLACE.sub("it", text),))
+    if not _holds(stripped, triple.tail):
         return False
     if triple.relation in (NAMES, DESCRIBED):
         return str(triple.passage) in _CITED.findall(text)
-    return _holds(said, triple.head)
+    return _holds(stripped, triple.head)
 
 
 def _denies(text: str) -> bool:
-    own = _QUOTED.sub(" X ", text)
-    return bool(_DENIES.search(own) and _OF_THE_TEXT.search(own))
+    unquoted = _QUOTED.sub(" X ", text)
+    return bool(_DENIES.search(unquoted) and _OF_THE_TEXT.search(unquoted))
 
 
-def _told_in(sentence: str, page: Passage, value: str) -> bool:
+def _stated_in(sentence: str, page: Passage, value: str) -> bool:
     """Whether a sentence gives a value, its passage's own subject aside."""
     return normal_name(value) != normal_name(page.title) and _holds(Passage("", (sentence,)), value)
 
@@ -387,7 +387,7 @@ def _is_number(value: str) -> bool:
 
 def _conclusions(text: str) -> Iterator[str]:
     """What stands behind each word that concludes, to the end of the text."""
-    return (text[found.end() :] for found in _CONCLUDES.finditer(text))
+    return (text[match.end() :] for match in _CONCLUDES.finditer(text))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -399,7 +399,7 @@ def _share(words: frozenset[str], text: str) -> float:
     return len(words & _words(text)) / len(words) if words else 0.0
 
 
-def _alike(one: str, other: str) -> float:
-    if max(len(one), len(other)) > LONGEST_STEP:
+def _alike(text: str, reference: str) -> float:
+    if max(len(text), len(reference)) > LONGEST_STEP:
         return 0.0
-    return difflib.SequenceMatcher(None, words_of(one).split(), words_of(other).split()).ratio()
+    return difflib.SequenceMatcher(None, words_of(text).split(), words_of(reference).split()).ratio()

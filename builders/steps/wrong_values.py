@@ -25,32 +25,32 @@ _DEMONYMS: dict[str, str] = WORDS["demonyms"]
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
-def wrong_values(question: Question, item: Item, value: str, choice: int, others: Sequence[Passage] = ()) -> list[str]:
+def wrong_values(question: Question, item: Item, value: str, choice: int, pages: Sequence[Passage] = ()) -> list[str]:
     """Other values for a fact, at most six, in an order that ``choice`` varies.
 
-    ``others`` are passages of another question, where this one's have too few of the sort. There
+    ``pages`` are passages of another question, where this one's have too few of the sort. There
     are none for a value whose sort is not known.
     """
     relation = RELATIONS.get(item.triples[0].relation)
     kind = relation.kind if relation and item.sentence is None else ""
     if as_date(value):
-        found = list(_dates(question, value))
+        values = list(_dates(question, value))
     elif kind == "nation" or value in _DEMONYMS:
-        found = list(_nations(value, choice))
+        values = list(_nations(value, choice))
     elif as_number(value) is not None and len(value.split()) <= 2:
-        found = list(_numbers(value))
+        values = list(_numbers(value))
     else:
-        found = list(_names(question, item, value, others))
+        values = list(_names(question, item, value, pages))
     words = set(normal_name(value).split())
-    known = {normal_name(name) for name in item.ends}
+    ends = {normal_name(name) for name in item.ends}
     if item.sentence is not None:  # what the passage names elsewhere could be no altered quotation
         page = item.page(question.passages)
-        found = [v for v in found if not has_value(page, v)]
-    other = [
-        v for v in dict.fromkeys(found) if normal_name(v) not in known and not set(normal_name(v).split()) >= words
+        values = [v for v in values if not has_value(page, v)]
+    candidates = [
+        v for v in dict.fromkeys(values) if normal_name(v) not in ends and not set(normal_name(v).split()) >= words
     ]
-    start = choice % len(other) if other else 0
-    return (other[start:] + other[:start])[:_MOST]
+    start = choice % len(candidates) if candidates else 0
+    return (candidates[start:] + candidates[:start])[:_MOST]
 
 
 def value_in(sentence: str) -> str | None:
@@ -59,18 +59,18 @@ def value_in(sentence: str) -> str | None:
     >>> value_in("It was built on 3 May 1901 for 40 people."), value_in("It was built.")
     ('3 May 1901', None)
     """
-    for found in dates_in(sentence):
-        if found.year:
-            return sentence[found.start : found.end]
+    for date in dates_in(sentence):
+        if date.year:
+            return sentence[date.start : date.end]
     number = re.search(r"(?<![\w.,-])\d[\d,]*(?![\w,.-]*\d)(?!\w)", sentence)
     return number[0] if number else None
 
 
 def unstated_year(question: Question, choice: int) -> int:
     """A year of the last centuries that no passage has."""
-    held = " ".join(page.text for page in question.passages)
+    text = " ".join(page.text for page in question.passages)
     start = choice % 160
-    return next(y for n in range(160) if str(y := 1850 + (start + 7 * n) % 160) not in held)
+    return next(y for n in range(160) if str(y := 1850 + (start + 7 * n) % 160) not in text)
 
 
 def _dates(question: Question, value: str) -> Iterator[str]:
@@ -80,19 +80,19 @@ def _dates(question: Question, value: str) -> Iterator[str]:
     form = _shape(value)
     for page in question.passages:
         text = page.text
-        for found in dates_in(text):
-            written = text[found.start : found.end]
-            near = abs(found.year - date.year) <= _YEARS
-            if found.year and near and _shape(written) == form and not found.agrees(date):
-                yield written
+        for text_date in dates_in(text):
+            date_text = text[text_date.start : text_date.end]
+            near = abs(text_date.year - date.year) <= _YEARS
+            if text_date.year and near and _shape(date_text) == form and not text_date.agrees(date):
+                yield date_text
     if date.year:
-        for by in (4, -7, 11, -3):
-            yield value.replace(str(abs(date.year)), str(abs(date.year) + by))
+        for years in (4, -7, 11, -3):
+            yield value.replace(str(abs(date.year)), str(abs(date.year) + years))
 
 
-def _shape(written: str) -> str:
+def _shape(date_text: str) -> str:
     """How a date is written: digits and letters apart from which ones."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", written))
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", date_text))
 
 
 def _nations(value: str, choice: int) -> Iterator[str]:
@@ -101,9 +101,9 @@ def _nations(value: str, choice: int) -> Iterator[str]:
     nations = list(_DEMONYMS.items())
     for n in range(len(nations)):
         demonym, nation = nations[(choice + 37 * n) % len(nations)]
-        written = demonym if form else nation
-        if not same_nation(nation.lower(), value.lower()) and bool(_VOWEL.match(written)) == vowel:
-            yield written
+        name = demonym if form else nation
+        if not same_nation(nation.lower(), value.lower()) and bool(_VOWEL.match(name)) == vowel:
+            yield name
 
 
 def _numbers(value: str) -> Iterator[str]:
@@ -111,13 +111,13 @@ def _numbers(value: str) -> Iterator[str]:
     if digits is None:
         return
     number = int(digits[0].replace(",", ""))
-    for by in (3, -2, 7, 12):
-        if number + by > 0:
-            written = f"{number + by:,}" if "," in digits[0] else str(number + by)
-            yield value.replace(digits[0], written)
+    for difference in (3, -2, 7, 12):
+        if number + difference > 0:
+            number_text = f"{number + difference:,}" if "," in digits[0] else str(number + difference)
+            yield value.replace(digits[0], number_text)
 
 
-def _names(question: Question, item: Item, value: str, others: Sequence[Passage]) -> Iterator[str]:
+def _names(question: Question, item: Item, value: str, partners: Sequence[Passage]) -> Iterator[str]:
     """Names of the value's sort, from the question's passages first, the likest foremost."""
     sort = sort_of_name(value, question.passages)
     if item.sentence is None:
@@ -126,9 +126,9 @@ def _names(question: Question, item: Item, value: str, others: Sequence[Passage]
     if sort is None:
         return
     words = set(normal_name(value).split())
-    for pages in (question.passages, others):
-        found = dict.fromkeys(of_sort(sort, pages))
-        yield from sorted(found, key=lambda name: -len(words & set(normal_name(name).split())))
+    for pages in (question.passages, partners):
+        names = dict.fromkeys(of_sort(sort, pages))
+        yield from sorted(names, key=lambda name: -len(words & set(normal_name(name).split())))
 
 
 Sort = Literal["person", "place", "group", "work"]
@@ -169,18 +169,18 @@ def sort_of(page: Passage) -> Sort | None:
     """
     first = page.sentences[0] if page.sentences else ""
     title = normal_name(page.title).split()
-    called = _IS_A.match(first)
-    who = normal_name(called["who"] if called else first).split()
-    if 2 * sum(word in who for word in title) < len(title) or title[:1] == ["list"]:
+    definition = _IS_A.match(first)
+    subject = normal_name(definition["who"] if definition else first).split()
+    if 2 * sum(word in subject for word in title) < len(title) or title[:1] == ["list"]:
         return None
-    noun = _HEAD.search(called["what"].lower()) if called else None
+    noun = _HEAD.search(definition["what"].lower()) if definition else None
     if noun is not None:
-        return _named(noun)
+        return _matched_sort(noun)
     born = _BORN.search(first) and not any(char.isdigit() for char in page.title)
     return "person" if born else None
 
 
-def _named(noun: re.Match[str]) -> Sort:
+def _matched_sort(noun: re.Match[str]) -> Sort:
     return next(sort for sort in _SORTS if noun[sort])
 
 
@@ -201,17 +201,17 @@ def sort_asked_for(question: str) -> Sort | None:
     >>> sort_asked_for("Which city was Ana Vorr born in?"), sort_asked_for("Who won?")
     ('place', None)
     """
-    asked = _ASKS_FOR.match(question)
-    return _named(asked) if asked else None
+    match = _ASKS_FOR.match(question)
+    return _matched_sort(match) if match else None
 
 
 def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:
     """What sort of thing a name means: that of the passage about it, or where someone was born."""
-    wanted = normal_name(name)
+    plain_name = normal_name(name)
     for page in pages:
-        if normal_name(page.title) == wanted:
+        if normal_name(page.title) == plain_name:
             return sort_of(page)
-        if any(normal_name(found[1]) == wanted for found in _IN_A_PLACE.finditer(page.text)):
+        if any(normal_name(match[1]) == plain_name for match in _IN_A_PLACE.finditer(page.text)):
             return "place"
     return None
 
@@ -224,6 +224,6 @@ def of_sort(sort: Sort, pages: Iterable[Passage]) -> Iterator[str]:
             yield without_qualifier(page.title)
     if sort == "place":
         for page in pages:
-            for found in _IN_A_PLACE.finditer(page.text):
-                if found[1].split()[0] not in _MONTHS:
-                    yield found[1]
+            for match in _IN_A_PLACE.finditer(page.text):
+                if match[1].split()[0] not in _MONTHS:
+                    yield match[1]

@@ -16,7 +16,7 @@ from typing import Any
 from builders.benchmarks import BENCHMARKS
 from builders.steps import chunks, first, refinement, statistics
 from builders.steps.build import MAX_LENGTH, StepsBuild, build
-from builders.steps.model import INJECT, TRAJECTORY, known_maker
+from builders.steps.model import INJECT, TRAJECTORY, resolve_maker
 from builders.steps.refined import REFINED, STATISTICS, join_refined
 from builders.steps.refinement import ANNOTATIONS, refine
 from builders.verified.teachers.choice import resolve_teacher
@@ -80,7 +80,7 @@ class VerifierSet(Stage[Manifest]):
         allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
         teacher = open_teachers(self.release, entry.teacher, allowance)
         prompts = entry.prompt_set.name
-        maker = known_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
+        maker = resolve_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
         self.release.opened.append(maker)
         return maker
 

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 
-from builders.steps.rows import Made, Refused, StepRow
+from builders.steps.rows import Refused, StepResult, StepRow
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind
 from safe_stepwise.taxonomy import ERROR_TYPES, MISSING_EVIDENCE, category
 
@@ -44,13 +44,13 @@ class PlausibleMaker:
     def close(self) -> None:
         pass
 
-    def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
+    def make_all(self, questions: list[tuple[Question, Label]]) -> list[StepResult]:
         time.sleep(self.pause)
         if os.environ.get("PLAUSIBLE_FAULT"):
             raise ZeroDivisionError
         return [self.make(question, label) for question, label in questions]
 
-    def make(self, question: Question, label: Label) -> Made:
+    def make(self, question: Question, label: Label) -> StepResult:
         steps = ideal_steps(question, label)
         rows = [
             self.row(question, steps, n, step, Feedback("Correct", "It is so.", "Go on."), "ideal")
@@ -76,7 +76,7 @@ class PlausibleMaker:
                 said = Feedback(entry.name, f"Wrong: {entry.name}.", f"Do step {n + 1} again.")
                 rows.append(self.row(question, steps, n, step, said, "injected"))
         rows += self.missing(question, steps)
-        return Made(tuple(rows), tuple(refused))
+        return StepResult(tuple(rows), tuple(refused))
 
     def missing(self, question: Question, steps: tuple[Step, ...]) -> tuple[StepRow, StepRow]:
         gold = question.gold[0][0]

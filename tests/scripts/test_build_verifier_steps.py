@@ -49,7 +49,7 @@ def arguments(verified: Path, output: Path, **changes: str) -> list[str]:
 def test_it_builds_and_says_where(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(build_verifier_steps, "resolve_maker", lambda *_, **__: PlausibleMaker())
     build_verifier_steps.main(arguments(verified, tmp_path, questions="20", ideal="0.5"))
     said = capsys.readouterr().out
     row = next(line for line in said.splitlines() if line.startswith("synthetic"))
@@ -91,7 +91,7 @@ def test_the_command_runs_with_the_annotations_maker(verified: Path, tmp_path: P
 def test_mistakes_are_user_errors(
     verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], expected: str
 ) -> None:
-    monkeypatch.setattr(build_verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(build_verifier_steps, "resolve_maker", lambda *_, **__: PlausibleMaker())
     with pytest.raises(UserError, match=expected):
         build_verifier_steps.main(arguments(verified, tmp_path / "out", **changes))
     assert not (tmp_path / "out" / "safe-verifier-steps").exists()

@@ -57,7 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_steps_are_built_after_the_builds_and_locked(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(verifier_steps, "resolve_maker", lambda *_, **__: PlausibleMaker())
     said = regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     assert "safe-verifier-steps" in said
     lock = json.loads((tmp_path / "out" / LOCK).read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def test_the_maker_gets_the_options_and_is_checked_before_any_work(
         seen.append((what, options))
         return Broken()
 
-    monkeypatch.setattr(verifier_steps, "known_maker", known)
+    monkeypatch.setattr(verifier_steps, "resolve_maker", known)
     monkeypatch.setattr(datasets, "resolve_teacher", teacher)
     command = [str(manifest), "--output", str(tmp_path / "out"), "--in-flight", "3"]
     with pytest.raises(UserError, match="no server answers"):
@@ -149,7 +149,7 @@ def allowed(manifest: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> li
         return AnnotationsTeacher
 
     monkeypatch.setattr(datasets, "resolve_teacher", teacher)
-    monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(verifier_steps, "resolve_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, output, workers=1)
     return asked
 
@@ -223,7 +223,7 @@ def test_a_limit_that_is_none_is_one_line(manifest: Path, said: str, expected: s
 def test_steps_that_the_manifest_does_not_name(
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifier_steps, "known_maker", lambda *_, **__: PlausibleMaker())
+    monkeypatch.setattr(verifier_steps, "resolve_maker", lambda *_, **__: PlausibleMaker())
     regenerate.regenerate(manifest, tmp_path / "out", workers=1)
     (tmp_path / "out" / LOCK).unlink()
     manifest.write_text(MANIFEST.partition("verifier_steps:")[0], encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.probes import told_apart
+from builders.steps.probes import classify
 from evaluators.run.options import Options
 from releases.making import file_digests
 from releases.stages import evaluation
@@ -114,7 +114,7 @@ def difference(of: dict[str, Any], one: Arm, other: Arm) -> dict[str, Any]:
 
 
 def test_gains_are_those_of_the_evaluation_itself(release: Path) -> None:
-    found = read_experiment(release, lock(release), told_apart)
+    found = read_experiment(release, lock(release), classify)
     by_name = {arm.name: arm for arm in found.main.arms}
     for one, other in ((LEARNED, PLAIN), (PLAIN, LEARNED), (CHECKER, PLAIN), (LEARNED, CHANCE)):
         pair = by_name[one], by_name[other]
@@ -131,7 +131,7 @@ def test_gains_are_those_of_the_evaluation_itself(release: Path) -> None:
 
 def test_a_block_without_them_is_set_against_the_main_evaluation(release: Path) -> None:
     """`retries` ran no generator alone; `self-verification` asked half of the questions."""
-    found = read_experiment(release, lock(release), told_apart)
+    found = read_experiment(release, lock(release), classify)
     main = {arm.name: arm for arm in found.main.arms}
     (swept,), (own,) = found.blocks["retries"], found.blocks["self-verification"]
     none = find_arm(swept.arms, LEARNED, max_retries=0)
@@ -192,7 +192,7 @@ def test_the_report_tells_the_run_s_numbers_and_what_does_not_hold(
     learned = find_arm(list_arms(results(release)), LEARNED)
     assert chance is not None
     assert learned is not None
-    tested = read_experiment(release, lock(release), told_apart).gains[""]
+    tested = read_experiment(release, lock(release), classify).gains[""]
     assert claimed[1].endswith("| holds |") == (tested[learned.key, chance.key].p < 0.05)
     assert "| – | not measured |" in page  # no verifier was measured on steps
     assert f"| {LEARNED} (simulated) | 0 | " in page
@@ -230,7 +230,7 @@ def test_a_folder_that_is_no_experiment_is_refused(release: Path, tmp_path: Path
 def test_what_lies_beside_the_blocks_is_none(release: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(release, tmp_path / "other"))
     (other / "blocks" / "notes.txt").write_text("mine")
-    assert {*read_experiment(other, lock(other), told_apart).blocks} == {"retries", "self-verification"}
+    assert {*read_experiment(other, lock(other), classify).blocks} == {"retries", "self-verification"}
 
 
 def test_the_claims_are_measured_again_on_fresh_questions_of_the_same_models(release: Path, tmp_path: Path) -> None:

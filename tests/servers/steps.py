@@ -59,7 +59,7 @@ class Truth:
         self.verdicts: dict[str, tuple[Feedback, ...]] = {}
         self.errors: dict[tuple[str, str, int], StepRow] = {}
         for question, label in asked_of:
-            source = Source.of(question, label)
+            source = Source.build(question, label)
             steps = write_trajectory(source.checker, 0)
             self.steps[question.question] = steps
             self.verdicts[question.question] = checked(source.checker, steps)

@@ -10,7 +10,7 @@ import pytest
 
 from builders.steps.chunks import NOT_IN_POOL, OTHER_PASSAGES, MadeSteps, StepChunk, read_rows
 from builders.steps.questions import open_verified
-from builders.steps.rows import Made, StepRow
+from builders.steps.rows import StepResult, StepRow
 from builders.verified.build import build as build_verified
 from builders.verified.collect import Build
 from builders.verified.questions import VerifiedQuestion
@@ -61,12 +61,12 @@ class FlakyMaker(PlausibleMaker):
     failures: list[str] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
 
-    def make_all(self, questions: list[tuple[Question, Label]]) -> list[Made]:
+    def make_all(self, questions: list[tuple[Question, Label]]) -> list[StepResult]:
         self.calls.append(len(questions))
         found = super().make_all(questions)
         if self.failures:
             reason = f"{REQUEST_FAILED}: {self.failures.pop()}"
-            found[0] = Made((), (replace(found[0].refused[0], reason=reason),))
+            found[0] = StepResult((), (replace(found[0].refused[0], reason=reason),))
         return found
 
 

@@ -18,7 +18,7 @@ from builders.steps import making, proposals
 from builders.steps.contexts import Source
 from builders.steps.making import AnnotationsMaker, checked, inject, meant_and_found
 from builders.steps.proposals import Injector, Wordings
-from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.steps.skeletons import skeleton
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
@@ -46,7 +46,7 @@ def label_of(question: Question) -> Label:
 
 
 @cache
-def made(seed: int = 0) -> tuple[Made, ...]:
+def made(seed: int = 0) -> tuple[StepResult, ...]:
     return tuple(AnnotationsMaker(seed).make_all(synthetic()))
 
 
@@ -94,7 +94,7 @@ def test_a_new_error_type_is_an_entry_of_the_taxonomy_its_check_and_its_proposal
     monkeypatch.setattr(Checker, "check", checked_first)
     monkeypatch.setattr(making, "ERROR_TYPES", (*ERROR_TYPES, replace(ERROR_TYPES[0], name="Shouting")))
     monkeypatch.setitem(proposals.PROPOSALS, "Shouting", shout)
-    source = Source.of(*synthetic()[0])
+    source = Source.build(*synthetic()[0])
     rows, _ = inject(Injector(source, 0), write_trajectory(source.checker, 0), "annotations")
     (row,) = (row for row in rows if row.feedback.error_type == "Shouting")
     assert row.step.text == "ORU LIES ON THE VEL."
@@ -206,7 +206,7 @@ def _place(question: Question, number: int | None) -> int:
 
 
 def a_trajectory() -> tuple[Source, tuple[Step, ...]]:
-    source = Source.of(*next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2))
+    source = Source.build(*next((q, lab) for q, lab in synthetic() if len(lab.reasoning_path) == 2))
     return source, write_trajectory(source.checker, 0)
 
 
@@ -254,7 +254,7 @@ def test_the_checker_on_wordings_it_was_not_developed_on() -> None:
     meant: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for question, label in synthetic():
-        source = Source.of(question, label)
+        source = Source.build(question, label)
         ideal = write_trajectory(source.checker, 3)
         try:
             checked(source.checker, ideal)

@@ -23,7 +23,7 @@ from builders.steps.model import (
     applicable,
     follows_plan,
     injection_request,
-    known_maker,
+    resolve_maker,
     targets,
     trajectory_request,
 )
@@ -36,7 +36,7 @@ from builders.steps.replies import (
     read_injection,
     read_trajectory,
 )
-from builders.steps.rows import Made, Refused, StepRow, TrajectoryError
+from builders.steps.rows import Refused, StepResult, StepRow, TrajectoryError
 from builders.synthetic import generate, parse_spec
 from builders.verified.teachers.annotations import AnnotationsTeacher
 from builders.verified.teachers.choice import resolve_teacher
@@ -76,7 +76,7 @@ def asking(spec: str, folder: Path) -> LLMTeachers:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[..., list[Made]]:
+def made(tmp_path: Path) -> Callable[..., list[StepResult]]:
     """Make the steps of questions with a server that replies in a given way."""
     number = iter(range(1000))
 
@@ -86,7 +86,7 @@ def made(tmp_path: Path) -> Callable[..., list[Made]]:
         in_flight: int = 64,
         errors: int = 4,
         **server: Any,
-    ) -> list[Made]:
+    ) -> list[StepResult]:
         with MockServer(reply, **server) as running:
             cache = tmp_path / f"{next(number)}.sqlite"
             maker = Maker(LLMTeachers(running.spec, cache, open_engine, in_flight), errors=errors)
@@ -98,12 +98,12 @@ def made(tmp_path: Path) -> Callable[..., list[Made]]:
     return run
 
 
-def reasons(made: list[Made]) -> Counter[str]:
+def reasons(made: list[StepResult]) -> Counter[str]:
     """How many refusals there are, by their clause."""
     return Counter(one.reason.partition(":")[0] for m in made for one in m.refused)
 
 
-def injected(made: list[Made]) -> list[StepRow]:
+def injected(made: list[StepResult]) -> list[StepRow]:
     rows = [row for m in made for row in m.rows if row.origin == "injected"]
     return [row for row in rows if not row.incomplete]
 
@@ -144,7 +144,7 @@ def test_missing_evidence_is_as_the_other_teacher_makes_it(made: Callable[..., A
     found = made(Truth(asked_of), asked_of)
     others = AnnotationsMaker().make_all(asked_of)
 
-    def missing(made: list[Made]) -> list[StepRow]:
+    def missing(made: list[StepResult]) -> list[StepRow]:
         rows = [row for m in made for row in m.rows]
         return [replace(row, teacher="") for row in rows if row.feedback.error_type == MISSING_EVIDENCE]
 
@@ -187,7 +187,7 @@ def test_of_unverifiable_questions_the_model_is_taken_at_its_word(tmp_path: Path
     (question, label), other = pairs()[0], pairs()[1][0]
     label = replace(label, noise_type="missing_evidence", reasoning_path=(), knowledge_graph=())
 
-    def make(maker: Maker) -> Made:
+    def make(maker: Maker) -> StepResult:
         try:
             return maker.make_all([(question, label)])[0]
         finally:
@@ -754,9 +754,9 @@ def test_twice_the_room_may_be_enough_for_a_step(made: Callable[..., Any]) -> No
 
 def test_the_maker_of_a_spec(tmp_path: Path) -> None:
     spec = "openai:gpt-oss-120b@http://127.0.0.1:8000/v1"
-    maker = known_maker(resolve_teacher(spec, tmp_path / "cache.sqlite", 7), 3)
+    maker = resolve_maker(resolve_teacher(spec, tmp_path / "cache.sqlite", 7), 3)
     assert maker == Maker(LLMTeachers(spec, tmp_path / "cache.sqlite", Opener(), 7), 3)
-    assert known_maker(resolve_teacher("annotations"), 3) == AnnotationsMaker(3)
+    assert resolve_maker(resolve_teacher("annotations"), 3) == AnnotationsMaker(3)
 
 
 @pytest.mark.parametrize(
@@ -771,7 +771,7 @@ def test_the_maker_of_a_spec(tmp_path: Path) -> None:
 )
 def test_specs_of_no_maker(spec: str, words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
-        known_maker(resolve_teacher(spec))
+        resolve_maker(resolve_teacher(spec))
     assert "\n" not in str(raised.value)
 
 

@@ -78,7 +78,7 @@ def run(
 
 def checkers(verified: Path) -> Iterator[Checker]:
     for row in open_verified(verified, "v0.1.0").questions("synthetic", "train"):
-        yield Source.of(*row.sample(0)).checker
+        yield Source.build(*row.sample(0)).checker
 
 
 # ------------------------------------------------------------------------------------------ mining

@@ -136,6 +136,6 @@ def test_a_file_adds_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_wording_needs_what_it_says_and_a_year_alone_is_no_whole_date() -> None:
     openings = {one.text: one for one in writer("dense").openings["person"].wordings}
     nick = openings["{given} ({nick}) {surname} {was} {a trade}."]
-    assert (nick.needs, nick.tells) == ({"given"}, ())
+    assert (nick.requires, nick.states) == ({"given"}, ())
     years = openings["{name} (lived {date of birth/year} to {date of death/year}) {was} {a trade}."]
-    assert set(years.tells) == {"date of birth/year", "date of death/year"} == years.needs
+    assert set(years.states) == {"date of birth/year", "date of death/year"} == years.requires

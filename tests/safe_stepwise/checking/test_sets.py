@@ -123,7 +123,7 @@ def test_a_count_of_what_was_not_read_is_baseless() -> None:
 
 def test_wrong_counts_are_injected_and_found() -> None:
     label = Label("none", "", PATH, PATH, "", 1.0)
-    source = Source.of(MORE, label)
+    source = Source.build(MORE, label)
     ideal = write_trajectory(source.checker, 0)
     rows = [row for seed in range(6) for row in inject(Injector(source, seed), ideal, "x")[0]]
     own = [row for row in rows if row.question == MORE and row.step.number in (3, 5)]

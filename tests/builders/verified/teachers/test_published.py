@@ -17,7 +17,7 @@ from datasets import load_dataset
 from builders.steps.build import StepsBuild
 from builders.steps.build import build as build_steps
 from builders.steps.composition import Composition
-from builders.steps.model import known_maker
+from builders.steps.model import resolve_maker
 from builders.synthetic import generate, parse_spec
 from builders.verified import chunks
 from builders.verified.build import build, describe_replaced, summary
@@ -116,7 +116,7 @@ def test_rows_without_a_path_stay_verified_and_make_no_steps(tmp_path: Path) -> 
     folder, cache = tmp_path / "out" / VERIFIED, str(tmp_path / "cache")
     rows = load_dataset(str(folder), "synthetic", cache_dir=cache)["train"]
     assert len(rows) == 60
-    maker = known_maker(AnnotationsTeacher)
+    maker = resolve_maker(AnnotationsTeacher)
     plan = StepsBuild(tmp_path / "out", Composition(rows=40, refined=0), output=tmp_path / "steps")
     made = build_steps(plan, maker, verifier_steps, print)
     pathless = sum(label.noise_type != "none" for label in OURS.values())
