@@ -186,12 +186,12 @@ def _survey(plan: PathsBuild, collected: Collected) -> Corpus:
             templates.add(name, row["hops"], [(c.path, c.f1) for c in candidates])
             is_learnt = _split_by_question(plan, row["question"]) == names.TRAIN
             ties[name, is_learnt, tuple(c.path for c in candidates if c.tied)] += 1
-    held = held_out(templates.sizes, hops, plan.test_share, plan.seed)
+    in_test = held_out(templates.sizes, hops, plan.test_share, plan.seed)
     popular = {
         "": weak.popularity((tied, n) for (_, is_learnt, tied), n in ties.items() if is_learnt),
-        names.BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in held),
+        names.BY_TEMPLATE: weak.popularity((tied, n) for (name, _, tied), n in ties.items() if name not in in_test),
     }
-    return Corpus(popular, templates.gold(), len(templates.sizes), held)
+    return Corpus(popular, templates.gold(), len(templates.sizes), in_test)
 
 
 def _write(plan: PathsBuild, collected: Collected, corpus: Corpus, audit: Audit, folder: Path) -> parquet.Files:

@@ -33,8 +33,8 @@ _SMALL = frozenset("a an and at by de del der di for in la le of on the to von w
 class PathQuestion:
     """A question, its accepted answers, and its gold paths, the first of which the probe shows.
 
-    ``start`` is the first entity of a walk; ``facts`` are known beside the paths; ``free`` relations are in free words,
-    whose synonyms nobody knows; ``needed`` are the places (from 1) of the shown path's triples that are in
+    ``start`` is the first entity of a walk; ``facts`` are known beside the paths; ``free`` relations are free
+    words, whose synonyms nobody knows; ``needed`` are the places (from 1) of the shown path's triples that are in
     every gold path.
     """
 

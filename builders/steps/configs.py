@@ -265,20 +265,20 @@ _TURNS = ("prompt", "completion")
 CONFIGS: Mapping[str, Config] = {
     names.STEPS: _step_config(names.STEPS),
     names.PROMPT_COMPLETION: Config(
-        lambda parts, _: parts[names.STEPS], lambda row, by: _verifier_turns(row, False, by.prompt_set), _TURNS
+        lambda groups, _: groups[names.STEPS], lambda row, r: _verifier_turns(row, False, r.prompt_set), _TURNS
     ),
     names.PREFERENCE: Config(
-        lambda parts, by: rejected(parts[names.STEPS], by.right), _pair_turns, ("prompt", "chosen", "rejected")
+        lambda groups, r: rejected(groups[names.STEPS], r.right), _pair_turns, ("prompt", "chosen", "rejected")
     ),
     names.KTO: Config(
-        lambda parts, by: interleave(parts[names.STEPS], by.seed, lambda row: row.question_key),
-        lambda row, by: {**_generator_turns(row, by.prompt_set), "label": row.feedback.error_type == CORRECT},
+        lambda groups, r: interleave(groups[names.STEPS], r.seed, lambda row: row.question_key),
+        lambda row, r: {**_generator_turns(row, r.prompt_set), "label": row.feedback.error_type == CORRECT},
         (*_TURNS, "label"),
     ),
     names.MISSING: _step_config(names.MISSING, twelve_labels=True),
     names.MISSING_TWINS: _step_config(names.MISSING_TWINS, twelve_labels=True),
     names.MISSING_PROMPT_COMPLETION: Config(
-        _shuffled, lambda row, by: _verifier_turns(row, True, by.prompt_set), _TURNS, twelve_labels=True
+        _shuffled, lambda row, r: _verifier_turns(row, True, r.prompt_set), _TURNS, twelve_labels=True
     ),
 }
 """A new config is an entry here, its name in `store.names` and its words on the card."""

@@ -67,8 +67,8 @@ class Matches:
     @property
     def refused(self) -> list[Refused]:
         """A line for each that is lost."""
-        meant = [(row, "" if row.origin == names.IDEAL else row.error_type) for row in self.lost]
-        return [Refused(r.benchmark, r.question, type_, r.position, f"{NO_MATCH}: {r.id}") for r, type_ in meant]
+        error_types = [(row, "" if row.origin == names.IDEAL else row.error_type) for row in self.lost]
+        return [Refused(r.benchmark, r.question, type_, r.position, f"{NO_MATCH}: {r.id}") for r, type_ in error_types]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,14 +80,14 @@ class AnnotationsMaker(NoModel):
             if isinstance(question_source, str):
                 results.append(StepResult((), (Refused.of_question(questions[place][0], question_source),)))
             else:
-                results.append(self._made(question_source, None if isinstance(partner, str) else partner))
+                results.append(self._make_one(question_source, None if isinstance(partner, str) else partner))
         return results
 
     def make(self, question: Question, label: Label) -> StepResult:
         """The rows of one question; a trajectory that does not pass is refused with its reason."""
         return self.make_all([(question, label)])[0]
 
-    def _made(self, source: Source, partner: Source | None) -> StepResult:
+    def _make_one(self, source: Source, partner: Source | None) -> StepResult:
         try:
             steps = write_trajectory(source.checker, self.seed)
             verdicts = checked(source.checker, steps)

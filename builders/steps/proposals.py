@@ -134,7 +134,7 @@ class Injector:
             yield from self._beside(position)
         if choice == 2 and self.words is None:
             for place in self._shuffled(self.plan.facts, position, "again"):
-                yield self._stated(self.plan.items[place], position)
+                yield self._state_fact(self.plan.items[place], position)
         for number, sentence in self._asides(gold=True):
             yield _Draft("reading_on", "Attribution", {"n": number, "sentence": sentence})
 
@@ -165,7 +165,7 @@ class Injector:
         earlier = [n for n in self.plan.facts if n < position - 1]
         for place in self._shuffled(earlier, position, "earlier"):
             item = self.plan.items[place]
-            draft = self._stated(item, position)
+            draft = self._state_fact(item, position)
             wording = "repeated" if item.sentence is None else "quoted"
             yield replace(draft, wording=wording, values={**draft.values, "k": place + 1})
 
@@ -186,7 +186,7 @@ class Injector:
         if self._choice(position, "altered") % 2 and self.words is None:
             for wrong_value in wrong:
                 if context := contexts.alter_value(self.source, item, value, wrong_value):
-                    yield replace(self._stated(item, position), context=context)
+                    yield replace(self._state_fact(item, position), context=context)
         for wrong_value in wrong:
             draft = self._otherwise(item, value, wrong_value, position)
             if draft.wording != "misquoted" or wrong_value in draft.values["sentence"]:
@@ -206,7 +206,7 @@ class Injector:
 
     def _otherwise(self, item: Item, value: str, wrong_value: str, position: int) -> _Draft:
         """A fact with another value, worded as it is with its own."""
-        draft = self._stated(item, position)
+        draft = self._state_fact(item, position)
         if "sentence" not in draft.values or (self.words and item.sentence is None):
             triples = [Triple(t.head, t.relation, wrong_value) for t in item.triples]
             claim = state(triples, self._choice(position, "claim"))
@@ -238,13 +238,13 @@ class Injector:
         if self.partner is None or self.words is not None or item.passage in read_before:
             return
         if context := contexts.exchange_passage(self.source, item, self.partner.question, self._seed):
-            draft = self._stated(item, position)
+            draft = self._state_fact(item, position)
             yield replace(draft, values={**draft.values, "page": item.page(self.passages)}, context=context)
 
     def _other_passage(self, item: Item, position: int) -> Iterator[_Draft]:
         distractors = [n for n, page in enumerate(self.passages, 1) if not page.is_gold]
         wording = "other_passage" if item.sentence is None else "misquoted_source"
-        draft = self._stated(item, position)
+        draft = self._state_fact(item, position)
         page = item.page(self.passages)
         for number in self._shuffled(distractors, position, "passage")[:2]:
             yield replace(draft, wording=wording, values={**draft.values, "n": number, "page": page})
@@ -290,7 +290,7 @@ class Injector:
             ahead = self.plan.items[use]
             yield from self._bypassing(item, ahead, position)
             wording = "ahead" if ahead.sentence is None else "quoted_ahead"
-            yield replace(self._stated(ahead, position), wording=wording, item=ahead)
+            yield replace(self._state_fact(ahead, position), wording=wording, item=ahead)
 
     def _bypassing(self, item: Item, ahead: Item, position: int) -> Iterator[_Draft]:
         first_fact, next_fact = item.triples[0], ahead.triples[0]
@@ -389,7 +389,7 @@ class Injector:
     def _plain_answer(self) -> str:
         return self.question.answer.removesuffix(".")
 
-    def _stated(self, item: Item, position: int) -> _Draft:
+    def _state_fact(self, item: Item, position: int) -> _Draft:
         """A fact as a step would tell it, as a claim or in its passage's own words."""
         values: dict[str, Any] = {"n": item.passage}
         if self.words is None:
@@ -454,9 +454,9 @@ def _at_item(draft: Callable[[Injector, Item, int], Iterable[_Draft]], is_fact: 
 
 _at_fact = partial(_at_item, is_fact=True)
 PROPOSALS: dict[str, Propose] = {
-    "Overthinking": lambda injector, at: injector._overthinking(at) if injector.is_reached(at) else (),
-    "Off-topic": lambda injector, at: () if injector.is_reached(at) else injector._off_topic(at),
-    "Redundancy": lambda injector, at: () if injector.is_reached(at) else injector._redundancy(at),
+    "Overthinking": lambda injector, n: injector._overthinking(n) if injector.is_reached(n) else (),
+    "Off-topic": lambda injector, n: () if injector.is_reached(n) else injector._off_topic(n),
+    "Redundancy": lambda injector, n: () if injector.is_reached(n) else injector._redundancy(n),
     "Inefficiency": _at_item(Injector._inefficiency),
     "Contradictory": _at_fact(Injector._contradictory),
     "Unsupported": _at_fact(Injector._unsupported),

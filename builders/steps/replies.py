@@ -119,30 +119,30 @@ def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
         raise UnreadableReply(TOO_LONG)
     broke_off = any(plain_key(key) == "steps" for broken in reply.broken for key in broken.keys)
     values = [] if broke_off else reply.outermost(lambda value: _steps(value) is not None)
-    written = [steps for value in values if (steps := _steps(value)) is not None]
+    replied = [steps for value in values if (steps := _steps(value)) is not None]
     lines = tuple(line.rstrip(" \t\r\",'") for line in _NUMBERED_LINE.findall(text))
-    quoted = not written and is_quoted("".join(lines), data)
+    quoted = not replied and is_quoted("".join(lines), data)
     if quoted or any(
-        steps and is_planted({"steps": "".join(step.step for step in steps)}, ("steps",), data) for steps in written
+        steps and is_planted({"steps": "".join(step.step for step in steps)}, ("steps",), data) for steps in replied
     ):
         raise UnreadableReply("its steps are some that the data brought along, quoted")
-    if not written:
+    if not replied:
         if lines:
             return tuple(map(ReplyStep, lines))
         raise UnreadableReply(_why_unreadable(reply, text, "steps"))
-    if any(steps != written[0] for steps in written):
+    if any(steps != replied[0] for steps in replied):
         raise UnreadableReply("two different trajectories")
-    return written[0]
+    return replied[0]
 
 
-def as_trajectory(written: Sequence[ReplyStep]) -> tuple[Step, ...]:
+def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
     """The steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
-    if not written:
+    if not replied:
         raise TrajectoryError("the trajectory is empty")
-    if len(written) > MOST_STEPS:
-        raise TrajectoryError(f"the trajectory is too long: {len(written)} steps")
+    if len(replied) > MOST_STEPS:
+        raise TrajectoryError(f"the trajectory is too long: {len(replied)} steps")
     steps = []
-    for position, reply_step in enumerate(written, 1):
+    for position, reply_step in enumerate(replied, 1):
         try:
             steps.append(as_step(reply_step.step, position))
         except StepRefused as error:
@@ -183,10 +183,10 @@ def read_injection(text: str, data: str = "") -> ReplyStep:
         raise StepRefused(f"{TWO_STEPS}: the reply gives several")
     if not isinstance(step, str):
         raise UnreadableReply("its step is no text")
-    return _written(step, value)
+    return _reply_step(step, value)
 
 
-def as_step(written: str, position: int) -> Step:
+def as_step(raw: str, position: int) -> Step:
     """A step at a position, on one line; a missing "Step K:" is added.
 
     Raises `StepRefused` for one that breaks the grammar, is two in one or is not in English.
@@ -194,9 +194,9 @@ def as_step(written: str, position: int) -> Step:
     >>> as_step("According to Passage 2, Oru lies on the Vel. (Attribution)", 1).number
     1
     """
-    if len(written) > LONGEST_STEP:
-        raise StepRefused(f"the step breaks the grammar: {len(written)} characters are too many")
-    text = "\n".join(written.strip().splitlines())
+    if len(raw) > LONGEST_STEP:
+        raise StepRefused(f"the step breaks the grammar: {len(raw)} characters are too many")
+    text = "\n".join(raw.strip().splitlines())
     if not _NUMBERED.match(text):
         text = f"Step {position}: {text}"
     try:
@@ -279,7 +279,7 @@ def one_line(value: Any) -> str:
     return safe.replace("< answer>", "<answer>")  # our own way to ask for it, and no mark
 
 
-def _written(step: str, value: Mapping[str, Any]) -> ReplyStep:
+def _reply_step(step: str, value: Mapping[str, Any]) -> ReplyStep:
     return ReplyStep(step, one_line(value.get("diagnosis")), one_line(value.get("guidance")))
 
 
@@ -294,7 +294,7 @@ def _steps(value: Any) -> tuple[ReplyStep, ...] | None:
         text = fields.get("step", fields.get("text")) if fields else item
         if not isinstance(text, str):
             return None
-        steps.append(_written(text, fields))
+        steps.append(_reply_step(text, fields))
     numbered = all(_NUMBERED.match(item.step) for item in steps)
     return None if isinstance(value, list) and not (steps and numbered) else tuple(steps)
 

@@ -137,8 +137,8 @@ class Refused:
     @classmethod
     def of_row(cls, row: StepRow, reason: str) -> "Refused":
         """A whole row."""
-        meant = row.feedback.error_type if row.origin != IDEAL else ""
-        return cls.of_question(row.question, " ".join(reason.split()), row.step.text, meant, row.step.number)
+        error_type = row.feedback.error_type if row.origin != IDEAL else ""
+        return cls.of_question(row.question, " ".join(reason.split()), row.step.text, error_type, row.step.number)
 
 
 @dataclass(frozen=True, slots=True)

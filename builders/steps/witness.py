@@ -106,7 +106,7 @@ class _StepView:
 
     @property
     def quotations(self) -> list[str]:
-        return [first or second for first, second in _QUOTED.findall(self.claim)]
+        return [curly or straight for curly, straight in _QUOTED.findall(self.claim)]
 
     @property
     def numbers(self) -> set[int]:
