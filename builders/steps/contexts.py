@@ -127,9 +127,9 @@ def ends(claims: Claims, item: Item, value: str) -> bool:
 def replace_value(sentence: str, value: str, new_value: str) -> str:
     """A sentence with another value, but where it is a part of a longer name.
 
-    >>> put("He sailed the Pacific Ocean near Ohio.", "Pacific", "Oru")
+    >>> replace_value("He sailed the Pacific Ocean near Ohio.", "Pacific", "Oru")
     'He sailed the Pacific Ocean near Ohio.'
-    >>> put("In Ohio he sailed.", "Ohio", "Oru")
+    >>> replace_value("In Ohio he sailed.", "Ohio", "Oru")
     'In Oru he sailed.'
     """
 

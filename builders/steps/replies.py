@@ -112,7 +112,7 @@ def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
     as text alone is read, too: nothing is said of it.
 
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
-    (Written(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),)
+    (ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),)
     """
     reply = read_reply(text)
     if reply.is_too_long:
@@ -164,7 +164,7 @@ def read_injection(text: str, data: str = "") -> ReplyStep:
     Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
 
     >>> read_injection('{"step": "Step 1: Oru. (Logical)", "diagnosis": "No.", "guidance": "Go."}')
-    Written(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.')
+    ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='No.', guidance='Go.')
     """
     reply = read_reply(text)
     try:

@@ -172,7 +172,7 @@ def _with_value(question: Question, old: Passage, new: Passage) -> Question:
 def _replacement(value: str, old: str, new: str) -> str | None:
     """The text that replaces ``value`` in ``new``, if ``old`` and ``new`` differ only in that; else None.
 
-    >>> _put_for("Oru", "Ana left Oru. Oru is old.", "Ana left New Vel. New Vel is old.")
+    >>> _replacement("Oru", "Ana left Oru. Oru is old.", "Ana left New Vel. New Vel is old.")
     'New Vel'
     """
     first, *segments = re.split(rf"(?<!\w){re.escape(value)}(?!\w)", old)

@@ -47,7 +47,7 @@ def apply_min_confidence(label: Label, min_confidence: float) -> Label:
     confidence stays.
 
     >>> label = Label("missing_evidence", "No passage states it.", (), (), "annotations", 0.35)
-    >>> doubted(label, 0.5).explanation
+    >>> apply_min_confidence(label, 0.5).explanation
     'Kept, since the confidence 0.35 lies under 0.50: No passage states it.'
     """
     if not label.unverifiable or label.confidence is None or label.confidence >= min_confidence:
@@ -75,7 +75,7 @@ async def build_graph(question: Question, teacher: Teacher) -> KnowledgeGraph:
 def drop_loops(triples: Iterable[Triple], question: Question) -> tuple[Triple, ...]:
     """Drop triples that lead from an entity to itself, unless the benchmark annotates them.
 
-    >>> without_loops([Triple("The Oru", "is", "oru"), Triple("Oru", "country", "Kelvia")],
+    >>> drop_loops([Triple("The Oru", "is", "oru"), Triple("Oru", "country", "Kelvia")],
     ...               Question("q", "b", "train", "Where is Oru?", "Kelvia"))
     (Triple(head='Oru', relation='country', tail='Kelvia', passage=None, sentence=None),)
     """

@@ -130,7 +130,7 @@ def interleave(rows: Sequence[R], seed: int, question: Callable[[R], str]) -> li
     spread evenly. Where two of one question still meet, the second changes places with the next row of another
     question; if there is none, it moves back to the last gap between rows of other questions.
 
-    >>> dealt(["a1", "a2", "b1", "b2"], 0, lambda row: row[0])
+    >>> interleave(["a1", "a2", "b1", "b2"], 0, lambda row: row[0])
     ['b1', 'a1', 'b2', 'a2']
     """
     names = list(map(question, rows))

@@ -199,7 +199,7 @@ def test_ids_come_first_then_positions_then_types() -> None:
         candidate("v", "s", "Correct", 1, "ideal"),
     ]
     for order in (there, there[::-1]):
-        taken = first.take(order, 0)
+        taken = first.match(order, 0)
         assert taken.ids == {"b", "x", "y"}
         assert taken.matched == {"id": 1, "position": 1, "type": 1}
         assert [row.id for row in taken.lost] == ["d", "e"]

@@ -37,7 +37,7 @@ def written(folder: Path, question: Question, split: str = "train") -> Path:
 def shown() -> tuple[Question, StepCase]:
     """The question as the steps are made of it, and a row of it as it is published."""
     row = {**question_row(QUESTION), **label_row(LABEL)}
-    made, _ = VerifiedQuestion.of_row(row, "musique").shown(5)
+    made, _ = VerifiedQuestion.of_row(row, "musique").sample(5)
     pages = tuple(Passage(p.title, (p.text,)) for p in made.passages)
     bare = Question("q1", "musique", "", "Where?", "", passages=pages)
     return made, StepCase("1", bare, (Step(1, "a.", "Attribution"),), "Correct", "ideal")

@@ -156,14 +156,14 @@ def _cards(release: Path, folders: list[Path]) -> None:
 
 
 def test_what_is_measured_of_steps_is_compared_by_question(trained: list[Recipe], tmp_path: Path) -> None:
-    from builders.steps.probes import told_apart
+    from builders.steps.probes import classify
     from studies.experiment.verdicts import ERROR_F1, EVIDENCE_BALANCED, compute, constant_verdicts, difference
 
     file, output = tmp_path / "small.yaml", tmp_path / "out"
     file.write_text(MANIFEST, encoding="utf-8")
     cache = tmp_path / "replies.sqlite"
     regenerate.regenerate(file, output, cache=cache, workers=1, only=["evaluation"])
-    found = read_experiment(output, read_unchanged(output), told_apart)
+    found = read_experiment(output, read_unchanged(output), classify)
     assert found.main.verdicts is not None
     assert found.probe is not None
     assert {step.id for step in found.steps} == {*found.main.verdicts} == {*found.probe}

@@ -79,9 +79,9 @@ def leading_words(sentence: str, name: str) -> str:
     They are the last few words in lower case before it, without loose ends; words that say nothing
     alone ("of the") are none.
 
-    >>> led_to("It is a film that was directed by the painter Ors Velt.", "Ors Velt")
+    >>> leading_words("It is a film that was directed by the painter Ors Velt.", "Ors Velt")
     'directed by the painter'
-    >>> led_to("Ana Leigh, role of Hester's and Ors Velt", "Ors Velt")
+    >>> leading_words("Ana Leigh, role of Hester's and Ors Velt", "Ors Velt")
     'names'
     """
     bare = without_qualifier(name)

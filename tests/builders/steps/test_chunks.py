@@ -76,7 +76,7 @@ def test_a_chunk_in_which_a_request_failed_is_made_again(chunk: list[VerifiedQue
     first, second, third, fourth = (process(job) for _ in range(4))
     assert len(maker.calls) == 3
     shards = (first, second, third, fourth)
-    assert [shard.summary.settled for shard in shards] == [False, False, True, True]
+    assert [shard.summary.is_complete for shard in shards] == [False, False, True, True]
     assert [shard.cached for shard in shards] == [False, False, False, True]
     assert len(third.summary.passing) == len(first.summary.passing) + 1
     assert fourth == replace(third, cached=True)

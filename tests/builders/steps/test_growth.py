@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.steps.replies import StepRefused, Written, check_sound
+from builders.steps.replies import ReplyStep, StepRefused, check_sound
 from builders.steps.rewriting import places
 from builders.steps.values import numbers_in, values_in
 from builders.steps.witness import LONGEST_STEP, bears_out
@@ -34,7 +34,7 @@ def witnessed(text: str) -> None:
 
 
 def sound(text: str) -> None:
-    for said in (Written("", text, "Go on."), Written("", "Passage 1 says it.", text)):
+    for said in (ReplyStep("", text, "Go on."), ReplyStep("", "Passage 1 says it.", text)):
         with suppress(StepRefused):
             check_sound(CHAIN, (FIRST,), 1, said)
 

@@ -21,7 +21,7 @@ from builders.steps.refinement import (
     Pattern,
     Record,
     Refinement,
-    doubted,
+    find_doubt,
     in_turn,
     refine,
     summary,
@@ -245,7 +245,7 @@ def test_no_row_is_an_ideal_step_or_has_the_checkers_word_alone(mined: tuple[Pat
         assert bears_out(label, checker.plan, row.question, row.previous, row.step)
         for other in ideal:
             again = Step(row.step.number, other, "Attribution")
-            assert doubted(checker, row.previous, again, CORRECT) == IDEAL_STEP
+            assert find_doubt(checker, row.previous, again, CORRECT) == IDEAL_STEP
     refused = mined[1]["refused"]
     assert refused[IDEAL_STEP] > 10
     assert any(reason.startswith(NO_WITNESS) for reason in refused)

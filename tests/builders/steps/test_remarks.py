@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.steps.replies import StepRefused, Written, check_grounded, check_sound, foretells, gives_away
+from builders.steps.replies import ReplyStep, StepRefused, check_grounded, check_sound, foretells, gives_away
 from builders.steps.values import numbers_in, stands_in, values_in
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
@@ -43,7 +43,7 @@ GOOD = (
 
 def refusal(position: int, diagnosis: str = "", guidance: str = "", data: str = "") -> str:
     good = GOOD[position - 1]
-    said = Written("", diagnosis or good[0], guidance or good[1])
+    said = ReplyStep("", diagnosis or good[0], guidance or good[1])
     try:
         check_sound(CHAIN, IDEAL, position, said, data)
     except StepRefused as error:
@@ -117,9 +117,9 @@ def test_a_comparison_names_its_things_and_not_the_answer() -> None:
 
 
 def test_endings_of_a_name_are_no_other_name() -> None:
-    check_grounded(CHAIN, IDEAL[:1], Written("", "The Kelvian town is meant.", "Read on."))
+    check_grounded(CHAIN, IDEAL[:1], ReplyStep("", "The Kelvian town is meant.", "Read on."))
     with pytest.raises(StepRefused, match="stands nowhere: Malvian"):
-        check_grounded(CHAIN, IDEAL[:1], Written("", "The Malvian town is meant.", "Read on."))
+        check_grounded(CHAIN, IDEAL[:1], ReplyStep("", "The Malvian town is meant.", "Read on."))
 
 
 # ------------------------------------------------------------------------------------------ values

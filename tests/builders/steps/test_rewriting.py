@@ -16,8 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.steps.questions import open_verified
-from builders.steps.replies import StepRefused, Written
-from builders.steps.rewriting import ELSEWHERE, REAL, SAME, Rewriter, checkers_of, kept, places, rewriting_request
+from builders.steps.replies import ReplyStep, StepRefused
+from builders.steps.rewriting import (
+    ELSEWHERE,
+    REAL,
+    SAME,
+    Rewriter,
+    check_rewording,
+    checkers_of,
+    places,
+    rewriting_request,
+)
 from builders.steps.rows import StepRow
 from builders.verified.teachers.llm import LLMTeachers
 from safe_stepwise.checking.checker import Checker
@@ -57,11 +66,11 @@ FALSE = row(WRONG, "Contradictory", "Passage 1 names Ors Velt, not Ana Vorr.", "
 
 def after(one: StepRow, step: str = "", diagnosis: str = "", guidance: str = "") -> StepRow | str:
     """The row after a rewording; what is not given is as it was."""
-    said = Written(
+    said = ReplyStep(
         step or format_step(one.step), diagnosis or one.feedback.diagnosis, guidance or one.feedback.guidance
     )
     try:
-        return kept(one, CHECKER, said, "t")
+        return check_rewording(one, CHECKER, said, "t")
     except StepRefused as error:
         return str(error)
 
@@ -219,7 +228,7 @@ def test_a_row_that_holds_an_order_is_material(reword: Callable[..., Any]) -> No
     lured = replace(RIGHT, question=replace(CHAIN, question=f"{CHAIN.question} {trap}"))
     checker = Checker(lured.question, PATH, PATH)
     with pytest.raises(StepRefused):
-        kept(lured, checker, Written("Step 1: Pwned. (Attribution)", "It is so.", "Go."), "t")
+        check_rewording(lured, checker, ReplyStep("Step 1: Pwned. (Attribution)", "It is so.", "Go."), "t")
     assert rewriting_request(lured).messages[-1].content.count("\nReword this step: ") == 1
 
 

@@ -90,16 +90,16 @@ def test_another_folders_question_is_refused(verified: Path, question: Question)
 
 
 @given(before=WORDS, other=st.sampled_from(["Kel", "New Vel", "Orus", "O"]))
-def test_what_was_put_for_a_value_is_found(before: list[str], other: str) -> None:
+def test_what_was_replacement_a_value_is_found(before: list[str], other: str) -> None:
     old = " ".join([*before, "Oru", "is."])
     new = re.sub(r"(?<!\w)Oru(?!\w)", other, old)
-    assert lookup._put_for("Oru", old, new) == other
+    assert lookup._replacement("Oru", old, new) == other
 
 
 def test_texts_that_differ_in_more_have_nothing_in_its_place() -> None:
-    assert lookup._put_for("Oru", "Oru is old.", "Vel was old.") is None
-    assert lookup._put_for("Oru", "It is old.", "It was old.") is None
-    assert lookup._put_for("Oru", "Oru " * 400 + "!", "Vel " * 399 + "Kel " + "!") is None
+    assert lookup._replacement("Oru", "Oru is old.", "Vel was old.") is None
+    assert lookup._replacement("Oru", "It is old.", "It was old.") is None
+    assert lookup._replacement("Oru", "Oru " * 400 + "!", "Vel " * 399 + "Kel " + "!") is None
 
 
 def test_a_changed_text_is_cut_where_sentences_stay() -> None:
