@@ -14,6 +14,8 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from tests import sizes
+
 SIZE = 4_000
 """Characters of the largest text: a quadratic reader takes long enough for them."""
 FLOOR = 0.03
@@ -64,7 +66,7 @@ def too_slow(reader: Reader) -> list[str]:
 
 
 def _too_slow(reader: Reader) -> Iterator[str]:
-    for frame in TEXTS:
+    for frame in sizes.sample(TEXTS, 40):
 
         def work(size: int, frame: tuple[str, str, str] = frame) -> object:
             return reader(text_of(frame, size))
