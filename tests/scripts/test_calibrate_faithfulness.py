@@ -70,7 +70,7 @@ def test_two_wiki_facts_are_told_from_corrupted_ones(real_data: Path, tmp_path: 
 def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -> None:
     kb, questions = real_data / "metaqa_kb.txt.gz", real_data / "metaqa_questions.jsonl"
     # All of them, as gold paths are derived from what questions of a template have in common.
-    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", str(sizes.size(45, 12))]
+    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", "45"]
     calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
     found = shares(tmp_path, "metaqa", "in its path")
     assert found["true"] >= 0.99
