@@ -27,6 +27,8 @@ from safe_stepwise.store.names import LOOPBACK
 MOST_BYTES = 4 << 20
 BODY_S = 30.0
 """Seconds in which a request's body has to be here."""
+HEAD_S = 30.0
+"""The same of its head, from the connection's begin or the end of the answer before."""
 _LEAVE_S = 5.0
 _SHORT_BODY = 1 << 16
 _EVERYWHERE = ("0.0.0.0", "::", "")
@@ -145,6 +147,7 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
         handler_cancellation=True,
         shutdown_timeout=_LEAVE_S,
         auto_decompress=False,
+        keepalive_timeout=HEAD_S,  # aiohttp goes by it till a whole head is here, though half of one is
     )
     await runner.setup()
     try:

@@ -33,6 +33,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
+from safe_stepwise.store.sizes import PASSAGES
 from safe_stepwise.store.terminal import printable, shown
 
 MODEL = "safe-stepwise"
@@ -242,6 +243,8 @@ def question_of(body: Mapping[str, Any]) -> tuple[Question, int]:
             'give the passages to answer from beside the messages, as "passages": a list of texts '
             "or of objects with title and text (openai: extra_body)",
         )
+    if len(given) > PASSAGES:  # before each is looked at
+        raise Refused(400, f"passages has {len(given)} entries, at most {PASSAGES} are read")
     try:
         pages = [passage_of(page, f"passages[{n}]") for n, page in enumerate(given)]
         return unannotated(text, pages), len(messages) - 1
