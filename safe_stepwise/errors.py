@@ -55,7 +55,7 @@ def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = 
 
 
 def tell_in_one_line() -> None:
-    """From now on Python ends at a `UserError` with its line alone, as commands do.
+    """Make Python end at a `UserError` with its line alone, as commands do.
 
     For those who call us from a script of their own: whatever hook there is keeps all others.
     """

@@ -81,7 +81,7 @@ FEEDBACK_SCHEMA: dict[str, Any] = feedback_schema()
 
 
 class Evidence(NamedTuple):
-    """What a step rests on, the step's value, and how the second fits the first."""
+    """The evidence of a step, the value it claims, and how the two compare."""
 
     evidence: str
     claim: str
@@ -98,7 +98,7 @@ def diagnosis_of(evidence: Evidence) -> str:
 
 
 def evidence_in(diagnosis: str) -> Evidence | None:
-    """What a diagnosis says, if it is one of this form; `diagnosis_of` gives it back unchanged.
+    """Parse a diagnosis of this form, else None; `diagnosis_of` gives it back unchanged.
 
     >>> evidence_in("Passage 2: Ors was born in Tesk. Step: Ardle. Different.")
     Evidence(evidence='Passage 2: Ors was born in Tesk.', claim='Ardle', comparison='different')
@@ -189,7 +189,7 @@ def _feedback(answer: dict[str, object]) -> Feedback:
 
 
 def _diagnosis(answer: dict[str, object]) -> str | None:
-    """What stands in a diagnosis' place, as one; None if nothing does."""
+    """Build a diagnosis from evidence fields that stand in its place; None if there are none."""
     spelled = {plain_key(name): value for name, value in answer.items()}
     if not any(name in spelled for name in _EVIDENCE):
         return None

@@ -80,7 +80,7 @@ def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
 
 
 def precision_recall(prediction: str, references: Sequence[str], benchmark: str) -> tuple[float, float]:
-    """What an answer adds to joint scores: token precision and recall, each against the best.
+    """Score an answer for joint scores: token precision and recall, each against the best.
 
     2Wiki's scorer takes the best of both on its own; HotpotQA's knows one reference. Raises as ``exact_match`` does.
 

@@ -161,7 +161,7 @@ def _number(digits: str) -> int:
 
 
 def _split_kind(body: str) -> tuple[str, StepKind]:
-    """What stands behind ``Step K:``, taken apart into text and kind."""
+    """Split what follows ``Step K:`` into text and kind."""
     _check_atomic(body)
     tag = _TAG_AT_END.search(body)
     if tag is None:

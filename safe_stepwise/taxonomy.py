@@ -109,7 +109,7 @@ def category(error_type: str) -> Category:
 
 
 def spelling(text: str) -> str:
-    """What is left of a name when its spelling is set aside: case, joiners, quotes, markdown.
+    """Return a name without its spelling: case, joiners, quotes, markdown.
 
     >>> spelling("**Off_Topic**.")
     'offtopic'

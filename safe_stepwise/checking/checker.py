@@ -357,7 +357,7 @@ class Checker:
         return matches[0] if len(matches) == 1 else None
 
     def _read_conclusion(self, reading: Reading) -> Conclusion:
-        """What a step concludes, and whether that is what the facts give."""
+        """Read what a step concludes, and whether the facts give that."""
         if self._counts(reading) is not None:
             return Conclusion(None)
         names = [name for item in self.claims.facts for name in item.ends]
@@ -375,7 +375,7 @@ class Checker:
         return {"steps": steps, "said": " and ".join(claims) if brief and len(claims) < 3 else None}
 
     def _describe(self, case: _Case, item: Item) -> str:
-        """What the text says of an item, in words that vary with the step's."""
+        """Word what the text says of an item; the wording varies with the step's words."""
         if item.triples:
             return state_item(item, self.passages, choice_for(case.step.text, "said"))
         if item.derivation == "count":
@@ -417,7 +417,7 @@ class Checker:
         return self._feedback(case, "Redundancy", "redundant", step=case.established[place], **fields)
 
     def _sound(self, case: _Case, code: str, place: int, **values: Any) -> Feedback:
-        """That a step is right, and what comes next once it has established a place."""
+        """Confirm that a step is right, and guide to the next one."""
         established, accepted = {**case.established, place: case.step.number}, [*case.previous, case.step]
         guidance = self.guidance(established, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
@@ -435,7 +435,7 @@ class Checker:
         return guide_to(item, pages, text, is_repeated=is_repeated, unnamed=unnamed, half=half)
 
     def _missing(self, item: Item, previous: Sequence[Step]) -> str:
-        """What an item looks for, without what is still to be found."""
+        """Word what an item looks for, without giving away what is still to be found."""
         if self._gives_away(item, previous):
             return f"the fact needed from Passage {item.passage}"
         return missing(item, self.passages)
@@ -455,7 +455,7 @@ class Checker:
         return any(2 * len(a & words) >= len(a) and a & words - known_words for a in answers)
 
     def _fact_fields(self, case: _Case, item: Item) -> dict[str, Any]:
-        """What a passage tells of a fact of the plan, and what one asks to hear that."""
+        """Collect the values that a diagnosis says of a plan's fact."""
         gap = self._missing(item, case.previous)
         fields = {"said": self._describe(case, item), "quote": quote_item(item, self.passages)}
         return {**fields, "passage": item.passage, "what": gap, "missing": gap}

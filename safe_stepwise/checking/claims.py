@@ -58,7 +58,7 @@ class Claims:
         return Passage("", (self.question.question, *(step.text for step in previous)))
 
     def value_of(self, item: Item) -> str:
-        """What a fact adds: its tail, or the name that makes a quoted sentence a link."""
+        """Return what a fact adds: its tail, or the name that makes a quoted sentence a link."""
         if item.sentence is not None:
             keys = self._linking_names(item)
             return keys[0] if keys else item.page(self.passages).title
@@ -115,7 +115,7 @@ class Claims:
         return coverage(words, reading.claim)
 
     def other_value(self, reading: Reading, item: Item) -> str | None:
-        """What a step gives in the place of an item's value, where the text has another one."""
+        """Return the value that a step gives in place of an item's, where the text has another one; else None."""
         triple = item.triples[0]
         if item.passage not in reading.cited and self._is_read_elsewhere(reading):
             return None
@@ -156,7 +156,7 @@ class Claims:
         return next((claim.tail for claim in claims if self._only_said(reading, claim)), None)
 
     def _altered(self, reading: Reading, item: Item) -> str | None:
-        """What stands in a quoted sentence in the place of the name that makes it a link."""
+        """Return the name that a step puts in place of the linking name of a quoted sentence; else None."""
         page, keys = item.page(self.passages), self._linking_names(item)
         if keys and all(reading.mentions(key) for key in keys):
             return None
@@ -215,7 +215,7 @@ class Claims:
         return matches
 
     def _altered_quote(self, reading: Reading, item: Item) -> str | None:
-        """What stands in the place of a fact's value in the sentence that states it."""
+        """Return the value that a step puts in place of a fact's in the sentence that states it; else None."""
         place, value = self.place_of(item), item.triples[0].tail
         if place is None or reading.denies or (reading.cited and item.passage not in reading.cited):
             return None

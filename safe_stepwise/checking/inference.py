@@ -31,7 +31,7 @@ _YEARS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a step concludes; ``right`` is None where it concludes nothing that can be told."""
+    """The conclusion of a step; ``right`` is None where it draws none that could be read."""
 
     right: bool | None
     claimed: str = ""
@@ -79,7 +79,7 @@ class Count:
 
 
 def count_of(plan: Plan, item: Item) -> Count:
-    """What an item of a plan counts."""
+    """Return the count that an item of a plan asks for."""
     facts = [plan.items[use].triples[0] for use in item.uses]
     sides = Side(facts[0].head, tuple(triple.tail for triple in facts))
     return Count(facts[0].head, facts[0].relation, count_values(sides))
@@ -132,7 +132,7 @@ def names_answer(reading: Reading) -> bool:
 
 
 def read_conclusion(reading: Reading, question: Question, plan: Plan, names: Sequence[str]) -> Conclusion:
-    """What a step concludes about the question. ``names`` are names that it could mistake.
+    """Read what a step concludes about the question. ``names`` are wrong answers that it could give.
 
     A step that calls on earlier ones and marks no conclusion is taken as a whole for one.
     """

@@ -161,7 +161,7 @@ def _sentence_items(question: Question) -> tuple[Item, ...]:
 
 
 def _cited(question: Question, title: str) -> int:
-    """Where supporting facts first cite a passage: people tell their reasoning in that order (R4C).
+    """Return the place at which supporting facts first cite a passage: people reason in that order (R4C).
 
     What they do not cite comes last.
 
@@ -212,7 +212,7 @@ def _sole_answering(items: Sequence[Item], question: Question) -> Item | None:
 
 
 def _leading(item: Item, items: Sequence[Item], question_words: str) -> list[Item]:
-    """Those of some sentences that name what another is about, where the question does not."""
+    """Find the sentences that name what an item is about, unless the question names it."""
     title = item.triples[0].head
     if has_words(question_words, normal_name(title)):
         return []
@@ -252,7 +252,7 @@ def _concluded(facts: tuple[Item, ...]) -> tuple[Item, ...]:
 
 
 def _first_cited(question: Question, branch: Sequence[Triple]) -> int:
-    """Where the earliest cited passage of a branch is cited."""
+    """Return the earliest place at which a passage of a branch is cited."""
     pages = (question.passages[t.passage - 1] for t in branch if t.passage is not None)
     return min(_cited(question, page.title) for page in pages)
 

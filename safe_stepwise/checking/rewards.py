@@ -55,7 +55,7 @@ Rewards = list[float | None]
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrajectory:
-    """What came of one trajectory.
+    """The checker's judgement of one trajectory.
 
     ``labels`` are those of its steps up to the first fault, None where the checker abstained;
     ``steps`` is how many it has, ``needed`` how many its plan takes.
@@ -80,12 +80,12 @@ class JudgedTrajectory:
 
     @property
     def reward(self) -> float:
-        """From 0 to 1; neither padding nor stopping early adds to it."""
+        """The reward, from 0 to 1; neither padding nor stopping early adds to it."""
         return (self.sound / max(self.steps, self.needed) + self.earned) / 2
 
 
 def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
-    """What the checker says of a trajectory, a step a line; what precedes the first is skipped.
+    """Judge a trajectory with one step a line; text before the first step is skipped.
 
     >>> from safe_stepwise.records import Passage, Question
     >>> page = Passage("Dune Rain", ("Dune Rain was directed by Ors Velt.",), True)
@@ -119,7 +119,7 @@ def judge_trajectory(checker: Checker, text: str) -> JudgedTrajectory:
 
 
 def _label(checker: Checker, accepted: Sequence[Step], text: str) -> str | None:
-    """What a step is, after those accepted before it; None where nothing is proved."""
+    """Label a step after those accepted before it; None where nothing is proved."""
     if accepted and accepted[-1].kind == "Final Answer":
         return AFTER_THE_ANSWER
     try:
@@ -227,7 +227,7 @@ def _steps(previous: Sequence[str]) -> list[Step]:
 
 
 def _text(completion: Completion) -> str:
-    """What a completion says, without what was thought; content may be a text or a list of parts."""
+    """Return a completion's text without its thought; content may be a text or a list of parts."""
     if isinstance(completion, str):
         return split_thought(completion).text
     contents = [turn.get("content") or "" for turn in completion]

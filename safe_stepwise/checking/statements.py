@@ -60,9 +60,9 @@ def noun_of(relation: str) -> str:
 
 
 def count_phrase(relation: str, number: int) -> str:
-    """So many things that stand in a relation to one.
+    """Word a number of things that stand in a relation.
 
-    >>> several("director", 2), several("country of citizenship", 2), several("cast member", 1)
+    >>> count_phrase("director", 2), count_phrase("country of citizenship", 2), count_phrase("cast member", 1)
     ('2 directors', '2 countries of citizenship', '1 cast member')
     """
     return f"{number} {relation if number == 1 else plural(relation)}"
@@ -94,7 +94,7 @@ def is_free(triple: Triple) -> bool:
 def filled_question(triples: Sequence[Triple]) -> str:
     """The question in words of a free hop, earlier answers filled in.
 
-    >>> asked_of([Triple("Oru", "when was … founded", "1901")])
+    >>> filled_question([Triple("Oru", "when was … founded", "1901")])
     'when was Oru founded'
     """
     words = triples[0].relation
@@ -121,7 +121,7 @@ def wordings(triple: Triple) -> tuple[str, ...]:
 
 
 def state(triples: Sequence[Triple], choice: int) -> str:
-    """What a fact says, as a clause in words of ours."""
+    """Word a fact as a clause of our own; ``choice`` picks the wording."""
     triple = triples[0]
     if is_free(triple):
         question = filled_question(triples).strip(" ?") + "?"
@@ -139,7 +139,7 @@ def quote_sentence(passage: Passage, sentence: int, needed: str) -> str:
     begins with that. A long sentence is cut behind the clause that holds ``needed``.
 
     >>> page = Passage("Ana Vorr (poet)", ("Ana Vorr was a poet.", "She lived in Oru."))
-    >>> told(page, 1, "Oru")
+    >>> quote_sentence(page, 1, "Oru")
     'Ana Vorr lived in Oru.'
     """
     title = without_qualifier(passage.title)
@@ -183,7 +183,7 @@ def _shortened(sentence: str, needed: str) -> str:
 def list_steps(numbers: Sequence[int]) -> str:
     """Step numbers in words.
 
-    >>> steps_named([1]), steps_named([1, 2]), steps_named([1, 2, 4])
+    >>> list_steps([1]), list_steps([1, 2]), list_steps([1, 2, 4])
     ('Step 1', 'Step 1 and Step 2', 'Step 1, Step 2 and Step 4')
     """
     names = [f"Step {number}" for number in numbers]
@@ -196,11 +196,12 @@ _QUESTIONS: Mapping[str, Any] = load("questions")
 def phrase_question(triples: Sequence[Triple], for_head: bool = False) -> str:
     """The question that a fact answers: with its tail, or with its head where the tail is known.
 
-    >>> ask([Triple("Dune Rain", "director", "Ors Velt")])
+    >>> phrase_question([Triple("Dune Rain", "director", "Ors Velt")])
     'Who directed Dune Rain?'
-    >>> ask([Triple("Oru", "when was … founded", "1901")])
+    >>> phrase_question([Triple("Oru", "when was … founded", "1901")])
     'When was Oru founded?'
-    >>> ask([Triple("Oru", "mascot", "Bo")]), ask([Triple("Oru", "mascot", "Bo")], for_head=True)
+    >>> mascot = [Triple("Oru", "mascot", "Bo")]
+    >>> phrase_question(mascot), phrase_question(mascot, for_head=True)
     ('What is the mascot of Oru?', 'What has Bo as its mascot?')
     """
     first = triples[0]
@@ -227,7 +228,7 @@ def besides(question: str, answers: Sequence[str]) -> str:
 def condition_on(question: str, answered: Sequence[tuple[str, str]]) -> str:
     """A question with what was found put in: pairs of a question and its answer.
 
-    >>> given("Where was its director born?", [("Who directed Dune Rain?", "Ors Velt")])
+    >>> condition_on("Where was its director born?", [("Who directed Dune Rain?", "Ors Velt")])
     'Where was its director born, given that the answer to “Who directed Dune Rain?” is Ors Velt?'
     """
     quote_sentence = " and ".join(f"the answer to “{subquestion}” is {answer}" for subquestion, answer in answered)

@@ -157,7 +157,7 @@ def _without_silences(text: str) -> str:
 
 
 def _outside_quotes(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Where a pattern is found, but for within “…”."""
+    """Yield a pattern's matches outside “…”."""
     quoted = [match.span() for match in _QUOTED.finditer(text) if match[0].endswith("”")]
     starts = [start for start, _ in quoted]
     for match in pattern.finditer(text):
@@ -228,7 +228,7 @@ def _own_words(text: str) -> str:
 
 
 def quotations(text: str) -> Iterator[str]:
-    """What a text quotes, without the marks.
+    """Yield the texts between quotation marks, without the marks.
 
     >>> list(quotations("“Who led Oru?” is answered by “Vel”, “not"))
     ['Who led Oru?', 'Vel']

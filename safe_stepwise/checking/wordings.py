@@ -108,7 +108,7 @@ LONGEST_QUOTE = 200
 def render(section: str, code: str, text: str, *, half: Half = "seen", **values: Any) -> str:
     """One wording of ``diagnosis`` or ``guidance``; parts with a value that is None are not taken.
 
-    >>> word("guidance", "conclude", "a step", steps="Step 1")
+    >>> render("guidance", "conclude", "a step", steps="Step 1")
     'Conclude from Step 1 what the question asks for, as the facts for it are in.'
     """
     values_ = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
@@ -120,7 +120,7 @@ def render(section: str, code: str, text: str, *, half: Half = "seen", **values:
 
 @cache
 def _fitting(section: str, code: str, half: Half, names: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
-    """Of each kind of part the options that want no other value than those given and drawn."""
+    """Select the options of each slot whose fields are all available."""
     fitting, available = {}, set(names)
     for slot, options in grammar(section, code, half).items():
         fitting[slot] = tuple(option for option, fields in options if fields <= available)
@@ -184,7 +184,7 @@ def _capital(clause: str) -> str:
 
 
 def sought(item: Item, passages: Sequence[Passage]) -> str:
-    """What an item looks for, as a noun phrase or question that does not give the value away."""
+    """Word what an item looks for, as a noun phrase or question that does not give the value away."""
     triple = item.triples[0]
     if item.sentence is not None:
         return item.page(passages).title
@@ -195,7 +195,7 @@ def sought(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def search_query(item: Item, passages: Sequence[Passage]) -> str:
-    """What to search for to find a fact: subject and relation, without the value."""
+    """Build the query that finds a fact: subject and relation, without the value."""
     triple = item.triples[0]
     if item.sentence is not None:
         return sought(item, passages)
@@ -214,7 +214,7 @@ def missing(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def state_item(item: Item, passages: Sequence[Passage], choice: int = 0) -> str:
-    """What a passage says of an item: our statement of it, or its own sentence."""
+    """Word what a passage says of an item: our statement of it, or its own sentence."""
     if item.sentence is not None:
         return _in_quotes(item.quoted(passages))
     return state(item.triples, choice)

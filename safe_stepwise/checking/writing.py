@@ -25,7 +25,7 @@ _QUOTED_TWICE_IN = 7  # of so many facts that have words of ours, two are quoted
 
 
 class Checks(Protocol):
-    """What writing asks of a `checking.checker.Checker`."""
+    """The part of a `checking.checker.Checker` that writing needs."""
 
     claims: Claims
     half: Half
@@ -99,7 +99,7 @@ class Writer:
         return self.quotation(content["sentence"], page, item.passage, item, position, seed)
 
     def state_or_quote(self, item: Item, seed: str) -> dict[str, str]:
-        """What a fact says: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
+        """Word a fact: ``claim``, a clause of ours, or ``sentence``, its passage's own."""
         place = self.claims.place_of(item)
         twice = choice_for(self.seed, seed, "quoted") % _QUOTED_TWICE_IN < 2
         in_our_words = item.sentence is None and twice == statements.is_free(item.triples[0])
@@ -123,7 +123,7 @@ class Writer:
         return self.render("quotation_about", seed, sentence=sentence, title=title, **around)
 
     def around(self, item: Item, number: int, position: int, seed: str) -> dict[str, object]:
-        """What may stand around a fact: what is sought, a step before, a passage that is silent."""
+        """Collect what a wording may add to a fact: the target, an earlier step, a silent passage."""
         return {
             "n": number,
             "k": position - 1 or None,
@@ -144,7 +144,7 @@ class Writer:
         return None
 
     def comparison(self, item: Item, answer: str, seed: str) -> str:
-        """What comes of a comparison, with what is compared: of its answer, or of a wrong one."""
+        """Word the result of a comparison with its values, for the right answer or a wrong one."""
         uses = [use + 1 for use in item.uses][-2:]
         steps = list_steps([use + 1 for use in item.uses])
         fields = {"steps": steps, "answer": answer}
@@ -166,7 +166,7 @@ class Writer:
         return self.render("comparison", seed, **fields, outcome=outcome_text)
 
     def _of_sets(self, item: Item, fields: Mapping[str, Any], seed: str) -> str:
-        """What comes of two sets, with what they share where that is what is asked for."""
+        """Word the result of comparing two sets, with the member they share if the question asks for it."""
         shared = find_common_values(self.plan.sides) if self.plan.operation == "same" else None
         if shared is None or fields["answer"].lower() == "no":
             return self.render("comparison", seed, **fields)

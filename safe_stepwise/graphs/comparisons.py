@@ -33,7 +33,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a question compares; ``operation`` and ``result`` are None where that can't be told.
+    """A question's comparison; ``operation`` and ``result`` are None where that can't be told.
 
     ``result`` is what `compare` gives: an entity, ``yes``, ``no``, ``tie``.
     """
@@ -95,13 +95,13 @@ def answers_choice(question: Question, names: Sequence[str]) -> bool:
 
 
 def comparison_of(question: Question, branches: Sequence[Sequence[Triple]]) -> Comparison:
-    """What the values that the branches of a path end in answer to a question.
+    """Compare the values that the branches of a path end in, as a question asks.
 
     Nothing is told where the question's words name no operation, where a branch ends in a relation
     whose values are not known to compare, and for yes or no where it is not asked for sameness.
 
     >>> born = [[Triple("Ana", "date of birth", "1901")], [Triple("Ors", "date of birth", "1899")]]
-    >>> compared(Question("q", "b", "train", "Who is older, Ana or Ors?", "Ors"), born).result
+    >>> comparison_of(Question("q", "b", "train", "Who is older, Ana or Ors?", "Ors"), born).result
     'Ors'
     """
     sides = tuple(side_of(branch) for branch in branches)
@@ -175,7 +175,7 @@ def compare(op: Operation, sides: Sequence[Side]) -> str | None:
 
 
 def _key(op: Operation, side: Side) -> float | None:
-    """What a side is compared by: a number, a date, or the span between two."""
+    """Return the number that a side is compared by: an amount, a date, or the span between two dates."""
     if op in ("most", "fewest"):
         return as_number(side.values[0])
     end = _ordinal(side.values[0])

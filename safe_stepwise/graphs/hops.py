@@ -49,7 +49,7 @@ def annotated_hops(question: Question) -> tuple[AnnotatedHop, ...]:
 
 @lru_cache(maxsize=256)
 def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[AnnotatedHop, ...]:
-    """Made once: a question's hops are looked up in each of its passages."""
+    """Turn a decomposition into hops; cached, as each passage of a question asks for them."""
     annotated: list[AnnotatedHop] = []
     answers = {str(number): hop.answer for number, hop in enumerate(hops, 1)}
     referred = {n for hop in hops for n in _REFERENCE.findall(hop.question)}
@@ -76,7 +76,7 @@ def _decomposed(hops: tuple[Hop, ...], titles: tuple[str, ...]) -> tuple[Annotat
 
 
 def _start(hop: Hop, titles: Sequence[str]) -> str:
-    """Where a hop starts that builds on no other: its passage's subject, unless that is its answer.
+    """Return the start of a hop that builds on no other: its passage's subject, unless that is its answer.
 
     Then what it asks stands for whatever it starts from, as where no passage is pinned.
     """

@@ -63,7 +63,7 @@ class Ranges:
         self.are_apart = cache(self._are_apart)
 
     def _are_apart(self, relation: str, other_relation: str) -> bool:
-        """Whether what one relation leads to is nothing that the other could lead to."""
+        """Tell whether two relations lead to different sorts of entities."""
         ends, other_ends = (self._ends.get(name, set()) for name in (relation, other_relation))
         fewer = min(len(ends), len(other_ends))
         return fewer >= MIN_RANGE and len(ends & other_ends) <= MAX_SHARED_SHARE * fewer
@@ -106,7 +106,7 @@ class Place:
         return relation if relation in self.graph.relations else ""
 
     def follow_from(self, name: str, relation: str) -> list[str]:
-        """What a relation leads to from an entity."""
+        """Return the names that a relation leads to from an entity."""
         node = self.graph.node(name)
         return [] if node is None else self.graph.names(self.graph.follow([node], relation))
 
@@ -236,7 +236,7 @@ def _day(text: str) -> Day | None:
 
 
 def _is_in(day: Day, target: set[Day]) -> bool:
-    """As precise as the less precise of two says."""
+    """Tell whether a day lies within a time, as precisely as the less precise of the two."""
     earliest, latest = min(target), max(target)
     if earliest == latest:
         return all(a == b or not a or not b for a, b in zip(day, earliest, strict=True))
@@ -296,7 +296,7 @@ def _goes_before(is_day: bool, is_least: bool) -> Callable[[Value, Value], bool]
 def _values(
     place: Place, relation: str, read: Callable[[str], Value | None], extreme: Callable[[Iterable[Value]], Value]
 ) -> dict[str, Value]:
-    """What the ends are put in order by: of each the extreme of what its chains say."""
+    """Return the value by which each end is ordered: the extreme of what its chains give."""
 
     def extreme_of(name: str) -> Value | None:
         texts = place.follow_from(name, relation) if relation else [name]
@@ -358,7 +358,7 @@ class GraphKnowledge:
         return [path for path in paths if self.chains(Candidate(topic, path), 1)]
 
     def ranked(self, candidate: Candidate) -> tuple[str, ...]:
-        """What a path leads to, by the number of its instantiations, then by name; found once."""
+        """Rank what a path leads to by the number of its instantiations, then by name; computed once."""
         if candidate not in self._ranked:
             times = self._times(candidate)
             self._ranked[candidate] = tuple(sorted(times, key=lambda name: (-times[name], name)))
@@ -393,7 +393,7 @@ class GraphKnowledge:
         return sorted(relations | set(self.graph.steps(nodes)))
 
     def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> dict[str, bool]:
-        """Whether what a path leads to meets a constraint; without what the graph can't tell."""
+        """Tell for each end of a path whether it meets a constraint; ends that the graph can't decide are left out."""
         constraint = self._spelt(constraint, pool)
         ends = self.ranked(candidate)
         chains = self.chains(candidate, MAX_CHAINS + 1)

@@ -127,7 +127,7 @@ def _rows(entities: int, columns: tuple[Any, Any, Any]) -> Iterator[tuple[int, i
 
 
 def _changes(ordered: Any) -> Any:
-    """Where an array of sorted numbers goes on with another one, the first included."""
+    """Mark where an array of sorted numbers changes its value, the first included."""
     return np.append(True, ordered[1:] != ordered[:-1])
 
 
@@ -197,5 +197,5 @@ class SqliteGraph:
 
 
 def _unpacked(tails: Iterable[bytes]) -> set[int]:
-    """Of some rows: numbers in this machine's order of bytes, as `_rows` packs them."""
+    """Unpack the numbers of several rows, which `_rows` packed in this machine's byte order."""
     return set(memoryview(b"".join(tails)).cast("I"))

@@ -18,7 +18,7 @@ answer. Measured on 313 real free hops: below it lie one noisy hop and no clean 
 
 
 def look_up(hop: AnnotatedHop, passages: Sequence[tuple[int, Passage]]) -> Finding:
-    """What numbered passages say about a hop; a free one asks only the passage it is pinned to."""
+    """Find what numbered passages say about a hop; a free one reads only the passage it is pinned to."""
     triple = hop.triple
     if not hop.free and (triple.relation in RELATIONS or triple.passage is None):
         finding = ground(triple.head, triple.relation, triple.tail, passages)

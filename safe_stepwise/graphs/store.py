@@ -66,7 +66,7 @@ BACKWARDS = "~"
 
 
 class GraphStore(Protocol):
-    """What a graph offers. Same triples, same names: whatever the store."""
+    """The interface of a graph. The same triples give the same names in any store."""
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -79,16 +79,16 @@ class GraphStore(Protocol):
         """The names of entities, in their order."""
 
     def steps(self, nodes: Collection[int]) -> dict[str, set[int]]:
-        """What one step from any of the entities leads to, by relation: all of a frontier at once.
+        """Return the nodes one step away from any of the entities, by relation.
 
         The sets are the caller's own.
         """
 
     def follow(self, nodes: Collection[int], relation: str) -> set[int]:
-        """The same by one relation."""
+        """Return the nodes one step away from any of the entities by one relation."""
 
     def ranges(self, limit: int) -> dict[str, set[int]]:
-        """What each relation leads to from anywhere, of the first ``limit`` entities."""
+        """Return the nodes that each relation leads to from anywhere, among the first ``limit`` entities."""
 
 
 def inverse(relation: str) -> str:

@@ -58,8 +58,8 @@ def find_unreached(path: Sequence[Triple], starts: frozenset[str]) -> int | None
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> kelvia = Triple("Oru", "country", "Kelvia")
-    >>> first_lost([oru, kelvia], frozenset({"ana vorr"}))
-    >>> first_lost([kelvia, oru], frozenset({"ana vorr"}))
+    >>> find_unreached([oru, kelvia], frozenset({"ana vorr"}))
+    >>> find_unreached([kelvia, oru], frozenset({"ana vorr"}))
     1
     """
     reached = set(starts)

@@ -100,7 +100,7 @@ def governing_cues(text: str, start: int, end: int, low: int, high: int, group: 
 
 
 def _placed(text: str, before: list[Cue], after: Cue | None, start: int, end: int) -> frozenset[str]:
-    """What a place is to its sentence's subject; "in" says it only where nothing else does."""
+    """Return the role of a place in its sentence; "in" decides only where nothing else does."""
     if any(cue.label == "contact" for cue in before if start - cue.end <= REACH):
         return frozenset(["contact"])
     led = _LED.search(text, max(0, start - _CLAUSE), start) is not None
@@ -113,7 +113,7 @@ def _placed(text: str, before: list[Cue], after: Cue | None, start: int, end: in
 
 
 def _event_behind(text: str, end: int, following: tuple[Cue, ...], opens: bool) -> Cue | None:
-    """What happened at a place that opens its sentence: "In Oru, where she had moved, she died"."""
+    """Return the event at a place that opens its sentence: "In Oru, where she had moved, she died"."""
     events = (cue for cue in following if cue.label in _EVENTS)
     event = next(events, None)
     if event is None or not opens or text[end - 1].isdigit():
@@ -202,7 +202,7 @@ _ASIDE = re.compile(r"\b(?:who|whom|when|after|before)\b")
 
 
 def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Sequence[Span] = ()) -> frozenset[Role]:
-    """What the person at a span of cleaned text is to somebody told of in its sentence.
+    """Return the roles of the person at a span of cleaned text towards others in its sentence.
 
     Args:
         text: cleaned text (``reading.read``).
@@ -245,7 +245,7 @@ def roles_of(text: str, start: int, end: int, low: int, high: int, owners: Seque
 
 
 def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
-    """What a name is by the cue that follows it, or None where that tells of something else."""
+    """Return a name's role by the cue that follows it; None where the cue belongs to something else."""
     between = text[end : cue.start]
     if _OWNER.fullmatch(between) or _AND_HER.fullmatch(between):
         return _OWNS.get(cue.label, "other")
@@ -259,7 +259,7 @@ def _told_behind(text: str, end: int, cue: Cue) -> Role | None:
 
 
 def _roles_ahead(text: str, ahead: list[Cue], start: int, owners: Sequence[Span]) -> frozenset[Role]:
-    """What a name is by the cues that lead it, the last of them first."""
+    """Return a name's roles by the cues that lead up to it, the last of them first."""
     last = ahead[-1]
     if last.label in _OF_A_COUPLE and any(
         last.end <= low and _AND_THE_OTHER.fullmatch(text, high, start) for low, high in owners

@@ -26,7 +26,7 @@ _ORDER: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the passages say about one triple.
+    """The passages' statement about one triple.
 
     ``stated``: a sentence says it. ``other``: a sentence gives another ``value`` where there can be
     only one. ``together``: head and tail share a sentence that does not say the relation.
@@ -43,7 +43,7 @@ class Finding:
     says_otherwise: bool = False
 
     def located(self, passage: int | None, sentence: int | None) -> "Finding":
-        """The same, told of a place; dataclasses.replace would take five times as long."""
+        """Copy the finding with its place; dataclasses.replace would take five times as long."""
         return Finding(self.status, passage, sentence, self.value, self.loose, self.says_otherwise)
 
     @property
@@ -173,7 +173,7 @@ _OTHERWISE = Finding("together", says_otherwise=True)
 def _read_as(
     relation: Relation, text: Text, span: tuple[int, int, int, int], owners: Sequence[Span], *, turned: bool
 ) -> Finding:
-    """What a sentence says of a name in it: start and end of the name, then of the sentence."""
+    """Decide what a sentence says of a name; ``span``: start and end of the name, then of the sentence."""
     start, end, low, high = span
     if not relation.group:
         return _STATED
@@ -219,7 +219,7 @@ def _is_of_a_relative(text: str, low: int, start: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _people(text: str) -> tuple[tuple[Span, ...], tuple[int, ...]]:
-    """Where a text speaks of relatives, and where of somebody else or in another clause."""
+    """Find where a text speaks of relatives, and where another person or clause begins."""
     relatives = tuple(match.span() for match in _RELATIVE.finditer(text))
     return relatives, tuple(match.start() for match in _SOMEBODY_ELSE.finditer(text))
 
@@ -298,7 +298,7 @@ _OF_WHICH = wording("grounding", "of_which")
 
 
 def _find_nation(head: str, relation: Relation, tail: str, text: Text, about: bool) -> Iterator[Finding]:
-    """Where a passage says the nation of its subject, or of somebody it calls "a Kelvian poet".
+    """Find where a passage gives its subject's nation, or that of somebody it calls "a Kelvian poet".
 
     An adjective that qualifies something else, or a noun, says it loosely, and not at all where
     the nation is only visited, bordered, or in the name of something.

@@ -96,7 +96,7 @@ def mentions(text: Text, name: str) -> list[Span]:
 
 @lru_cache(maxsize=8192)
 def _places(text: Text, name: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Where a name stands in a text, and where its last word alone may: found once, in order."""
+    """Find the spans of a name, and those of its last word alone; cached, in order."""
     by_start: dict[int, Span] = {}
     for span in _spans(text.clean, name):
         by_start.setdefault(span[0], span)

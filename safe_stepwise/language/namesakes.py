@@ -37,7 +37,7 @@ _LATE_RELEASE = 15  # years after a death within which a credited work can still
 
 
 def epithet(name: str) -> str:
-    """What tells a person from a name-alike: "elder", "ii", a profession in brackets; else "".
+    """Return what tells a person from a name-alike: "elder", "ii", a profession in brackets; else "".
 
     >>> epithet("Ors Velt the Elder"), epithet("Ors Velt (painter)"), epithet("Ors Velt")
     ('elder', 'painter', '')
@@ -51,9 +51,9 @@ def epithet(name: str) -> str:
 def are_name_alikes(name: str, other_name: str) -> bool:
     """Whether two names share their words but are told apart by an epithet, so mean two entities.
 
-    >>> name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
+    >>> are_name_alikes("Ors Velt the Elder", "Ors Velt the Younger")
     True
-    >>> name_alikes("Ors Velt", "Ors Velt the Younger")
+    >>> are_name_alikes("Ors Velt", "Ors Velt the Younger")
     False
     """
     a, b = epithet(name), epithet(other_name)

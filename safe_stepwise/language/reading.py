@@ -127,7 +127,7 @@ def read(passage: Passage) -> Text:
 
 
 def _follow(starts: list[int], stretch: Span, old: str, new: str) -> Iterator[int]:
-    """Where the words at ``starts`` stand once a stretch of their text is reworded."""
+    """Yield the new offsets of the words at ``starts`` once a stretch of their text is reworded."""
     low, high = stretch
     before, behind = bisect_left(starts, low), bisect_left(starts, high)
     if before == behind:  # as nearly always: nothing starts within, so nothing has to be aligned

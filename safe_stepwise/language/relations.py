@@ -125,7 +125,7 @@ def same_nation(word: str, other_word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TriplePattern:
-    """What a single-hop question asks; ``inverse`` when it names the tail, not the head."""
+    """The triple that a single-hop question asks for; ``inverse`` when it names the tail, not the head."""
 
     subject: str
     relation: str
@@ -145,11 +145,11 @@ _NAME = wording("relations", "name")
 
 @lru_cache(maxsize=16384)
 def parse_question(question: str) -> TriplePattern | None:
-    """What a single-hop question in plain words asks, or None when that is not known.
+    """Parse a single-hop question in plain words; None when its form is not known.
 
-    >>> asked("Where was Ana Vorr born?")
+    >>> parse_question("Where was Ana Vorr born?")
     TriplePattern(subject='Ana Vorr', relation='place of birth', inverse=False)
-    >>> asked("How tall is Ana Vorr?") is None
+    >>> parse_question("How tall is Ana Vorr?") is None
     True
     """
     text = " ".join(question.split())

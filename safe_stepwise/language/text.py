@@ -71,7 +71,7 @@ def fold(text: str) -> str:
 
 
 def _unescaped(entity: re.Match[str]) -> str:
-    """What an entity stands for; itself where it is none, of which `html` would take the beginning."""
+    """Decode an HTML entity; a match that is none stays, of which `html` would take the beginning."""
     is_known = entity[0].startswith("&#") or entity[0][1:] in html5
     return html.unescape(entity[0]) if is_known else entity[0]
 
@@ -170,7 +170,7 @@ def normal_name(name: str) -> str:
 
 
 def qualifier(name: str) -> str:
-    """What a name says of itself in brackets at its end, as `words_of`; else "".
+    """Return the description in brackets at a name's end, as `words_of`; else "".
 
     >>> qualifier("Ors Velt (painter)"), qualifier("Ors Velt")
     ('painter', '')

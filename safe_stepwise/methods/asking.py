@@ -117,12 +117,12 @@ def form_of(request: Request) -> str:
 
 
 def texts_of(passages: Sequence[Passage], *texts: str) -> tuple[str, ...]:
-    """What a request quotes, text by text: passages with their titles, and others."""
+    """Collect the texts that a request quotes: passages with their titles, and others."""
     return (*(f"{page.title}\n{page.text}" for page in passages), *texts)
 
 
 def answer_fields(passages: Sequence[Passage], evidence: bool, why_field: str = "explain") -> dict[str, FieldReader]:
-    """What a reply with an answer says; the field ``why_field`` is its reason."""
+    """Return the readers of an answer's fields; ``why_field`` names that of its reason."""
     fields: dict[str, FieldReader] = {"answer": words, why_field: reason}
     if evidence:
         fields |= {"supporting_facts": facts_in(passages), "evidences": triples}
@@ -158,7 +158,7 @@ def vote(answers: Iterable[str]) -> str:
 
 
 def voted(attempts: Iterable[Attempt], salvaging: bool = False) -> Mapping[str, Any]:
-    """What the reply says that the vote of several falls on; empty where none can be read."""
+    """Return the fields of the reply that the vote falls on; empty where none can be read."""
     forms = ("strict", "salvaged") if salvaging else ("strict",)
     read = [a.read["value"] for a in attempts if a.state == ANSWERING and a.read["form"] in forms]
     chosen = vote(value.get("answer", "") for value in read)

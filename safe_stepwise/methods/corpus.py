@@ -114,7 +114,7 @@ def _passages(path: Path, text: str) -> Iterator[Passage]:
 
 
 def _entries(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """What should be passages, each with its place; an object of titles is taken apart."""
+    """Yield the entries of a corpus, each with its place; an object of titles is split."""
     try:
         content = parse_json(text)
     except ValueError:

@@ -56,13 +56,13 @@ path that was followed gave an answer."""
 
 
 class Knowledge(Protocol):
-    """What is asked of a graph."""
+    """The graph interface that the loop needs."""
 
     def executable(self, topic: str) -> Sequence[RelationPath]:
         """All paths that lead somewhere from a topic, shortest first, then by name."""
 
     def ranked(self, candidate: Candidate) -> Sequence[str]:
-        """What a path leads to, by the number of its instantiations, then by name."""
+        """Rank what a path leads to by the number of its instantiations, then by name."""
 
     def chains(self, candidate: Candidate, limit: int) -> Sequence[tuple[str, ...]]:
         """Its instantiations entity by entity, the first ``limit`` of them by name."""
@@ -71,7 +71,7 @@ class Knowledge(Protocol):
         """The relations of some paths, and those that lead on from what they lead to; sorted."""
 
     def decided(self, constraint: Constraint, candidate: Candidate, pool: Sequence[Candidate]) -> Mapping[str, bool]:
-        """Whether what a path leads to meets a constraint; without what the graph can't tell.
+        """Tell for each end of a path whether it meets a constraint; ends that the graph can't decide are left out.
 
         ``pool`` are all candidates, those of other topics among them.
         """
@@ -227,7 +227,7 @@ class _Run:
         return followed
 
     async def _ask_verdict(self, followed: states.Instantiated) -> _Reply:
-        """What is said of where a path leads to."""
+        """Ask for a verdict on what a path leads to."""
         scene = self._scene(self.pool.index(followed.candidate) + 1)
         is_induced = self.options.introspection and not self.options.predefined
         build = partial(states.ask_verdict, self.question, followed, self.constraints, scene)
@@ -250,7 +250,7 @@ class _Run:
         return not goes_on
 
     def _scene(self, chosen: int = 0) -> PoolScene:
-        """What a simulating player goes by; ``chosen`` (from 1) of those left."""
+        """Build the scene for a simulating player; ``chosen`` (from 1) is a path of the pool."""
         reached = tuple([(candidate, self.reached[candidate]) for candidate in self.pool])
         return PoolScene(self.question, reached, len(self.tried), chosen)
 

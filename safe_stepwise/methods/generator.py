@@ -71,7 +71,7 @@ def generator_request(
 
 
 def remarks(feedback: Feedback, form: FeedbackForm = "full", praise: bool = False) -> tuple[tuple[str, str], ...]:
-    """What a verdict tells the generator, as names and texts.
+    """Return what a verdict tells the generator, as pairs of a name and a text.
 
     Of a correct step only what is next, unless with ``praise`` also what is right about it.
 

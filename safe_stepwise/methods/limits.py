@@ -76,7 +76,7 @@ class Limits:
 
     @property
     def tries(self) -> int:
-        """At a step, at most."""
+        """The most tries at a step."""
         return self.max_retries + (not self.tries_total)
 
 

@@ -158,11 +158,11 @@ class Stepwise:
         return generate if self.judged_by is None else generate + prompt_set.verifying
 
     async def answer(self, question: Question, clients: Mapping[str, Client], options: Limits) -> Trajectory:
-        """Everything that was done to answer one question."""
+        """Answer one question; the trajectory keeps every attempt."""
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
-    def resolved(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
+    def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
         """The options with the prompts that those who are asked have learnt (see `taught`)."""
         resolved: Limits = as_learnt(options, (client.engine for client in clients.values()))
         if self.judged_by is not None:
@@ -193,7 +193,7 @@ class _Run:
 
     @property
     def answer(self) -> str:
-        """What was submitted, if anything was."""
+        """The submitted answer, or ""."""
         last = self.steps[-1] if self.steps else None
         return final_answer(last) if last and last.kind == "Final Answer" else ""
 
@@ -254,7 +254,7 @@ class _Run:
         return bool(readable) and ANSWER_MARKER in readable[-1].guidance
 
     async def _verdict(self, step: Step) -> tuple[Feedback | None, Completion | None]:
-        """What the verifier says, and the reply that says so; None where nobody verifies."""
+        """Ask for the verdict; return it with its reply, or None where nobody verifies."""
         if self.verifier is None:
             return None, None
         q, previous = self.question, tuple(self.steps)
@@ -320,7 +320,7 @@ class _Run:
 
 
 def malformed(error: StepError, number: int) -> Feedback:
-    """What is said of a reply that is no step."""
+    """Build the feedback on a reply that is no step."""
     kinds = " or ".join(f"({kind})" for kind in STEP_KINDS[:-1])
     # No angle brackets: in a prompt they could be taken for a mark of a chat template.
     return Feedback(

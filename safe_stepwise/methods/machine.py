@@ -27,7 +27,7 @@ class MachineError(RuntimeError):
 
 
 class Move(NamedTuple, Generic[M]):
-    """Where a reading leads; ``retrieved`` are passages that it brought in."""
+    """The target state and memory after a reading; ``retrieved`` are passages that it brought in."""
 
     target: str
     memory: M
@@ -35,7 +35,7 @@ class Move(NamedTuple, Generic[M]):
 
 
 class Replier(Protocol):
-    """What the driver needs of a client."""
+    """The part of a client that the driver needs."""
 
     async def ask(self, request: Request) -> Completion:
         """The completion of one request; raises ``EngineError`` when every try failed."""
@@ -43,7 +43,7 @@ class Replier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class State(Generic[M]):
-    """What happens in a state. One whose ``build_request`` makes no request asks nobody, and moves on."""
+    """One state. Where ``build_request`` makes no request, nobody is asked and the machine moves on."""
 
     name: str
     edges: frozenset[str]

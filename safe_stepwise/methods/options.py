@@ -9,7 +9,7 @@ AS_PUBLISHED = "as published"
 
 @dataclass(frozen=True, slots=True)
 class NoOptions:
-    """Of a method that has none."""
+    """The options of a method that has none."""
 
 
 def option_values(options: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def option_values(options: Any) -> dict[str, Any]:
 
 
 def published_values(kind: type[Any]) -> dict[str, Any]:
-    """What the papers choose, by the names of a method's options, where that is not ours.
+    """Return the papers' choices that differ from ours, by the names of a method's options.
 
     >>> published_values(NoOptions)
     {}

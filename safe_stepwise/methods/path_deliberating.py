@@ -60,12 +60,12 @@ class Instantiated:
 
     @property
     def entities(self) -> list[dict[str, Any]]:
-        """Those that are shown, each with the constraints that it meets and fails."""
+        """The shown entities, each with the constraints that it meets and fails."""
         return [{"name": n, "meets": self.standing(n, True), "fails": self.standing(n, False)} for n in self.first]
 
     @property
     def plain(self) -> dict[str, Any]:
-        """All that is told of it, a JSON value; ``cut``: how many entities are not shown."""
+        """The path as a JSON value; ``cut``: how many entities are not shown."""
         return {
             **plain_path(self.candidate),
             "instances": [list(chain) for chain in self.chains],
@@ -83,7 +83,7 @@ def plain_path(candidate: Candidate) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswers:
-    """What becomes of the answers that a reply names.
+    """The answers that a reply names, sorted by what the graph says of them.
 
     ``answers`` count; ``respelled`` are those meant by another case; ``unreached`` the path does
     not lead to; ``failing`` are said by the graph to fail a constraint.
@@ -96,7 +96,7 @@ class CheckedAnswers:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What is kept of it; what is empty is left out."""
+        """The answers as a JSON value; empty fields are left out."""
         exclusions = {"respelled": dict(self.respelled), "unreached": list(self.unreached)}
         exclusions["failing"] = list(self.failing)
         return {"answers": list(self.answers), **{k: v for k, v in exclusions.items() if v}}
@@ -108,8 +108,8 @@ def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswer
     Where the graph says that all it leads to fails, it rules out no answer: the path is at fault.
 
     >>> path = Instantiated(Candidate("It", ("by",)), (), False, ("Ana", "Edo"), 2)
-    >>> settle(["ana", "Pell"], path)
-    Settled(answers=('Ana',), respelled={'ana': 'Ana'}, unreached=('Pell',), failing=())
+    >>> check_answers(["ana", "Pell"], path)
+    CheckedAnswers(answers=('Ana',), respelled={'ana': 'Ana'}, unreached=('Pell',), failing=())
     """
     folded: dict[str, list[str]] = {}
     for end in followed.ends:

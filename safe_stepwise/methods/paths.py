@@ -69,7 +69,7 @@ def examples_for(style: Style) -> Allowance:
 
 
 def roles() -> tuple[str, ...]:
-    """Who asks so."""
+    """Return the roles of the path prompts."""
     return tuple(prompts.load(name).role for name in _PROMPTS.values())
 
 

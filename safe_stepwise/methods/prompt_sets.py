@@ -36,9 +36,9 @@ class PromptSet:
 
     @classmethod
     def from_choices(cls, name: PromptsName | None, order: VerdictOrder | None) -> "PromptSet":
-        """That of two choices, of which what is not said is the paper's.
+        """Build a set from two choices; a choice of None is the paper's.
 
-        >>> PromptSet.of("compact", None).verify
+        >>> PromptSet.from_choices("compact", None).verify
         'compact/verify'
         """
         return cls(name or PAPER.name, order or PAPER.verdict_order)
@@ -70,7 +70,7 @@ class PromptSet:
 
     @property
     def plain(self) -> dict[str, str]:
-        """What of it is not the paper's, for records: of a run or a set that keeps it, nothing.
+        """The choices that differ from the paper's, for records; none where it is kept.
 
         >>> PromptSet().plain, PromptSet("compact").plain
         ({}, {'prompts': 'compact'})

@@ -60,7 +60,7 @@ def with_evidence(
 
 
 def _places(quoted: str, claim: str, question: str, previous: Sequence[Step], titles: str) -> Iterator[str]:
-    """Where the names in a sentence, and the claim behind them, were met first."""
+    """Yield where the names in a sentence, and the claim behind them, first appeared."""
     sources = [("question", question), *((f"Step {n}", s.text) for n, s in enumerate(previous, 1))]
     names = [n for n in _values(quoted, titles) if n not in claim and claim not in n]
     for name in dict.fromkeys([*names, claim]):
@@ -71,7 +71,7 @@ def _places(quoted: str, claim: str, question: str, previous: Sequence[Step], ti
 def _evidence(
     feedback: Feedback, question: str, passages: Sequence[Passage], previous: Sequence[Step], step: Step
 ) -> str:
-    """What a step rests on, each part with its place before it."""
+    """Word the evidence of a step, each part with its place before it."""
     if step.kind == "Attribution":
         return _quotation(f"{step.text} {feedback.diagnosis}", passages, step)
     numbers = [len(previous)]
@@ -99,7 +99,7 @@ def _quotation(text: str, passages: Sequence[Passage], step: Step) -> str:
 
 
 def _new_value(question: str, before: Sequence[Step], step: Step) -> str:
-    """What an accepted step has found: the last value that was not known before it."""
+    """Return the value that an accepted step found: the last that was not known before it."""
     earlier_text = " ".join([question, *(earlier.text for earlier in before)])
     values = [*_values(step.text, earlier_text)]
     return ([value for value in values if value not in earlier_text] or values or [NOTHING])[-1]

@@ -151,7 +151,7 @@ class Turns(Prompting):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What was thought, done and observed; ``rejected`` where nothing could be read."""
+    """One turn: thought, action and observation; ``rejected`` where nothing could be read."""
 
     thought: str
     action: str

@@ -40,7 +40,7 @@ _LAST_LINE = re.compile(r"[\s*_#>-]{0,9}(?:the )?(?:final )?([a-z]{1,20})[*_ ]{0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read in a reply; ``value`` is empty where nothing could be, ``problem`` not strictly.
+    """The fields read in a reply; ``value`` is empty where none could be, ``problem`` says why not strictly.
 
     ``feedback``: where the reply is a verdict.
     """
@@ -76,7 +76,7 @@ class Reading:
 
 
 def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (), last: str = "") -> Reading:
-    """What a reply says for each of some fields, of which the first makes an object the answer.
+    """Read some fields of a reply, of which the first makes an object the answer.
 
     ``quoted`` are the texts that the request quoted, each of them whole. ``last`` names the field
     that may stand alone in a reply's last line, where nothing else can be salvaged.
@@ -119,7 +119,7 @@ def _holds(name: str) -> Callable[[Any], bool]:
 
 
 def _without_reasons(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:
-    """What two answers have to agree in: all but their reasons."""
+    """Return the fields that two answers have to agree in: all but their reasons."""
     return {name: content for name, content in value.items() if fields[name] is not reason}
 
 

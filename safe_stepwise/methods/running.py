@@ -33,7 +33,7 @@ _PASSED = Feedback(CORRECT, "", "")  # what nobody judged counts as
 def answering(
     method: Method, players: Mapping[str, Client], options: Any
 ) -> Callable[[Question], Awaitable[Trajectory]]:
-    """From a question to its trajectory; tokens are counted for players that count none.
+    """Return a function from a question to its trajectory; it counts tokens for players that count none.
 
     Raises ``UserError`` where players contradict the options.
     """
@@ -78,7 +78,7 @@ async def run_questions(
 
 @dataclass(frozen=True, slots=True)
 class LoopStatistics:
-    """What trajectories came to; tokens and calls by role."""
+    """The statistics of trajectories; tokens and calls by role."""
 
     questions: int
     calls: dict[str, int]
@@ -205,7 +205,7 @@ _CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
 
 
 def _likely_cause(first: Attempt, problem: str) -> str:
-    """What is likely wrong with a model that begins so, and what mends it."""
+    """Guess what is wrong with a model that begins so, and what mends it."""
     if "cut at its limit" in problem:
         return f"it needs more room: {_ROOM}, or {_PARSER}"
     for sign, cause in _CAUSES:

@@ -22,7 +22,7 @@ NO_EVIDENCE = "no_evidence"
 
 @dataclass(slots=True)
 class Searching:
-    """What was searched for one question, and for its next step; without a ``search`` nothing."""
+    """The searches for one question, and for its next step; without a ``search`` there are none."""
 
     search: Search | None
     queries: set[str] = field(default_factory=set)
@@ -57,7 +57,7 @@ class Searching:
 
 
 def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage]) -> tuple[Passage, ...]:
-    """What a query finds that is not at hand, each passage once; at most `RETRIEVED`."""
+    """Return the passages that a query finds and that are not at hand, each once; at most `RETRIEVED`."""
     seen_passages = {(page.title, page.text) for page in at_hand}
     new: list[Passage] = []
     for page in search(query)[:RETRIEVED]:
@@ -68,10 +68,10 @@ def retrieve_new(search: Search, query: str, at_hand: Sequence[Passage]) -> tupl
 
 
 def note_vain_search(verdict: Feedback, passages: Sequence[Passage] = ()) -> Feedback:
-    """What the generator is told of a verdict: of one whose search was in vain, that it was.
+    """Add to a verdict, as the generator sees it, that its search was in vain.
 
     >>> said = Feedback("Missing Evidence", "No passage says it.", "Search for Isk.", "Isk")
-    >>> print(told(said).guidance)
+    >>> print(note_vain_search(said).guidance)
     The search for “Isk” brought nothing new: go on with what the passages at hand do state.
     """
     if verdict.error_type != MISSING_EVIDENCE or passages:

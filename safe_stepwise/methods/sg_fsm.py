@@ -82,13 +82,13 @@ class Memory:
 
     @property
     def quoted(self) -> list[str]:
-        """What a request quotes beside passages: questions, answers, verdicts."""
+        """The texts that a request quotes beside passages: questions, answers, verdicts."""
         texts = [text for find in self.sub_answers for text in (find.question, find.answer)]
         verdicts = [text for _, verdict in self.faults for text in (verdict.diagnosis, verdict.guidance)]
         return [self.question.question, self.current, self.subquestion, *texts, *verdicts]
 
     def scene(self, **fields: Any) -> PromptingScene:
-        """What a simulating player goes by."""
+        """Build the scene for a simulating player."""
         verdicts = tuple(verdict for _, verdict in self.faults)
         context = (self.question, self.options.evidence, self.current, self.subquestion, self.sub_answers, self.answer)
         return PromptingScene(*context, faults=verdicts, **fields)
@@ -100,7 +100,7 @@ class Memory:
 
     @property
     def remarks(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-        """What a verdict took back, with what is told of each."""
+        """The rejected sub-answers, each with the remarks on it."""
         remarks = []
         for text, verdict in self.faults:
             entries = [("Fault", verdict.error_type), ("Why", verdict.diagnosis), ("Now", verdict.guidance)]
@@ -185,7 +185,7 @@ def _after_decomposition(memory: Memory, reading: Reading) -> Move[Memory]:
 
 
 def after_search(memory: Memory, reading: Reading) -> Move[Memory]:
-    """What a search came to is kept; it is the sub-question asked that counts, not how it is repeated."""
+    """Keep a search's answer under the sub-question asked, however the reply repeats that."""
     value = reading.value
     evidence = (tuple(value.get("sentences", ())), tuple(value.get("evidence", ())))
     find = SubAnswer(memory.subquestion, value["passage"], value["answer"], *evidence)

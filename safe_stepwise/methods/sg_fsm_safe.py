@@ -76,7 +76,7 @@ class Guarding(Iterating):
 def step_of(sub_answer: SubAnswer, number: int) -> Step:
     """A find as a step: a wording that the checker knows.
 
-    >>> step_of(Found("Where was Ors Velt born?", 2, "Oru"), 1).text
+    >>> step_of(SubAnswer("Where was Ors Velt born?", 2, "Oru"), 1).text
     'According to Passage 2, the answer to “Where was Ors Velt born?” is Oru.'
     """
     question = sub_answer.question.replace("“", '"').replace("”", '"')
@@ -152,7 +152,7 @@ def _readable(
 
 
 def _judged(memory: Memory, reading: Reading) -> Move[Memory]:
-    """Where a find goes by its verdict."""
+    """Move on from a find by its verdict."""
     verdict = reading.feedback or _UNREAD
     if verdict.error_type == CORRECT:
         return _passed(memory)
@@ -193,7 +193,7 @@ def _asked_anew(memory: Memory, verdict: Feedback) -> Move[Memory]:
 
 
 def _is_lenient(options: Guarding, verdict: Feedback) -> bool:
-    """Whether what N tries did not mend passes as it is."""
+    """Whether a find that N tries did not mend passes as it is."""
     return options.on_exhausted == "accept" and verdict is not _UNREAD
 
 
@@ -265,7 +265,7 @@ class SgFsmSafe:
     options = Guarding
     machine = MACHINE
 
-    def resolved(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
+    def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
         """The options with the prompt that the verifier has learnt (see `taught`)."""
         judge = clients[VERIFIER]
         learnt = as_learnt(options, [judge.engine])

@@ -89,7 +89,7 @@ def _lists(dropped: Category | None) -> str:
 
 
 def _learnt(engine: Engine) -> Iterator[Category | None]:
-    """What an engine's model says; nothing if it is none that we trained."""
+    """Yield the category that an engine's model was trained without; nothing if we did not train it."""
     file, record = _record(engine)
     if record is None or file is None:
         return

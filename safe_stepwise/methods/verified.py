@@ -57,7 +57,7 @@ def step_of(attempt: Attempt) -> str:
 
 
 def fate_of(attempt: Attempt) -> str:
-    """What became of an attempt, and why, in one line."""
+    """Tell in one line what became of an attempt, and why."""
     verdict = attempt.feedback
     diagnosis = f": {' '.join(verdict.diagnosis.split())}" if verdict and verdict.diagnosis.strip() else ""
     if attempt.accepted:

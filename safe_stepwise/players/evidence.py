@@ -87,7 +87,7 @@ def _stand_in_title(question: Question, title: str, pages: list[Passage]) -> Non
 
 
 def _first_sentences(question: Question) -> Iterator[Triple]:
-    """Of each gold passage the first supporting sentence: all that HotpotQA annotates."""
+    """Yield the first supporting sentence of each gold passage: all that HotpotQA annotates."""
     for number, page in question.gold:
         annotated = [fact.sentence for fact in question.supporting_facts if fact.title == page.title]
         for sentence in [n for n in annotated if 0 <= n < len(page.sentences)][:1]:
@@ -102,7 +102,7 @@ def is_hidden(item: Item, question: Question) -> bool:
 
 
 def denial(item: Item, passages: Sequence[Passage]) -> str:
-    """What an honest generator writes of a fact that it does not find.
+    """Word an honest generator's denial of a fact that it does not find.
 
     ``passages``, here and below, are those with the stand-ins.
     """
@@ -112,7 +112,7 @@ def denial(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def is_for_want(feedback: Feedback | None, step: Step) -> bool:
-    """Whether what is wrong with a step is, or may be, that its evidence is not there."""
+    """Whether a step is wrong, or may be, because its evidence is missing."""
     if step.kind == "Final Answer":
         return False
     if feedback is None:

@@ -68,7 +68,7 @@ class Facts:
         return self.passage(place) > len(self.question.passages)
 
     def question_for(self, place: int, answers: Mapping[int, SubAnswer]) -> str:
-        """The simple question for a fact once some are answered, be it right or wrong."""
+        """Word the simple question for a fact, given earlier answers, right or wrong."""
         item = self.plan.items[place]
         wrong = {
             self.claims.joint(item, self.plan.items[use]): answers[use].answer
@@ -99,7 +99,7 @@ class Facts:
         return tail in joints and head not in joints
 
     def answer(self, place: int) -> str:
-        """What a fact's question is rightly answered with."""
+        """Return the right answer to a fact's question."""
         item = self.plan.items[place]
         first = item.triples[0]
         if first.relation == DESCRIBED:
@@ -116,7 +116,7 @@ class Facts:
         return matches[0] if matches and first.relation == NAMES else self.claims.value_of(item)
 
     def draw_wrong_answer(self, place: int, chance: Random) -> str:
-        """Another answer, which is none of the question's either."""
+        """Draw a wrong answer to a fact's question, which is not the whole question's either."""
         right = [self.answer(place), *self.question.accepted]
         if self.plan.items[place].triples[0].relation == DESCRIBED:
             pages = [p for p in self.question.passages if not p.is_gold and p.sentences]
@@ -127,7 +127,7 @@ class Facts:
         return chance.choice(wrong) if wrong else f"{right[0]} the Other"
 
     def conclusion(self, answers: Mapping[int, SubAnswer]) -> str:
-        """The answer that all facts as they were found lead to."""
+        """Return the answer that all sub-answers lead to."""
         if all(self.is_right(place, answers) for place in self.places):
             return self.question.answer
         if self.plan.kind == "sequential":
@@ -145,7 +145,7 @@ class Facts:
         return self.wrong_answer if is_lucky else answer
 
     def index_by_place(self, sub_answers: Sequence[SubAnswer]) -> dict[int, SubAnswer]:
-        """The places that finds answer, the later find where two answer one."""
+        """Map places of the plan to the sub-answers for them; the later counts where two answer one."""
         answers: dict[int, SubAnswer] = {}
         for sub_answer in sub_answers:
             place = self.place_of(sub_answer.question, answers)
@@ -165,7 +165,7 @@ class Facts:
         return sub_answer is not None and exact_match(sub_answer.answer, [self.answer(place)]) == 1
 
     def is_misled(self, place: int, answers: Mapping[int, SubAnswer]) -> bool:
-        """Whether what was asked for builds on a wrong find, or its evidence is not there."""
+        """Whether a question builds on a wrong answer, or its evidence is not there."""
         uses = [use for use in self.plan.items[place].uses if use in answers]
         return self.is_hidden(place) or any(not self.is_right(use, answers) for use in uses)
 
@@ -232,7 +232,7 @@ _OTHERS: Mapping[str, Sequence[str]] = load("relations")["alike"]
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with a chain, at a place of its plan; ``text`` is the step's, if it has one.
+    """The flaw of a chain, at a place of its plan; ``text`` is the flawed step's, if it has one.
 
     A value and a relation are stated wrongly; what is missing is passed over.
     """
@@ -243,7 +243,7 @@ class Flaw:
 
 
 def flaw_of(facts: Facts, ideal: Sequence[Step]) -> Flaw | None:
-    """What is wrong with a question's chain; None where all that it needs is hidden.
+    """Draw the flaw of a question's chain; None where all that it needs is hidden.
 
     ``ideal`` are the steps that carry out its plan.
     """

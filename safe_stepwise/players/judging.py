@@ -43,7 +43,7 @@ def _right(scene: PoolScene) -> list[int]:
 
 
 def _constrain(scene: PoolScene, rates: Rates, chance: Random) -> dict[str, Any]:
-    """That the answers are of the sort that the right path's last relation leads to."""
+    """Reply with a constraint: the answers are what the right path's last relation leads to."""
     right = _right(scene)
     if not right or chance.random() < rates.error_rate:
         return {"constraints": []}

@@ -31,7 +31,7 @@ _OBSERVED = re.compile(r"Passage (\d+), ")
 
 
 def scene_of(request: Request) -> PromptingScene:
-    """What was asked for, of a prompting method's request."""
+    """Return the scene of a prompting method's request."""
     if not isinstance(request.scene, PromptingScene):
         raise EngineError("the symbolic engine has no question to go by")
     return request.scene
@@ -120,7 +120,7 @@ def _decompose(scene: PromptingScene, facts: Facts, rates: Rates, chance: Random
 
 
 def _draw_wrong_question(facts: Facts, answers: AnswersByPlace, lacking: list[int], chance: Random) -> ReplyFields:
-    """Compound taken for simple, a later fact first, one that is known, or none of the plan."""
+    """Draw a wrong sub-question: none at all, a later fact's, an answered one, or one outside the plan."""
     number = facts.other_passage("", facts.places[0], chance)
     title = facts.question.passages[number - 1].title
     questions = [phrase_question([Triple(title, DESCRIBED, title)])]

@@ -61,9 +61,9 @@ class Rates:
     """Not a rate but a number: wrong relation paths that are followed before the right one."""
 
     def rate_of(self, name: str) -> float:
-        """The rate of a mistake by its name; where none was said that of errors.
+        """Return the rate of a mistake by its name; the rate of errors where it has none of its own.
 
-        >>> Rates(0.1, value=0.2).of("value"), Rates(0.1).of("value"), Rates(0.1).of("lucky")
+        >>> Rates(0.1, value=0.2).rate_of("value"), Rates(0.1).rate_of("value"), Rates(0.1).rate_of("lucky")
         (0.2, 0.1, 0.0)
         """
         rate = getattr(self, name)
@@ -71,7 +71,7 @@ class Rates:
 
     @property
     def changed(self) -> dict[str, Any]:
-        """Those that are not as they are unless said, but for the rate of errors."""
+        """The rates that differ from their defaults, without the rate of errors."""
         values = ((field, getattr(self, field.name)) for field in fields(self)[1:])
         return {field.name: value for field, value in values if value != field.default}
 
@@ -84,7 +84,7 @@ Raises EngineError where the scene gives nothing to go by.
 
 
 class Player:
-    """What plays a model and needs nothing; what it says depends on its identity and the request alone."""
+    """A simulated model; its replies depend on its identity and the request alone."""
 
     simulated = True
 
@@ -117,7 +117,7 @@ class Player:
 
 
 class SymbolicEngine(Player):
-    """See the module docstring."""
+    """An engine that reasons over annotations and errs at seeded rates (see the module docstring)."""
 
     def __init__(self, roles: Mapping[str, Role], rates: Rates, seed: int = 0) -> None:
         super().__init__("symbolic", {"error_rate": rates.error_rate, "seed": seed, **rates.changed})

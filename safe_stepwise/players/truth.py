@@ -27,7 +27,7 @@ _STEP = re.compile(r"\bStep \d+\b")
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Of each accepted step the mistake that it is; of the plan the facts that no step states.
+    """The mistakes of a chain: one for each accepted step, and the facts that no step states.
 
     ``missing`` are places in the plan, from 1.
     """
@@ -46,7 +46,7 @@ class Truth:
 
 
 def truth_of(question: Question, trajectory: Trajectory) -> Truth | None:
-    """What the generator did in the accepted steps; None where the row gives it no plan.
+    """Find the generator's mistakes in the accepted steps; None where the row gives it no plan.
 
     ``question`` is as it was asked: what was retrieved on the way is in the trajectory.
     """
@@ -96,7 +96,7 @@ class _Words:
         return (n for n, texts in enumerate(self._right) if text in texts)
 
     def mistake(self, step: Step, text: str) -> Mistake:
-        """What a step is that carries out nothing of the plan."""
+        """Classify a step that carries out nothing of the plan."""
         if text == self._answer:
             return ""
         if step.kind == "Final Answer":

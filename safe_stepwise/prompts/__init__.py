@@ -58,7 +58,7 @@ class Prompt:
         return _template(self.user).render(**data).strip()
 
     def request(self, messages: tuple[Message, ...], scene: Scene | None = None) -> Request:
-        """What is asked by this prompt: its turns, or a conversation that it goes on with."""
+        """Build a request by this prompt: its turns, or a conversation that it goes on with."""
         return Request(messages, self.sampling, self.schema, self.role, scene, in_full=True)
 
 
@@ -112,7 +112,7 @@ def examples(roles: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def _examples() -> Mapping[str, tuple[tuple[str, ...], str]]:
-    """By role, who may be shown them, and the text: each told as a request is, and its reply."""
+    """Load the worked examples by role: who may be shown them, and their text."""
     by_role: dict[str, tuple[tuple[str, ...], str]] = {}
     for name in _names(".examples.yaml"):
         prompt = load(name)
@@ -149,7 +149,7 @@ def defuse(text: str) -> str:
 
 
 def data_of(request: Request) -> str:
-    """What a request tells beside its instructions: the turns of the user, which quote the data."""
+    """Return the data that a request quotes: the turns of the user."""
     return "\n".join(turn.content for turn in request.messages if turn.role == "user")
 
 

@@ -31,7 +31,7 @@ FAULTS: tuple[Fault, ...] = ("factual", "relation", "reversed", "order", "missin
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What one question gives to judge its chains by.
+    """The gold paths, triples, answers and passages by which one question's chains are judged.
 
     ``paths``: the gold paths, any of which will do, each in an order in which it may be told;
     ``triples``: all that the graph has, the paths' included, which retrieval chooses from;
@@ -62,7 +62,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class StepVerdict:
-    """What one step comes to under a rule.
+    """The verdict of a rule on one step.
 
     ``triples``: what it was matched to (paper) or states (house); ``score``: the paper's, 0-1.
     """
@@ -74,7 +74,7 @@ class StepVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """What a chain comes to under a rule; ``path`` leaves the answer out of account.
+    """The verdict of a rule on one chain; ``path`` leaves the answer out of account.
 
     ``first``: the first bad step, from 1, None where none is or the whole chain lacks something;
     ``fault``: of that step, or of the chain; ``edits``: insertions, deletions and substitutions to
@@ -175,7 +175,7 @@ def is_alike(answer: str, other_answer: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def fact_of(triple: Triple) -> tuple[str, str, str]:
-    """What a triple says, however its ends are spelled and wherever it was read.
+    """Reduce a triple to what it says: equal however its ends are spelled and wherever it was read.
 
     >>> fact_of(Triple("The Dune", "date", "May 3, 1901", 1)) == fact_of(
     ...     Triple("Dune", "date", "3 May 1901"))
@@ -189,7 +189,7 @@ _MAX_ORDERS = 120  # orders of a path that are looked at: all of five branches o
 
 
 def grounds_of(question: Question, graph: Iterable[Triple] = ()) -> Grounds:
-    """What a benchmark's row gives: its annotated path, its passages, and what ``graph`` adds.
+    """Build the grounds of a benchmark's row: its annotated path, its passages, and what ``graph`` adds.
 
     ``graph``: what else is known of its passages, such as a label's ``knowledge_graph``: what retrieval may also
     choose. A row without annotated hops has no path, and nothing can be judged by it.
@@ -220,7 +220,7 @@ def grounds_of_paths(
     passages: Iterable[Passage] = (),
     compares: bool = False,
 ) -> Grounds:
-    """What given gold paths give, each in an order in which it may be told; ``triples`` are more.
+    """Build grounds from gold paths, each in an order in which it may be told; ``triples`` are further ones.
 
     ``compares``: whether the question sets entities against each other, so that what is told of
     one may come before or after what is told of another. So it does where the answer is yes or
@@ -249,7 +249,7 @@ def grounds_of_paths(
 
 
 def _starts(question: str, answers: Sequence[str], paths: Sequence[Path], branched: bool) -> tuple[str, ...]:
-    """What of the paths the question names; where it names nothing or they branch, their roots.
+    """Find the path's entities that the question names; the roots if it names none or the paths branch.
 
     The answer is none, but where it is one of the sides that a question chooses from: a root.
     """
@@ -268,7 +268,7 @@ def _names(question: str, name: str) -> bool:
 
 
 def onward(triple: Triple, place: str) -> Iterator[str]:
-    """Where a fact leads from a place, whichever way it is told: to its other end, or nowhere."""
+    """Yield the other end of a fact that has ``place`` at one of its ends; else nothing."""
     if is_same(triple.head, place):
         yield triple.tail
     if is_same(triple.tail, place):
@@ -308,7 +308,7 @@ def is_walk(path: Path) -> bool:
 
 
 def _walked(path: Path) -> set[str]:
-    """Where a walk along a path may end; nowhere if it is none."""
+    """Return the places where a walk along a path may end; none if it is no walk."""
     places = {path[0].head, path[0].tail}
     for triple in path[1:]:
         places = {end for place in places for end in onward(triple, place)}

@@ -71,7 +71,7 @@ class Quotations:
 
         >>> quotations = Quotations([Passage("Dune Rain", ("The film was shot by Ana Vorr.",))])
         >>> fact = Triple("Dune Rain", "cinematographer", "Ana Vorr")
-        >>> quotations.state(said_by("Passage 1 reads: “The film was shot by Ana Vorr.”"), fact)
+        >>> quotations.state(parse_text("Passage 1 reads: “The film was shot by Ana Vorr.”"), fact)
         True
         """
         return any(
@@ -108,13 +108,13 @@ class _Judged:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """What is wrong with it; the least is the path that the chain goes."""
+        """Count the chain's faults against this path; the path with the least is the one that the chain follows."""
         bad = sum(fault in _DEFINITE for fault in self.faults)
         return len(self.missing) + bad, len(self.unread), -sum(map(len, self.statements))
 
 
 def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
-    """What a chain comes to under the house rule.
+    """Judge a chain by the house rule.
 
     ``unjudgeable`` where the question has no gold path, or where a needed fact's two ends stand
     together in words that could not be read. Of a step, its first 4,000 characters are read.
@@ -179,7 +179,7 @@ def aliases_of(grounds: Grounds, in_question: Sequence[str]) -> dict[str, str]:
 
 
 def _likeness(name: str, other_name: str) -> float:
-    """Of two names, 0-100: all of it where they share a word that is no initial or ordinal."""
+    """Compare two names, 0-100; a shared word that is no initial or ordinal makes it 100."""
     shared = set(normal_name(name).split()) & set(normal_name(other_name).split())
     return 100 if any(len(word) > 3 for word in shared) else ratio(name, other_name)
 
@@ -210,13 +210,13 @@ def _judge_path(
 
 
 def stand(step: StepText, triple: Triple) -> Stand:
-    """What a step does with a triple: states it, turns it round, joins its ends otherwise.
+    """Decide what a step does with a triple: states it, turns it round, joins its ends otherwise.
 
     A step is read as a text of its own. Names count only whole or by a short form that an earlier
-    mention allows; a pronoun stands for what was spoken of last (``Said.focus``).
+    mention allows; a pronoun stands for what was spoken of last (``StepText.focus``).
 
     >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
-    >>> [stand(said_by(text), fact) for text in (
+    >>> [stand(parse_text(text), fact) for text in (
     ...     "Ana Vorr directed Dune Rain.", "Ana Vorr was directed by Dune Rain.",
     ...     "Ana Vorr produced Dune Rain.", "Dune Rain is a film.")]
     ['states', 'reversed', 'relation', 'no']
@@ -235,7 +235,7 @@ def stand(step: StepText, triple: Triple) -> Stand:
 def _concluded(
     step: StepText, path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
 ) -> list[Stand]:
-    """What a conclusion does with a path: it joins no ends, and hints at no fact.
+    """Decide what a concluding step does with a path: it joins no ends, and hints at no fact.
 
     It states what another step does, and a fact of a known relation whose ends it names.
     """
@@ -250,7 +250,7 @@ def _concluded(
 
 
 def _stand(step: StepText, triple: Triple, support: Support, quotations: Quotations) -> Stand:
-    """What a step does with a triple; what says both ends in a passage's words states it."""
+    """Decide what a step does with a triple; a quotation that names both ends states it."""
     stance = support.stand(step, triple)
     if stance != "states" and not step.reading.denies and quotations.state(step, triple):
         return "states"
@@ -258,7 +258,7 @@ def _stand(step: StepText, triple: Triple, support: Support, quotations: Quotati
 
 
 def _fault(step: StepText, path: Path, row: Sequence[Stand], stated_places: set[int], support: Support) -> Fault:
-    """What is wrong with what a step says of any fact of the path that it does not state."""
+    """Find the first fault in what a step says in place of the path's facts."""
     for n, triple in enumerate(path):
         if row[n] == "states" or step.reading.denies:
             continue

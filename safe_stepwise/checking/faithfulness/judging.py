@@ -74,7 +74,7 @@ def judge_chain(
     retrieval: Retrieval | None = None,
     sigma: float | None = None,
 ) -> ChainVerdict:
-    """What a chain comes to under a rule, with its edits to the nearest gold path.
+    """Judge a chain by a rule, and count its edits to the nearest gold path.
 
     ``retrieval`` (default: `retrieval.words`) and ``sigma`` (default: the paper's .7) are the paper's rule's alone.
     Pure: the same verdict in any order and process. ``ValueError`` for an unknown rule.

@@ -18,7 +18,7 @@ from safe_stepwise.records import Passage, Triple
 def is_same_value(value: str, other_value: str) -> bool:
     """Whether two writings mean one entity, date or nation.
 
-    >>> same("3 May 1901", "May 1901"), same("French", "France"), same("The Oru", "Oru")
+    >>> is_same_value("3 May 1901", "May 1901"), is_same_value("French", "France"), is_same_value("The Oru", "Oru")
     (True, True, True)
     """
     if is_same(value, other_value):
@@ -35,7 +35,7 @@ _PARAPHRASED = 0.75  # share of a step's content words that a sentence has which
 
 
 class Support:
-    """What a question's triples and passages bear out.
+    """The evidence that a question's triples and passages give for claims.
 
     ``stand``: what a step does with a triple, by `house.stand`.
     """
@@ -139,7 +139,7 @@ class Support:
 def find_misstatement(
     step: StepText, triple: Triple, stance: Stand, path: Path, elsewhere: bool, support: Support
 ) -> Fault:
-    """What is wrong with what a step says in the place of a fact that it does not state.
+    """Find what is wrong with what a step says in place of a fact that it does not state.
 
     ``elsewhere``: whether some other step states it; then only what the path has nowhere counts.
     """

@@ -40,7 +40,7 @@ _TOP = 10  # triples that a step is held against (Algorithm 1's K)
 def judge(
     grounds: Grounds, chain: Chain, *, retrieval: Retrieval = words, sigma: float = SIGMA, raw: bool = False
 ) -> ChainVerdict:
-    """What a chain comes to by Algorithms 1 and 2, without edits, which `judge_chain` adds.
+    """Judge a chain by Algorithms 1 and 2, without edits, which `judge_chain` adds.
 
     Each step of the verdict has the triple it was matched to and its score: τ̃, or τ where
     ``raw``; those that are known to conclude (``chain.concluding``) state no triple and are passed
@@ -118,7 +118,7 @@ def _out_of_order(grounds: Grounds, answer: str, steps: Sequence[StepVerdict]) -
 
 
 def _stray(path: Path, starts: Sequence[str]) -> int | None:
-    """Where a branched path first tells of what neither the question nor a step before it names."""
+    """Return the place of the first triple with no end known from the question or an earlier step; else None."""
     reached = dict.fromkeys(starts)
     for place, triple in enumerate(path):
         ends = (triple.head, triple.tail)
@@ -129,7 +129,7 @@ def _stray(path: Path, starts: Sequence[str]) -> int | None:
 
 
 def _astray(path: Path, goals: Sequence[str]) -> int | None:
-    """Where a path is no walk any more, or the last step of one that comes to no goal."""
+    """Return the place where a path stops being a walk, or its last place if it reaches no goal; else None."""
     first = path[0]
     # Where the walk may stand, and whether it has come to a goal.
     states = {(end, end in goals) for end in (first.head, first.tail)}

@@ -73,7 +73,7 @@ class StepText:
 
     @cached_property
     def pronouns(self) -> tuple[Span, ...]:
-        """Where it speaks of something without its name: in no title, and beside no name."""
+        """Spans of pronouns and of nouns that stand for a name, outside titles and not beside a name."""
         spans = []
         for match in _PRONOUN.finditer(self.clean):
             span = (match.start() + match[0].startswith(" "), match.end())
@@ -119,7 +119,7 @@ class StepText:
         return tuple(sorted([*entities, *given_spans]))
 
     def spans_of(self, name: str) -> tuple[Span, ...]:
-        """Where a name, date, nation or number stands; pronouns left out."""
+        """Return the spans of a name, date, nation or number; pronouns are left out."""
         if name not in self._span_cache:
             spans = {*find_name(self, name), *(find_name(self, self.aliases[name]) if name in self.aliases else ())}
             self._span_cache[name] = tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
@@ -165,7 +165,7 @@ def parse_text(
 ) -> StepText:
     """A step's text (without number and kind), taken apart: its first 4,000 characters.
 
-    >>> said_by("Dune Rain was directed by Ana Vorr.").named("Ana Vorr")
+    >>> parse_text("Dune Rain was directed by Ana Vorr.").spans_of("Ana Vorr")
     ((27, 35),)
     """
     reading = read_step(as_read(text))

@@ -34,7 +34,7 @@ _LED_TO = wording("stating", "led_to")
 
 
 def past_list(step: StepText, first: Span, end_span: Span) -> int:
-    """Where a list of names that the first one opens ends: "Ana Vorr and Ors Velt are …"."""
+    """Return the end of the list of names that a span opens: "Ana Vorr and Ors Velt are …"."""
     end = first[1]
     for (a, b), _ in step.values:
         if end < a and b <= end_span[0] and _AND.match(step.clean[end:a]):
@@ -201,7 +201,7 @@ _OF = wording("stating", "of")
 
 
 def _owner(step: StepText, cue: SenseCue, head: Span, tail: Span) -> int:
-    """Whose tail a noun names: "the director of Dune Rain", "Dune Rain's director"."""
+    """Tell whose tail a noun names (1 the head's, -1 the tail's): "the director of Dune Rain"."""
     text = step.clean
     for span, sign in ((head, 1), (tail, -1)):
         if cue.end <= span[0] and _OF.match(text[cue.end : span[0]]):
@@ -223,7 +223,7 @@ _HALF = 0.5  # share of a free relation's content words that say it
 
 
 def stand_of_free(step: StepText, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
-    """The same for a relation in words of its own, or a question."""
+    """Decide what a step does with a triple whose relation is free words or a question."""
     question = clean(triple.relation)
     tails = tuple(span for span in tails if step.clean[slice(*span)] not in question)
     words = content_words(triple.relation) - content_words(triple.head)
@@ -265,7 +265,7 @@ def _names_strangers(step: StepText, question: str, tails: Sequence[Span]) -> bo
 
 
 def _by_sense(step: StepText, triple: Triple, heads: tuple[Span, ...], tails: tuple[Span, ...]) -> Stand:
-    """The same where a step has other words than a free relation: by what both mean.
+    """Compare the senses of a step's words and of a free relation where the words differ.
 
     Words of which no sense is known are no other relation: such a step states the triple.
     """
@@ -361,7 +361,7 @@ _BEST: tuple[Stand, ...] = ("states", "reversed", "relation", "near", "no")
 def stand_of_known(
     step: StepText, triple: Triple, meaning: Meaning, heads: tuple[Span, ...], tails: tuple[Span, ...]
 ) -> Stand:
-    """What a step does with a triple whose relation the vocabulary has, named at these spans."""
+    """Decide what a step does with a triple whose relation the vocabulary has; its ends stand at these spans."""
     if heads:
         heads += tuple(span for span in reads.pronouns_for(step, meaning) if span[0] > heads[0][1])
     elif triple.head in step.focus:
@@ -377,7 +377,7 @@ def stand_of_known(
 
 
 def _joined(step: StepText, meaning: Meaning, head: Span, tail: Span) -> Stand:
-    """What the wording between and around two spans makes of them."""
+    """Decide what the wording between and around two spans makes of them."""
     first, last = sorted((head, tail))
     if first[1] > last[0] or STOP in step.clean[first[1] : last[0]]:
         return "no"
