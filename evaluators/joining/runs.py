@@ -113,9 +113,9 @@ def shared_keys(runs: Sequence[Run]) -> dict[str, set[QuestionKey]]:
 
 
 def _check_alike(earlier: Run, later: Run) -> None:
-    left, right = earlier.questions_by_key, later.questions_by_key
-    for key in left.keys() & right.keys():
-        for question, candidate in product(left[key].values(), right[key].values()):
+    before, after = earlier.questions_by_key, later.questions_by_key
+    for key in before.keys() & after.keys():
+        for question, candidate in product(before[key].values(), after[key].values()):
             difference = ""
             if (question.question, sorted(question.references)) != (candidate.question, sorted(candidate.references)):
                 difference = "another question, or other answers"

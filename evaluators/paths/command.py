@@ -148,8 +148,8 @@ def run_paths(options: Options) -> str:
         for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}
-            runs.append(verdicts.ask(client, prompt, "path", requests, read_verdict, UNREADABLE))
-            spent += verdicts.spent(client, prompt, "stand in no accuracy")
+            runs.append(verdicts.collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE))
+            spent += verdicts.usage_lines(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.applied(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
         results_ = results(about, cases, runs, limits, options.seed)

@@ -1,4 +1,4 @@
-"""An evaluation from its options to what is said of it: run, written down, compared, summed up."""
+"""An evaluation from its options to its summary: run, written, compared, summed up."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,20 +35,20 @@ _FILES = (
     *(names.JOURNAL, names.TRAJECTORIES, names.QUESTIONS, names.RESULTS, names.REJECTS),
     *(TRUTH, predictions.FOLDER, *faithfulness.OWNED),
 )
-"""What an evaluation writes, beside its report."""
+"""The files of an evaluation, beside its report."""
 ReadQuestions = Callable[..., QuestionSet]
 """`builders.verified.evaluation_questions.read`."""
 
 
 def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[str, Any]) -> str:
-    """Evaluate, and return what there is to say; raises ``UserError`` for what the user can mend.
+    """Evaluate, and return the summary; raises ``UserError`` for what the user can mend.
 
-    ``benchmarks`` are those that ``read`` knows; the ``SCORING`` of each says whose official scorer counts.
+    ``benchmarks`` are those of ``read``; the ``SCORING`` of each names the official scorer that counts.
     """
     options.check()
     for note in options.faultless:
         warn(note)
-    printed = choose_tables(options.published)
+    published = choose_tables(options.published)
     questions = _questions_of(options, read, benchmarks)
     notes = {
         "source": questions.source,
@@ -65,11 +65,11 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         _keep_rejects(options, questions)
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, replies, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
-        return _carry_out(replace(plan, scoring=scoring, derivations=derivations), options.seed, printed)
+        return _run_plan(replace(plan, scoring=scoring, derivations=derivations), options.seed, published)
 
 
 def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[str]) -> QuestionSet:
-    """The questions that options choose; raises ``UserError`` where there are none to ask."""
+    """Read the questions that the options choose; raises ``UserError`` where there are none."""
     read_set = read(
         options.questions,
         [one_of(name, [*benchmarks, CUSTOM], "--benchmark") for name in options.benchmark],
@@ -86,9 +86,9 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
         options.refuse_symbolic()
     if not options.drop_gold:
         return read_set
-    if without := sum(not question.gold for question in read_set.questions):
-        note = f"--drop-gold: {without} of {len(read_set.questions)} questions mark no gold passage"
-        if without == len(read_set.questions):
+    if goldless := sum(not question.gold for question in read_set.questions):
+        note = f"--drop-gold: {goldless} of {len(read_set.questions)} questions mark no gold passage"
+        if goldless == len(read_set.questions):
             raise UserError(f'{note}; give passages "is_gold": true')
         warn(f"{note}, and stay whole")
     reduced = tuple(without_drawn_gold(question, options.seed) for question in read_set.questions)
@@ -102,57 +102,57 @@ def _keep_rejects(options: Options, questions: QuestionSet) -> None:
         (options.output / names.REJECTS).unlink(missing_ok=True)
 
 
-def _carry_out(plan: Evaluation, seed: int, printed: Sequence[PublishedScore]) -> str:
-    if earlier := _earlier(plan):
-        warn(earlier)
+def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) -> str:
+    if warning := _replaced_results(plan):
+        warn(warning)
     runs = evaluate(plan)
     results = write(plan, runs)
     folder = report_folder(plan)
-    compared = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, printed)
+    report_ = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, published)
     # The questions as far as they are kept, so that faithfulness can be measured anew.
-    kept = [QuestionRecord.from_question(question, plan.conditions).as_question for question in plan.questions]
-    pairs = [pair for run in runs for pair in zip(run.outcomes, kept, strict=True)]
+    questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
+    pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
     earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, folder)
-    whole = {**results, "comparison": compared.results, **earned}
-    write_atomically(plan.output / names.RESULTS, json_bytes(whole))
+    content = {**results, "comparison": report_.results, **earned}
+    write_atomically(plan.output / names.RESULTS, json_bytes(content))
     return summary(plan, results, earned_text)
 
 
 def report_folder(plan: Evaluation) -> Path:
-    """Where tables and figures go."""
+    """Return the folder of tables and figures."""
     return plan.report or plan.output / names.REPORT
 
 
-def _earlier(plan: Evaluation) -> str:
-    """What to say of results that this run takes the place of; nothing if they are the same."""
+def _replaced_results(plan: Evaluation) -> str:
+    """Return a warning about results with other settings that this run replaces, else ""."""
     file = plan.output / names.RESULTS
     try:
-        before = _flat(read_json(file)["settings"])
+        earlier = _flatten(read_json(file)["settings"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
-    now = _flat(json.loads(json.dumps(settings_of(plan))))
-    differing = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    if not differing:
+    current = _flatten(json.loads(json.dumps(settings_of(plan))))
+    changed = sorted(name for name in {*earlier, *current} if earlier.get(name) != current.get(name))
+    if not changed:
         return ""
-    return f"{file}: had other settings ({', '.join(differing)}); this run takes its place"
+    return f"{file}: had other settings ({', '.join(changed)}); this run takes its place"
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Players and options beside the other settings."""
+def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Move players and options beside the other settings."""
     inner = [settings.get(name) or {} for name in ("players", "options")]
     return {**settings, "players": None, "options": None, **inner[0], **inner[1]}
 
 
 def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> str:
-    """What was scored, what it took, where it is; ``earned`` says whether answers were."""
+    """Return scores, costs and places in short; ``earned`` is the text on faithfulness."""
     runs = results["runs"]
     sizes = ", ".join(f"{n:,} of {name}" for name, n in results["settings"]["questions"].items())
     means = " (EM, F1 and Acc are means of the benchmarks)" if sizes.count(" of ") > 1 else ""
     lines = [text_table(_rows(runs)), "", f"questions: {sizes}{means}; calls and steps are a question's"]
-    if under := [condition_text(name, value) for name, value in plan.conditions.items()]:
-        lines.append(f"all of them with {', '.join(under)}")
-    if followed := plan.notes.get("as_published"):
-        lines.append(f"as the papers have it, not we: {', '.join(followed)}")
+    if conditions := [condition_text(name, value) for name, value in plan.conditions.items()]:
+        lines.append(f"all of them with {', '.join(conditions)}")
+    if followed_papers := plan.notes.get("as_published"):
+        lines.append(f"as the papers have it, not we: {', '.join(followed_papers)}")
     lines += _tokens(runs)
     totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
     lines += [text.format(totals[name]) for name, text in _COUNTED.items() if totals[name]]
@@ -169,33 +169,33 @@ def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> s
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
-    """The table of scores.
+    """Return the table of scores.
 
     Options and the roles that do not answer have a column where runs differ in them, K and N always.
     """
     systems = [System.make(*(run[name] for name in ("method", "players", "options", "conditions"))) for run in runs]
-    several = values_by_name(item for system in systems for item in system.other_players.items())
-    roles = [role for role, players in several.items() if len(players) > 1]
-    tried = values_by_name(item for run in runs for item in run["options"].items())
-    shown = [name for name in tried if name in LETTERS or name in differing(systems)]
+    players_by_role = values_by_name(item for system in systems for item in system.other_players.items())
+    roles = [role for role, players in players_by_role.items() if len(players) > 1]
+    tried_values = values_by_name(item for run in runs for item in run["options"].items())
+    option_names = [name for name in tried_values if name in LETTERS or name in differing(systems)]
     answering = {system.players[0][0] for system in systems}
-    who = answering.pop() if len(answering) == 1 else "player"
-    header = (who, "method", *roles, *(LETTERS.get(name, name) for name in shown))
+    head = answering.pop() if len(answering) == 1 else "player"
+    header = (head, "method", *roles, *(LETTERS.get(name, name) for name in option_names))
     rows: list[tuple[object, ...]] = [(*header, "EM", "F1", "Acc", "calls", "steps", "failed")]
     for run, system in zip(runs, systems, strict=True):
-        means, whole, options = run[AVERAGE], run[ALL], dict(system.options)
-        shown_values = [options.get(name, "-") for name in shown]
+        means, totals, options = run[AVERAGE], run[ALL], dict(system.options)
+        shown_values = [options.get(name, "-") for name in option_names]
         # Prompting methods that answer at once take no steps.
-        has_steps = "prompting" not in whole or whole["steps_per_question"]
+        has_steps = "prompting" not in totals or totals["steps_per_question"]
         rows.append(
             (
                 *(system.answering, system.method),
                 *(system.other_players.get(role, "-") for role in roles),
                 *(("yes" if v else "no") if isinstance(v, bool) else v for v in shown_values),
                 *("-" if means[m] is None else f"{means[m]:.3f}" for m in METRICS),
-                f"{whole['calls_per_question']:.1f}",
-                f"{whole['steps_per_question']:.1f}" if has_steps else "-",
-                whole["failed"],
+                f"{totals['calls_per_question']:.1f}",
+                f"{totals['steps_per_question']:.1f}" if has_steps else "-",
+                totals["failed"],
             )
         )
     return rows
@@ -205,7 +205,7 @@ def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for role in dict.fromkeys(role for run in runs for role in run[ALL]["prompt_tokens"]):
         prompt, cached = (
-            sum(run[ALL][f"{what}_tokens"].get(role, 0) for run in runs) for what in ("prompt", "cached")
+            sum(run[ALL][f"{kind}_tokens"].get(role, 0) for run in runs) for kind in ("prompt", "cached")
         )
         if prompt:
             thought = sum(run[ALL].get("thought_tokens", {}).get(role, 0) for run in runs)
@@ -224,18 +224,18 @@ _COUNTED: Mapping[str, str] = {
 
 
 def without_drawn_gold(question: Question, seed: int = 0) -> Question:
-    """The question without one of its gold passages, if it has any (SAFE v2, finding 5).
+    """Remove one of a question's gold passages, if it has any (SAFE v2, finding 5).
 
-    Which one is drawn by its id and the seed: the last would be the end of most chains.
+    Id and seed choose the passage: always the last would cut the end of most chains.
     """
     if not question.gold:
         return question
-    drawn = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
-    return without_passage(question, question.gold[drawn][0])
+    place = choice_for(str(seed), question.id, "dropped gold") % len(question.gold)
+    return without_passage(question, question.gold[place][0])
 
 
 def without_passage(question: Question, number: int) -> Question:
-    """A question without one of its passages (from 1); annotations count what is left.
+    """Remove one of a question's passages (from 1); annotations are renumbered.
 
     >>> from safe_stepwise.records import Passage
     >>> pages = (Passage("Oru", ("A town.",), True), Passage("Vel", ("A river.",), True))
@@ -243,16 +243,16 @@ def without_passage(question: Question, number: int) -> Question:
     >>> [page.title for page in less.passages]
     ['Vel']
     """
-    left = [n for n in range(1, len(question.passages) + 1) if n != number]
-    new = {old: at for at, old in enumerate(left, 1)}
+    kept_numbers = [n for n in range(1, len(question.passages) + 1) if n != number]
+    new_numbers = {number_: place for place, number_ in enumerate(kept_numbers, 1)}
 
     def moved(triple: Triple) -> Triple:
         sentence = None if triple.passage == number else triple.sentence
-        return replace(triple, passage=new.get(triple.passage or 0), sentence=sentence)
+        return replace(triple, passage=new_numbers.get(triple.passage or 0), sentence=sentence)
 
     return replace(
         question,
-        passages=tuple(question.passages[n - 1] for n in left),
+        passages=tuple(question.passages[n - 1] for n in kept_numbers),
         evidence=tuple(map(moved, question.evidence)),
-        decomposition=tuple(replace(hop, passage=new.get(hop.passage or 0)) for hop in question.decomposition),
+        decomposition=tuple(replace(hop, passage=new_numbers.get(hop.passage or 0)) for hop in question.decomposition),
     )

@@ -25,7 +25,7 @@ from safe_stepwise.store.code import code_digest, modules_of
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What runs over all questions: a method, who plays its roles, its options."""
+    """A method with its players and options, which runs over all questions."""
 
     method: Method
     players: Mapping[str, Client]
@@ -38,23 +38,23 @@ class Setting:
 
     @property
     def allowance(self) -> Allowance:
-        """What is allowed to the roles of the method's requests beside what their prompts say."""
+        """The allowance of the method's roles beside their prompts."""
         roles = {prompts.load(name).role for name in self.method.prompts}
         clients = self.players.values()
         return next((client.allowance.only(roles) for client in clients), AS_PROMPTED)
 
     @property
-    def told(self) -> dict[str, Any]:
-        """The options as they are recorded, with what is allowed, as far as it is said."""
+    def option_record(self) -> dict[str, Any]:
+        """The options and the allowance, as records have them."""
         return {**option_values(self.options), **self.allowance.plain}
 
     def identity(self, corpus: Corpus | None) -> str:
-        """Of all but the question that can change a trajectory: other code, other trajectories."""
+        """Return the digest of all but the question that can change a trajectory, the code included."""
         return identity(
             [
                 self.method.name,
                 {role: dict(client.engine.identity) for role, client in self.players.items()},
-                self.told,
+                self.option_record,
                 prompts_digest(self.method, self.options),
                 corpus.sha256 if corpus else None,
                 code_of([self]),
@@ -62,7 +62,7 @@ class Setting:
         )
 
     def answering(self, corpus: Corpus | None) -> Callable[[Question], Awaitable[Trajectory]]:
-        """From a question to its trajectory; a corpus is searched where the method can."""
+        """Return the function from a question to its trajectory; methods that can search use the corpus."""
         options = self.options
         if corpus is not None and "search" in {field.name for field in fields(options)}:
             options = replace(options, search=corpus.search)
@@ -70,16 +70,16 @@ class Setting:
 
 
 def code_of(settings: Iterable[Setting]) -> str:
-    """Digest of the code that makes their trajectories: running, methods, engines."""
-    parts: list[object] = []
+    """Return the digest of the code that makes trajectories: running, methods, engines."""
+    sources: list[object] = []
     for setting in settings:
-        parts += [setting.method, *(client.engine for client in setting.players.values())]
-    return code_digest("safe_stepwise.methods.running", *modules_of(parts))
+        sources += [setting.method, *(client.engine for client in setting.players.values())]
+    return code_digest("safe_stepwise.methods.running", *modules_of(sources))
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What to run."""
+    """An evaluation's plan: questions, settings, judge, and where results go."""
 
     questions: tuple[Question, ...]
     settings: tuple[Setting, ...]
@@ -90,54 +90,54 @@ class Evaluation:
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the questions come from, for the record."""
     scoring: Mapping[str, str] = field(default_factory=dict)
-    """Whose rule scores a benchmark's answers, where that is not its own."""
+    """The benchmark whose rule scores the answers of another one, by that one's name."""
     report: Path | None = None
-    """Where tables and figures go, if not into a folder of ``output``."""
+    """The folder of tables and figures, if not within ``output``."""
     derivations: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
-    """People's, by question id (R4C), for what methods say on their way."""
+    """People's derivations by question id (R4C), against which sub-answers are measured."""
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """What was done to the evidence, for the record."""
+        """The changes to the evidence, for the record."""
         corpus = self.corpus
-        named = {"name": corpus.name, "sha256": corpus.sha256} if corpus else None
-        shown = {PASSAGES: self.notes[PASSAGES]} if PASSAGES in self.notes else {}
-        return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: named, **shown}
+        corpus_record = {"name": corpus.name, "sha256": corpus.sha256} if corpus else None
+        passages = {PASSAGES: self.notes[PASSAGES]} if PASSAGES in self.notes else {}
+        return {DROP_GOLD: bool(self.notes.get(DROP_GOLD)), CORPUS: corpus_record, **passages}
 
     @property
     def judging(self) -> dict[str, Any]:
-        """How the judge is asked, for the record, as far as it is not our way."""
+        """The judge's settings that differ from our defaults, for the record."""
         if self.judge is None:
             return {}
-        shown = self.judge.client.allowance.plain.get("examples")
-        said = (not self.judge.sees_question, shown)
-        return {name: value for name, value in zip(JUDGED, said, strict=True) if value}
+        examples = self.judge.client.allowance.plain.get("examples")
+        values = (not self.judge.sees_question, examples)
+        return {name: value for name, value in zip(JUDGED, values, strict=True) if value}
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """What sets all its systems apart from those of other evaluations."""
+        """The conditions that set its systems apart from those of other evaluations."""
         return conditions_of({**self.evidence, **self.judging})
 
     @property
     def clients(self) -> list[Client]:
-        """All that may be asked, each once."""
-        named = [client for setting in self.settings for client in setting.players.values()]
-        named += [self.judge.client] if self.judge else []
-        return list({id(client): client for client in named}.values())
+        """All clients of the plan, each once."""
+        clients = [client for setting in self.settings for client in setting.players.values()]
+        clients += [self.judge.client] if self.judge else []
+        return list({id(client): client for client in clients}.values())
 
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """What one setting came to; outcomes are in the order of the questions."""
+    """The results of one setting; outcomes are in the order of the questions."""
 
     setting: Setting
     outcomes: tuple[Outcome, ...]
     verdicts: tuple[Verdict, ...]
-    """None of them without a judge."""
+    """Empty without a judge."""
 
 
 def evaluate(plan: Evaluation) -> list[SystemRun]:
-    """A run for each setting, in their order; raises as `run_tasks`."""
+    """Run each setting over all questions, in order; raises the errors of `run_tasks`."""
     return run_tasks(
         Work(
             *("evaluation", "trajectory", "trajectories"),
@@ -158,12 +158,12 @@ def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
     return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.answering(plan.corpus), finish)
 
 
-async def _verdicts(plan: Evaluation, ended: Sequence[Trajectory]) -> tuple[Verdict, ...]:
+async def _verdicts(plan: Evaluation, trajectories: Sequence[Trajectory]) -> tuple[Verdict, ...]:
     if plan.judge is None:
         return ()
     cases = [
         Case(trajectory.answer, question.accepted, question.question)
-        for trajectory, question in zip(ended, plan.questions, strict=True)
+        for trajectory, question in zip(trajectories, plan.questions, strict=True)
     ]
     return await plan.judge.judge_all(cases)
 
@@ -175,7 +175,7 @@ def _outcomes(
     common: dict[str, Any] = {
         "method": setting.method.name,
         "players": setting.names,
-        "options": setting.told,
+        "options": setting.option_record,
         "simulated": any(client.engine.simulated for client in clients),
         "conditions": plan.conditions,
     }

@@ -1,4 +1,4 @@
-"""What `evaluate_stepwise` is asked for, the systems that this names, and the plan of it all."""
+"""The options of `evaluate_stepwise`, the systems that they name, and the plan of the evaluation."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ from safe_stepwise.metric.judge import Judge
 from safe_stepwise.records import Question
 
 SHORT = ("generator", "verifier")
-"""Roles with an option of their own; others are named with ``--player ROLE=SPEC``."""
+"""Roles with an option of their own; other roles take ``--player ROLE=SPEC``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +58,32 @@ class Options(Trial, Asking):
     def players(self) -> dict[str, list[str]]:
         """Specs by role."""
         players = {"generator": [*self.generator], "verifier": [*self.verifier]}
-        for role, spec in _named(self.player, "--player ROLE=SPEC"):
+        for role, spec in _split_pairs(self.player, "--player ROLE=SPEC"):
             players.setdefault(role, []).append(spec)
         return players
 
     @property
     def values(self) -> dict[str, list[Any]]:
-        """The values to be tried by option, texts where a user wrote them."""
-        known = {field.name for method in METHODS.values() for field in fields(options_type(method))}
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
-        values = {name: [*value] for name, value in given.items() if value}
-        for name, texts in _named(self.option, "--option NAME=VALUE"):
+        """The values to try of each option, texts where a user wrote them."""
+        option_names = {field.name for method in METHODS.values() for field in fields(options_type(method))}
+        direct = {field.name: getattr(self, field.name) for field in fields(self) if field.name in option_names}
+        values = {name: [*value] for name, value in direct.items() if value}
+        for name, texts in _split_pairs(self.option, "--option NAME=VALUE"):
             values.setdefault(name, []).extend(texts.split(","))
         return values
 
     @property
     def faultless(self) -> list[str]:
-        """What to say of symbolic generators whose mistakes SAFE's loop does not make."""
+        """Warnings about symbolic generators whose kinds of mistakes SAFE's loop never makes."""
         loop = [name for name in self.method if GENERATE[0] in METHODS[name].prompts]
-        told = []
+        warnings = []
         for spec in self.generator if loop else ():
             kind, _, settings = spec.partition(":")
-            rates = {part.partition("=")[0] for part in settings.split(",")} - {"", "seed"}
+            rates = {setting.partition("=")[0] for setting in settings.split(",")} - {"", "seed"}
             if kind == "symbolic" and rates and not rates & {"error_rate", "spurious"}:
-                who = ", ".join(loop)
-                told.append(f"{spec} makes no mistakes in {who}: there error_rate and spurious count")
-        return told
+                methods = ", ".join(loop)
+                warnings.append(f"{spec} makes no mistakes in {methods}: there error_rate and spurious count")
+        return warnings
 
     def check(self) -> list[Method]:
         """The methods, each once; raises as `plan` does, as far as nothing need be opened."""
@@ -100,43 +100,43 @@ class Options(Trial, Asking):
             for role in method.roles:
                 if not players.get(role):
                     raise UserError(f"--method {method.name} wants a {_option(role, 'SPEC')}; see --help")
-        known = {f.name for method in methods for f in fields(options_type(method)) if f.compare}
+        option_names = {f.name for method in methods for f in fields(options_type(method)) if f.compare}
         for name in self.values:
-            if name not in known:
-                names = ", ".join(sorted(known)) or "none"
+            if name not in option_names:
+                names = ", ".join(sorted(option_names)) or "none"
                 raise UserError(f"no method here has an option {name!r}; they have: {names}")
         return methods
 
     @property
     def followed(self) -> list[str]:
-        """The choices that `as_published` makes as the papers do, by name."""
+        """The names of the choices in which `as_published` follows the papers."""
         if not self.as_published:
             return []
         kinds = [options_type(METHODS[name]) for name in self.method if name in METHODS]
-        names = {name: None for kind in kinds for name in published_values(kind)}
-        left = [name for name in names if name not in self.values]
+        published = dict.fromkeys(name for kind in kinds for name in published_values(kind))
+        names = [name for name in published if name not in self.values]
         if self.allowance.examples is None:
-            left.append("examples")
+            names.append("examples")
         if self.judge is not None and self.judge_without_question is None:
-            left.append("judge_without_question")
-        return left
+            names.append("judge_without_question")
+        return names
 
     @property
     def allowed(self) -> Allowance:
-        """What the roles have beside what their prompts say, the papers' way included."""
+        """The roles' allowance beside their prompts, with the papers' examples where those count."""
         if "examples" not in self.followed:
             return self.allowance
         return self.allowance.showing(prompts.examples(SHOWN))
 
     @property
     def symbolic(self) -> list[str]:
-        """The roles that annotations play, by a plan made of them."""
+        """The roles that a symbolic player takes, who reasons over annotations."""
         return [
             role for role, specs in self.players.items() if any(spec.partition(":")[0] == "symbolic" for spec in specs)
         ]
 
     def refuse_symbolic(self) -> None:
-        """Raise ``UserError`` if a role is to be played by annotations, which are not there."""
+        """Raise ``UserError`` for a symbolic player, as the questions lack annotations."""
         for role in self.symbolic:
             raise UserError(
                 f"{_option(role, 'symbolic')} goes by annotations, which these questions lack; "
@@ -151,7 +151,7 @@ class Options(Trial, Asking):
         cache: ResponseCache,
         notes: Mapping[str, Any],
     ) -> Evaluation:
-        """What to run, engines opened by ``opener``; ``notes`` say where the questions come from.
+        """Plan the evaluation; ``opener`` opens engines, ``notes`` say where the questions come from.
 
         Every method runs with every combination of the players and options that it has. Raises
         ``UserError`` for an unknown method or option, a role that nobody plays, two players of one
@@ -166,9 +166,9 @@ class Options(Trial, Asking):
 
         settings, judge = self._settings(client), None
         if self.judge is not None:
-            asked = client("judge", self.judge)
+            judge_client = client("judge", self.judge)
             blind = self.judge_without_question or "judge_without_question" in followed
-            judge = Judge(asked, not self.judge_all, self.judge_repeats, sees_question=not blind)
+            judge = Judge(judge_client, not self.judge_all, self.judge_repeats, sees_question=not blind)
         return Evaluation(
             questions=tuple(questions),
             settings=settings,
@@ -187,40 +187,40 @@ class Options(Trial, Asking):
         )
 
     def _settings(self, opened: Callable[[str, str], Client]) -> tuple[Setting, ...]:
-        """What runs, player by player of the role that answers, method by method."""
+        """Return the settings, sorted by the answering player, then by method."""
         methods, players = self.check(), self.players
         roles = dict.fromkeys(role for method in methods for role in method.roles)
         clients = {role: [opened(role, spec) for spec in dict.fromkeys(players[role])] for role in roles}
-        for role, named in clients.items():
-            times = Counter(client.engine.name for client in named)
-            if twice := [name for name in times if times[name] > 1]:
+        for role, role_clients in clients.items():
+            times = Counter(client.engine.name for client in role_clients)
+            if duplicates := [name for name in times if times[name] > 1]:
                 raise UserError(
-                    f"two {role}s are both called {twice[0]}; evaluate one at a time, and lay them "
+                    f"two {role}s are both called {duplicates[0]}; evaluate one at a time, and lay them "
                     "side by side with safe-stepwise join_results DIR=NAME DIR=NAME"
                 )
-        places = {id(client): n for named in clients.values() for n, client in enumerate(named)}
-        found = (
+        places = {id(client): n for role_clients in clients.values() for n, client in enumerate(role_clients)}
+        settings = (
             Setting(method, cast, resolve_options(method, options, cast))
             for method in methods
             for players in product(*(clients[role] for role in method.roles))
             for cast in [dict(zip(method.roles, players, strict=True))]
             for options in self._options(method)
         )
-        return tuple(sorted(found, key=lambda s: places[id(s.players[s.method.roles[0]])]))
+        return tuple(sorted(settings, key=lambda s: places[id(s.players[s.method.roles[0]])]))
 
     def _options(self, method: Method) -> Iterator[Any]:
         kind = options_type(method)
         types = get_type_hints(kind)
-        theirs = published_values(kind) if self.as_published else {}
-        asked = {**{name: [value] for name, value in theirs.items()}, **self.values}
-        names = [field.name for field in fields(kind) if field.name in asked]
-        tried = (dict.fromkeys(_value(types[name], name, value) for value in asked[name]) for name in names)
-        for values in product(*tried):
+        paper_values = published_values(kind) if self.as_published else {}
+        candidates = {**{name: [value] for name, value in paper_values.items()}, **self.values}
+        names = [field.name for field in fields(kind) if field.name in candidates]
+        choices = (dict.fromkeys(_value(types[name], name, value) for value in candidates[name]) for name in names)
+        for values in product(*choices):
             with at_place(f"--method {method.name}", ValueError):
                 yield kind(**dict(zip(names, values, strict=True)))
 
 
-def _named(texts: Sequence[str], form: str) -> list[tuple[str, str]]:
+def _split_pairs(texts: Sequence[str], form: str) -> list[tuple[str, str]]:
     pairs = [text.partition("=") for text in texts]
     if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
         raise UserError(f"{form}: {wrong[0]!r} is not of this form")
@@ -234,7 +234,7 @@ def _option(role: str, spec: str = "") -> str:
 
 
 def _value(kind: Any, name: str, value: Any) -> Any:
-    """A text as the option's type has it; what is no text is taken as it is."""
+    """Convert an option's text to its type; other values stay as they are."""
     if not isinstance(value, str) or kind not in (int, float, bool):
         return value
     try:

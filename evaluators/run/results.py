@@ -1,7 +1,7 @@
-"""The record of an evaluation: what ran, what each setting scored and what its loop did.
+"""The record of an evaluation: its settings, each setting's scores and the statistics of its loop.
 
-``truth.jsonl`` holds what simulated generators did in each chain, to hold measurements against: a line a question and
-system whose steps the symbolic generator wrote, in the order of the trajectories; failed ones have none::
+``truth.jsonl`` holds the mistakes of simulated generators, as truth for measurements: a line a question and system
+whose steps the symbolic generator wrote, in the order of the trajectories; failed trajectories have none::
 
     {"benchmark": "musique", "question_id": "q1", "method": "safe", "players": {...},
      "options": {...}, "conditions": {...}, "is_faithful": false, "missing": [2],
@@ -32,22 +32,22 @@ from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 ALL = "all"
-"""Over all questions alike; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
+"""Scores over all questions; `AVERAGE` is the mean of the benchmarks (SAFE v1, Table 3)."""
 
 TRUTH = "truth.jsonl"
 
 
 def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
-    """Write trajectories and questions; returns the results, to be written when all else is.
+    """Write trajectories and questions; returns the results, which the caller writes last.
 
-    Those are the settings, and each run's scores by benchmark and over all. While the other files
+    Results are the settings, and each run's scores by benchmark and over all. While the other files
     change there is no ``results.json``.
     """
     (plan.output / RESULTS).unlink(missing_ok=True)
     outcomes = [outcome for run in runs for outcome in run.outcomes]
-    asked = (QuestionRecord.from_question(question, plan.conditions) for question in plan.questions)
+    records = (QuestionRecord.from_question(question, plan.conditions) for question in plan.questions)
     write_lines(plan.output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, asked))
+    write_lines(plan.output / QUESTIONS, map(QuestionRecord.to_json, records))
     truth = [canonical_json(row) for run in runs for row in _truth(plan, run)]
     if truth:
         write_lines(plan.output / TRUTH, truth)
@@ -63,10 +63,10 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
         "runs": [
             {
                 **record(run.outcomes, roles),
-                "judge_agreement": asdict(found) if found else None,
+                "judge_agreement": asdict(agreement) if agreement else None,
                 "predictions": f"{predictions.FOLDER}/{folder}",
             }
-            for run, found, folder in zip(runs, agreements, folders, strict=True)
+            for run, agreement, folder in zip(runs, agreements, folders, strict=True)
         ],
     }
 
@@ -95,12 +95,12 @@ def _truth(plan: Evaluation, run: SystemRun) -> Iterator[dict[str, Any]]:
 def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
     """Write the predictions; returns each run's folder, by its method and what sets it apart."""
     systems = [System.make(**run.outcomes[0].system) for run in runs]
-    apart = [differing([other for other in systems if other.method == system.method]) for system in systems]
-    titles = [f"{system.method} {system.describe(names)}" for system, names in zip(systems, apart, strict=True)]
+    differences = [differing([peer for peer in systems if peer.method == system.method]) for system in systems]
+    titles = [f"{system.method} {system.describe(names)}" for system, names in zip(systems, differences, strict=True)]
     folders = predictions.folders(titles)
-    asked_of = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
+    answered = [tuple(zip(plan.questions, run.outcomes, strict=True)) for run in runs]
     predictions.write(
-        dict(zip(folders, asked_of, strict=True)),
+        dict(zip(folders, answered, strict=True)),
         plan.scoring,
         plan.output / predictions.FOLDER,
         {folder: system.as_json() for folder, system in zip(folders, systems, strict=True)},
@@ -109,9 +109,9 @@ def _export(plan: Evaluation, runs: Sequence[SystemRun]) -> list[str]:
 
 
 def settings_of(plan: Evaluation) -> dict[str, Any]:
-    """All that decides on a run's results, addresses left out."""
+    """Return all settings that decide a run's results, without addresses."""
     judge = plan.judge
-    options = [setting.told for setting in plan.settings]
+    options = [setting.option_record for setting in plan.settings]
     return {
         **plan.notes,
         "questions": dict(Counter(question.benchmark for question in plan.questions)),
@@ -131,16 +131,16 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
 
 
 def _prompts(plan: Evaluation) -> dict[str, str]:
-    """The digests of all methods' prompts; of one that was asked by several, one behind another."""
+    """Return the digests of the methods' prompts; several of one method stand in one text."""
     digests = values_by_name((s.method.name, prompts_digest(s.method, s.options)) for s in plan.settings)
-    return {name: " ".join(several) for name, several in digests.items()}
+    return {name: " ".join(values) for name, values in digests.items()}
 
 
 def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
-    """What one system scored and did; ``roles`` are counted in all systems alike."""
+    """Return one system's scores and statistics; ``roles`` are counted in every system."""
     by_benchmark = grouped(outcomes, lambda outcome: outcome.benchmark)
-    benchmarks = {name: scores(part, roles) for name, part in by_benchmark.items()}
-    columns = {metric: [part[metric] for part in benchmarks.values()] for metric in METRICS}
+    benchmarks = {name: scores(group, roles) for name, group in by_benchmark.items()}
+    columns = {metric: [group[metric] for group in benchmarks.values()] for metric in METRICS}
     return {
         **outcomes[0].system,
         "simulated": any(outcome.simulated for outcome in outcomes),
@@ -151,16 +151,16 @@ def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:
 
 
 def roles_of(outcomes: Sequence[Outcome]) -> list[str]:
-    """All who were asked: each run counts them, so that runs can be laid side by side."""
+    """Return all roles with a call; each run counts them, so that runs can be compared."""
     attempts = (attempt for outcome in outcomes for attempt in outcome.trajectory.attempts)
     return list(dict.fromkeys(role for attempt in attempts for role in attempt.usage))
 
 
 def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, Any]:
-    """Means over outcomes of one setting, and what its loop did.
+    """Compute means over outcomes of one setting, and the statistics of its loop.
 
-    A question that ``failed`` counts as answered with nothing; one whose verdict is ``unscored`` is
-    left out of ``accuracy``, which is None without any verdict. Prompting methods have `summary`.
+    A ``failed`` question counts as an empty answer; a question with verdict ``unscored`` is left out
+    of ``accuracy``, which is None without any verdict. Prompting methods add `summary`.
     """
     size, verdicts = len(outcomes), Counter(outcome.verdict for outcome in outcomes)
     prompting = summary(outcomes)

@@ -28,11 +28,11 @@ from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.progress import counts, telling
 
 FIRST = 8
-"""Questions without a readable reply after which a run is given up."""
+"""Unreadable questions after which a run gives up."""
 FEW, FEW_REPLIES = 3, 24
-"""Fewer of them suffice if they had so many replies together."""
+"""Fewer unreadable questions suffice if they had so many replies together."""
 PROBES = 4
-"""Questions under way till something can be read in a reply: a wrong model shows before many are asked."""
+"""Questions under way until a reply can be read, so that a wrong model shows before it costs much."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -44,21 +44,21 @@ class Task(Generic[Item, Result]):
     identity: str
     """Digest of all but the question that can change a trajectory."""
     items: Callable[[], Iterable[Item]]
-    """What to answer, in the order of the questions."""
+    """The items to answer, in the order of the questions."""
     answer: Callable[[Item], Awaitable[Trajectory]]
     finish: Callable[[Sequence[Trajectory]], Awaitable[Result]]
-    """From the trajectories, in the order of the questions, to what the system came to."""
+    """From the trajectories, in the order of the questions, to the system's result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[Item, Result]):
-    """What to run, and how it is called while it runs."""
+    """Tasks to run over questions, with their titles in the progress bar."""
 
     title: str
     unit: str
     units: str
     questions: Sequence[Any]
-    """What tells each question from all others, as a JSON value."""
+    """The identity of each question, as a JSON value."""
     tasks: Sequence[Task[Item, Result]]
     clients: Sequence[Client]
     output: Path
@@ -66,13 +66,13 @@ class Work(Generic[Item, Result]):
 
 
 def run_tasks(work: Work[Item, Result]) -> list[Result]:
-    """What each task came to, in their order.
+    """Run the tasks and return their results, in order.
 
     Raises ``UserError`` for what the user can mend, and if not one question could be answered.
     """
     progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
     standing = partial(progress.standing, work.clients)
-    with telling(work.title, work.unit, progress.total, lambda: progress.done, standing):
+    with telling(work.title, work.unit, progress.total, lambda: progress.ended, standing):
         return asyncio.run(_run_tasks(work, progress))
 
 
@@ -103,10 +103,10 @@ async def _run_tasks(work: Work[Item, Result], progress: "Progress") -> list[Res
 async def _run_task(
     task: Task[Item, Result], keys: Sequence[str], at_once: int, journal: "Journal", progress: "Progress"
 ) -> list[Trajectory]:
-    """The trajectories of one task: those in the journal, and the others made now."""
-    ended = {place: kept for place, key in enumerate(keys) if (kept := journal.get(key)) is not None}
-    progress.kept += len(ended)
-    progress.done += len(ended)
+    """Return the trajectories of one task: from the journal, or made now."""
+    ended = {place: trajectory_ for place, key in enumerate(keys) if (trajectory_ := journal.get(key)) is not None}
+    progress.resumed += len(ended)
+    progress.ended += len(ended)
 
     for trajectory in ended.values():
         progress.look(trajectory)
@@ -118,19 +118,19 @@ async def _run_task(
         failed = trajectory.stop_reason == FAILED
         if not failed:
             journal.add(keys[place], trajectory)
-        progress.done += 1
+        progress.ended += 1
         progress.failed += failed
         progress.look(trajectory)
 
     if len(ended) < len(keys):
-        known = frozenset(ended)
-        await for_each((placed for placed in enumerate(task.items()) if placed[0] not in known), answer, at_once)
+        resumed = frozenset(ended)
+        await for_each((placed for placed in enumerate(task.items()) if placed[0] not in resumed), answer, at_once)
     return [ended[place] for place in range(len(keys))]
 
 
 @asynccontextmanager
 async def opened(clients: Iterable[Client]) -> AsyncIterator[None]:
-    """Have the engines of some clients checked first, each once, and closed at the end."""
+    """Check the engines of clients first, each once, and close them at the end."""
     engines = {id(client.engine): client.engine for client in clients}.values()
     try:
         for engine in engines:
@@ -142,21 +142,21 @@ async def opened(clients: Iterable[Client]) -> AsyncIterator[None]:
 
 
 class Journal:
-    """Trajectories that ended, by key, one line each, on disk before the next one ends.
+    """A file of ended trajectories by key, one line each, on disk before the next one ends.
 
-    A line that a kill tore, or that was damaged, is taken out: its question is owed again.
+    A torn or damaged line is dropped, so that its question runs again.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, Trajectory] = {}
+        self._trajectories: dict[str, Trajectory] = {}
         lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
-        if (sound := [*filter(self._knows, lines), b""]) != lines:
+        if (sound := [*filter(self._load_line, lines), b""]) != lines:
             write_atomically(path, b"\n".join(sound))
         self._file = path.open("ab", buffering=0)
 
-    def _knows(self, line: bytes) -> bool:
-        """Whether a line holds a trajectory as it was written, which is then known."""
+    def _load_line(self, line: bytes) -> bool:
+        """Load a line's trajectory; returns whether the line is sound."""
         try:
             entry = parse_json(line)
             key = read(str, entry["key"], "the key")
@@ -165,26 +165,26 @@ class Journal:
                 return False
         except (ValueError, TypeError, KeyError):
             return False
-        self._known[key] = trajectory
+        self._trajectories[key] = trajectory
         return True
 
     def get(self, key: str) -> Trajectory | None:
-        """The trajectory under a key, if it ended."""
-        return self._known.get(key)
+        """Return the trajectory under a key, if it ended."""
+        return self._trajectories.get(key)
 
     def add(self, key: str, trajectory: Trajectory) -> None:
         """Keep a trajectory."""
-        self._known[key] = trajectory
-        left = memoryview(self._line(key, trajectory) + b"\n")
-        while left:
-            left = left[self._file.write(left) :]
+        self._trajectories[key] = trajectory
+        remaining = memoryview(self._line(key, trajectory) + b"\n")
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
 
     def end(self, keys: Iterable[str]) -> None:
-        """Put what is kept under these keys last and in their order, whichever ended first."""
-        last = dict.fromkeys(key for key in keys if key in self._known)
-        order = [*(key for key in self._known if key not in last), *last]
-        if order != [*self._known]:
-            lines = [self._line(key, self._known[key]) for key in order]
+        """Move the trajectories of these keys to the end, in this order, whichever ended first."""
+        last = dict.fromkeys(key for key in keys if key in self._trajectories)
+        order = [*(key for key in self._trajectories if key not in last), *last]
+        if order != [*self._trajectories]:
+            lines = [self._line(key, self._trajectories[key]) for key in order]
             write_atomically(self._path, b"".join(line + b"\n" for line in lines))
 
     def _line(self, key: str, trajectory: Trajectory) -> bytes:
@@ -197,17 +197,17 @@ class Journal:
 
 @dataclass(slots=True)
 class Progress:
-    """How a run stands, in trajectories."""
+    """The progress of a run, in trajectories."""
 
     total: int
     at_once: int = PROBES
-    done: int = 0
-    """All that have ended, kept and failed ones included."""
-    kept: int = 0
-    """By an earlier run."""
+    ended: int = 0
+    """All ended trajectories, resumed and failed ones included."""
+    resumed: int = 0
+    """Trajectories of an earlier run."""
     failed: int = 0
     unread: int = 0
-    """Those in no reply of which anything could be read, till one comes in which something could."""
+    """Trajectories without a readable reply, until the first readable one."""
     unread_replies: int = 0
     is_readable: bool = False
     places: asyncio.Semaphore = field(init=False)
@@ -217,11 +217,11 @@ class Progress:
         self.places = asyncio.Semaphore(min(PROBES, self.at_once))
 
     def look(self, trajectory: Trajectory) -> None:
-        """Note whether anything could be read; raises ``UserError`` where nothing ever can, by the first or by all."""
+        """Note whether a trajectory was readable; raises ``UserError`` once too many were not."""
         if self.is_readable or trajectory.stop_reason == FAILED:
             return
-        why = unreadable(trajectory.attempts)
-        if not why:
+        reason = unreadable(trajectory.attempts)
+        if not reason:
             self.is_readable = True
             for _ in range(self.at_once - PROBES):
                 self.places.release()
@@ -230,13 +230,13 @@ class Progress:
         self.unread_replies += sum(bool(attempt.usage) for attempt in trajectory.attempts)
         enough = FEW if self.unread_replies >= FEW_REPLIES else FIRST
         if self.unread >= min(enough, self.total):
-            raise UserError(f"nothing could be read in any reply to the first {self.unread} questions; {why}")
+            raise UserError(f"nothing could be read in any reply to the first {self.unread} questions; {reason}")
 
     def standing(self, clients: Sequence[Client]) -> str:
-        """In words, with the calls and tokens of this run."""
+        """Return the progress in words, with the calls and tokens of this run."""
         accounts = [client.total() for client in clients]
         prompt, cached = sum(a.prompt for a in accounts), sum(a.cached for a in accounts)
         share = f" ({cached / prompt:.0%} cached)" if prompt else ""
-        done, owed = self.done - self.kept - self.failed, self.total - self.done
-        stands = counts(done, self.kept, owed, failed=self.failed)
+        done_now, pending = self.ended - self.resumed - self.failed, self.total - self.ended
+        stands = counts(done_now, self.resumed, pending, failed=self.failed)
         return f"{stands}; {engine_client.requests(accounts)}; prompt tokens {prompt:,}{share}"

@@ -1,4 +1,4 @@
-"""What is tried in an evaluation."""
+"""The choices of an evaluation that its systems vary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from safe_stepwise.methods.limits import FEEDBACK_FORMS
 from safe_stepwise.methods.scene import JUDGE
 
 SHOWN = (verifier.ROLE, JUDGE)
-"""Roles that may be shown examples."""
+"""Roles whose prompts may show examples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is tried over all questions, said by a command's options or by an entry of a release's manifest.
+    """The choices of an evaluation, by a command's options or by an entry of a release's manifest.
 
     Where several values may be given, a run has each of them.
     """
 
     judge: str | None = None
     limit: Count | None = None
-    """Questions of each benchmark; all if not said."""
+    """Questions of each benchmark; None: all."""
     drop_gold: bool = False
     """Whether each question loses one of its gold passages."""
     corpus: Path | None = None
@@ -37,11 +37,11 @@ class Trial:
     samples: Annotated[Sequence[int], Commas(1)] = ()
     sampling: Annotated[Sequence[str], Commas(names=asking.SAMPLING)] = ()
     evidence: Sequence[bool] = ()
-    """Whether prompting methods are asked for facts and triples, too."""
+    """Whether prompting methods must name facts and triples, too."""
     tries_total: Sequence[bool] = ()
     accepted_diagnosis: Sequence[bool] = ()
     last_rejected: Sequence[bool] = ()
     answer_when_told: Sequence[bool] = ()
     judge_without_question: bool | None = None
     as_published: bool = False
-    """Whether to follow the papers in every choice that is not made above, or by an example."""
+    """Whether to follow the papers in every choice that no option and no example makes."""

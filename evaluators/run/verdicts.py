@@ -1,6 +1,6 @@
-"""Verdicts of a player, each on one item and by one request: asked for, counted, written down.
+"""Verdicts of a player, each on one item and by one request: collected, counted, written.
 
-What a run that was stopped had received is in the client's cache, and is not asked again.
+Replies of a stopped run are in the client's cache, and are not requested again.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from safe_stepwise.store.replies import ReplyError
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of one request: its verdict (`FAILED` without a reply), the raw text, why it has none, the tokens."""
+    """One request's verdict (`FAILED` without a reply), its raw text, the reason for no verdict, its tokens."""
 
     verdict: str
     text: str = ""
@@ -30,15 +30,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """One player's verdicts. ``name`` may be published; ``role`` tells it from others of the run."""
+    """One player's verdicts. ``name`` may be published; ``role`` is unique within the run."""
 
     name: str
     role: str
     simulated: bool
     replies: Mapping[Any, Reply]
-    """By what identifies each item, in their order."""
+    """Replies by item, in order."""
     is_constant: bool = False
-    """Whether it says one thing of every item, without being asked."""
+    """Whether this is a baseline with one verdict for every item, without requests."""
 
     def tokens(self) -> dict[str, Any]:
         """Tokens of all requests; ``cached_share`` is the part of the prompts that a prefix cache held, None where the
@@ -55,22 +55,22 @@ class Verdicts:
         }
 
     def line(self, item: Any, **about: Any) -> str:
-        """A JSON object: what is known of an item, what was said of it, the raw reply."""
+        """Return a JSON line: fields about an item, the verdict on it, the raw reply."""
         reply = self.replies[item]
-        said = {"said": reply.verdict, "reply": reply.text, "reason": reply.reason, "simulated": self.simulated}
-        return canonical_json({**about, **said})
+        content = {"said": reply.verdict, "reply": reply.text, "reason": reply.reason, "simulated": self.simulated}
+        return canonical_json({**about, **content})
 
 
-def ask(
+def collect_verdicts(
     client: Client, role: str, unit: str, requests: Mapping[Any, Request], read: Callable[[str, str], str], unread: str
 ) -> Verdicts:
-    """The verdicts of a client's engine, which is closed afterwards.
+    """Collect the verdicts of a client's engine, which is closed afterwards.
 
-    ``read`` makes the verdict of a reply and its prompt's data; ``unread`` is that of a reply without one. Raises
+    ``read`` makes a verdict from a reply and its prompt's data; ``unread`` stands for a missing one. Raises
     ``UserError`` if the engine can't work, or answers none of its first requests.
     """
-    owed = len(requests)
-    with telling(role, unit, owed, lambda: _settled(client), lambda: standing(client, owed)):
+    total = len(requests)
+    with telling(role, unit, total, lambda: _count_ended(client), lambda: standing(client, total)):
         completions = asyncio.run(_ask_all(client, [*requests.values()]))
     replies = {}
     for (item, request), completion in zip(requests.items(), completions, strict=True):
@@ -90,12 +90,12 @@ async def _ask_all(client: Client, requests: Sequence[Request]) -> list[Completi
         return await client.ask_all(requests)
 
 
-def spent(client: Client, who: str, failed: str = "count as not right") -> Iterator[str]:
-    """What a client's requests came to, a line or two; ``failed``: what is made of those."""
+def usage_lines(client: Client, title: str, failed: str = "count as not right") -> Iterator[str]:
+    """Yield a line or two on a client's requests; ``failed`` says how failed requests count."""
     a = client.total()
     thought = f", {a.thought:,} of them thought" if a.thought else ""
     yield (
-        f"{who}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} failed, {a.retries:,} "
+        f"{title}: {a.answered:,} requests answered, {a.hits:,} from the cache, {a.failed:,} failed, {a.retries:,} "
         f"retries; {a.prompt:,} prompt tokens ({a.cached:,} cached), {a.completion:,} reply tokens{thought}"
     )
     if a.failed:
@@ -103,16 +103,16 @@ def spent(client: Client, who: str, failed: str = "count as not right") -> Itera
 
 
 def standing(client: Client, requests: int) -> str:
-    """How this many requests stand, for the bar."""
-    a, owed = client.total(), requests - _settled(client)
-    return counts(a.answered, a.hits, owed, failed=a.failed)
+    """Return the progress of so many requests, for the bar."""
+    a, pending = client.total(), requests - _count_ended(client)
+    return counts(a.answered, a.hits, pending, failed=a.failed)
 
 
-def _settled(client: Client) -> int:
-    whole = client.total()
-    return whole.answered + whole.hits + whole.failed
+def _count_ended(client: Client) -> int:
+    account = client.total()
+    return account.answered + account.hits + account.failed
 
 
 def lines_bytes(lines: Iterable[str]) -> bytes:
-    """Lines as a file's content; half a surrogate pair, which a broken reply may hold, becomes its escape."""
+    """Encode lines as a file's content; half a surrogate pair of a broken reply becomes its escape."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

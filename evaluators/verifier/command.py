@@ -125,7 +125,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
             role = f"baseline {number}" if number else "verifier"
             client = options.client(opener(spec), replies)
             runs.append(ask_verifier(client, role, requests, setting))
-            usage += verdicts.spent(client, role)
+            usage += verdicts.usage_lines(client, role)
         majority = step_set.majority(folder, incomplete_evidence=incomplete)
         runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
@@ -141,7 +141,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
 def ask_verifier(
     client: Client, role: str, requests: Mapping[Prefix, Request], setting: Setting = step_set.AS_TRAINED
 ) -> Verdicts:
-    """The verdicts of a client's engine, which is closed afterwards; raises as `verdicts.ask`.
+    """The verdicts of a client's engine, which is closed afterwards; raises as `verdicts.collect_verdicts`.
 
     Missing Evidence is a verdict only where it was asked for, a label of a dropped category nowhere.
     """
@@ -149,7 +149,7 @@ def ask_verifier(
     def read(text: str, data: str) -> str:
         return parse_feedback(text, setting.incomplete_evidence, data, setting.dropped).error_type
 
-    return verdicts.ask(client, role, "step", requests, read, UNPARSED)
+    return verdicts.collect_verdicts(client, role, "step", requests, read, UNPARSED)
 
 
 def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:

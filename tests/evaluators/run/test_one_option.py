@@ -65,8 +65,8 @@ def test_it_is_parsed_kept_in_the_identity_and_shown(tmp_path: Path, monkeypatch
     assert options.values == {"pauses": [1, 3]}
     with closing(ResponseCache(tmp_path / "replies.sqlite")) as cache:
         plan = options.plan([], lambda _: MockEngine(lambda _: ""), None, cache, {})
-    assert [setting.told for setting in plan.settings] == [{"pauses": 1}, {"pauses": 3}]
+    assert [setting.option_record for setting in plan.settings] == [{"pauses": 1}, {"pauses": 3}]
     assert len({setting.identity(None) for setting in plan.settings}) == 2
-    systems = [System.make("toy", {"generator": "mock"}, setting.told) for setting in plan.settings]
+    systems = [System.make("toy", {"generator": "mock"}, setting.option_record) for setting in plan.settings]
     assert differing(systems) == {"pauses"}
     assert [system.describe(differing(systems)) for system in systems] == ["pauses=1", "pauses=3"]

@@ -17,7 +17,7 @@ from builders.verified.teachers.choice import spending
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.costs import cost_sheet
 from evaluators.run.results import scores
-from evaluators.run.verdicts import ask, spent
+from evaluators.run.verdicts import collect_verdicts, usage_lines
 from evaluators.traces.page import _run
 from safe_stepwise.commands.serving.chat import counted
 from safe_stepwise.commands.telling import tokens
@@ -219,14 +219,14 @@ def test_accounts_and_verdicts_say_what_went_into_thoughts() -> None:
     def verdicts(*replies: Completion) -> tuple[Client, dict[str, Any]]:
         client = Client(Scripted(*replies))
         asked = {n: Request((Message("user", str(n)),), role="path") for n in range(len(replies))}
-        return client, ask(client, "one", "step", asked, lambda text, _: text, "unread").tokens()
+        return client, collect_verdicts(client, "one", "step", asked, lambda text, _: text, "unread").tokens()
 
     client, sums = verdicts(completion("<think>Tesk?</think>Oru", Usage(9, 0, 40)), completion("Oru", Usage(9, 0, 3)))
     assert sums["thought"] == 25
-    assert "43 reply tokens, 25 of them thought" in next(spent(client, "one"))
+    assert "43 reply tokens, 25 of them thought" in next(usage_lines(client, "one"))
     assert requests_and_tokens(client.total()).endswith("43.0 out (of which thought 25.0)")
     assert "of them thought" in spending(client)
     plain, sums = verdicts(completion("Oru", Usage(9, 0, 3)))
     assert "thought" not in sums
-    for line in (next(spent(plain, "one")), requests_and_tokens(plain.total()), spending(plain)):
+    for line in (next(usage_lines(plain, "one")), requests_and_tokens(plain.total()), spending(plain)):
         assert "thought" not in line
