@@ -275,7 +275,7 @@ def test_use_people_and_upkeep_are_told(make: Any) -> None:
     assert "some of them living" in text
     source = {"name": "s", "digest": "ab" * 32, "synthetic": True}
     made_up = make([statistics(source=source)], INFO)
-    assert "None: every person in it was made up." in made_up
+    assert "None. Every person in this repo is made up." in made_up
     assert not [line for line in text.splitlines() if line != line.rstrip()]
     assert "some of them living" not in made_up
 

@@ -126,6 +126,6 @@ def test_labels_by_lists_are_told(make: Any) -> None:
 def test_scored_by_the_same_hands_and_said() -> None:
     known = {"by": "theirs.jsonl", "digest": "ef" * 32, "agreement": AGREEMENT}
     text = datasets.verified_multihop([statistics(listed=LISTED, known=known)], INFO)
-    assert "Labels of musique train are by published lists: that they agree" in text
+    assert "Labels of musique train come from published lists, so their agreement" in text
     plain = datasets.verified_multihop([statistics(known=known)], INFO)
-    assert "are by published lists" not in plain
+    assert "come from published lists" not in plain

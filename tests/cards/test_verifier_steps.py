@@ -178,12 +178,12 @@ def test_every_figure_is_the_runs() -> None:
 def test_it_says_what_can_be_labelled_without_passages() -> None:
     text = readme()
     assert "| step alone | 331 | accuracy | 0.449 | 0.305 | 0.50 |" in text
-    assert "No probe is above its aim; what they reach" in text
+    assert "No probe is above its aim. But what they reach" in text
     assert "step alone: Off-topic 0.17, Correct 0.81" in text
     text = readme(probes=[probe(0.501), probe(None)])
-    assert "**Above its aim: step alone.** So part of these labels" in text
+    assert "**Above its aim: step alone.** The words of the steps alone thus reveal part of these labels" in text
     assert "| step alone | 331 | accuracy | too few rows | 0.305 | 0.50 |" in text
-    assert "There are too few rows to tell." in readme(probes=[probe(None)])
+    assert "There are too few rows for a result." in readme(probes=[probe(None)])
 
 
 def test_it_says_what_twins_are_for() -> None:
@@ -234,7 +234,7 @@ def test_it_says_that_passages_were_changed() -> None:
 def test_the_rule_of_the_split_is_the_builders() -> None:
     text = readme()
     assert (leakage.WORDS, leakage.CONTAINMENT, leakage.BOILERPLATE) == (8, 0.5, 50)
-    assert "at least half of the word 8-grams, of question and gold passages together" in text
+    assert "at least half of the word 8-grams (of question and gold passages together)" in text
     assert "than fifty questions" in text
 
 
