@@ -1,6 +1,6 @@
-"""Which of the rows that could be made are published: exact numbers, balanced, by hash.
+"""Chooses the rows to publish from those that could be made: exact numbers, balanced over classes.
 
-Every choice goes by a hash of (seed, id), so the order of the candidates changes nothing.
+A hash of (seed, id) decides each choice, so the order of the candidates does not matter.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from safe_stepwise.taxonomy import ERROR_TYPES
 
 _TYPES = tuple(entry.name for entry in ERROR_TYPES)
 CLASSES = (IDEAL, REFINED, *_TYPES)
-"""What rows are counted by: ideal ones, refined ones, injected ones by error type."""
+"""Classes of rows: ideal, refined, and injected by error type."""
 ROWS_PER_QUESTION = 8
-"""As many rows as a question has at most, if nothing else is said."""
+"""Default highest number of rows of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that could be chosen: as little of it as the choice needs."""
+    """The fields of a row that the choice needs."""
 
     id: str
     benchmark: str
@@ -72,7 +72,7 @@ class Candidate:
 
     @classmethod
     def of_row(cls, row: StepRow) -> "Candidate":
-        """Of a row what the choice needs."""
+        """The candidate of a row."""
         question, label, position = row.question, row.feedback.error_type, row.step.number
         identity = (row.id, question.benchmark, question.id, label, position, row.origin)
         return cls(*identity, row.borrowed, row.incomplete, row.family)
@@ -84,15 +84,15 @@ class Candidate:
 
     @property
     def place(self) -> str:
-        """What the rows of its class are spread over: weaknesses, else positions."""
+        """The key by which the rows of its class are spread: weakness of a verifier, else position."""
         return self.family or f"{self.position:06}"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Ids of the chosen rows; ``shortfalls`` of rows by benchmark and class, and of questions.
+    """Ids of the chosen rows, and ``shortfalls`` by benchmark, then by class or ``questions``.
 
-    A shortfall says how many fewer there are than were wanted; others stand in for them.
+    A shortfall is the number of rows that lack; rows of other classes replace them.
     """
 
     ids: frozenset[str]
@@ -100,9 +100,9 @@ class Chosen:
 
 
 def choose(candidates: Iterable[Candidate], composition: Composition, seed: int) -> Chosen:
-    """Exactly ``composition.rows`` rows; every chosen question has at least one.
+    """Choose exactly ``composition.rows`` rows; every chosen question has at least one.
 
-    Raises ``UserError`` with the number to be had where that many cannot be.
+    Raises ``UserError`` with the available number if there are fewer.
     """
     pools: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
@@ -126,12 +126,12 @@ def choose(candidates: Iterable[Candidate], composition: Composition, seed: int)
 
 
 def rank(seed: int, id_: str) -> bytes:
-    """A sort key that depends on nothing but seed and id: 16 bytes."""
+    """A random sort key of 16 bytes that depends only on seed and id."""
     return hashlib.sha256(f"{seed}\0{id_}".encode()).digest()[:16]
 
 
 def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:
-    """Share out ``number`` as evenly as ``room`` allows; fewer in all if there is no more room.
+    """Distribute ``number`` as evenly as ``room`` allows; fewer in all if the room is smaller.
 
     >>> fill(10, {"a": 2, "b": 9, "c": 9})
     {'a': 2, 'b': 4, 'c': 4}
@@ -153,12 +153,12 @@ def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:
 
 
 def _room(pool: Iterable[Candidate], per_question: int) -> int:
-    """Rows that a pool can give with at most so many of a question."""
+    """Number of rows of a pool with at most ``per_question`` of each question."""
     return sum(min(number, per_question) for number in Counter(c.question for c in pool).values())
 
 
 def _capped(pools: Iterable[Sequence[Candidate]], per_question: int) -> str:
-    """What the cap does to these pools, for a message; nothing where it does nothing."""
+    """Describe the effect of the cap on these pools for a message; empty if it has none."""
     pools = list(pools)
     total = sum(map(len, pools))
     if total == sum(_room(pool, per_question) for pool in pools):
@@ -168,7 +168,7 @@ def _capped(pools: Iterable[Sequence[Candidate]], per_question: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """One benchmark's part of a composition."""
+    """The share of one benchmark in a composition."""
 
     rows: int
     questions: int | None
@@ -202,7 +202,7 @@ def _shares(pools: Mapping[str, Sequence[Candidate]], composition: Composition) 
 def _refined(
     pools: Mapping[str, Sequence[Candidate]], composition: Composition, room: Mapping[str, int]
 ) -> dict[str, int]:
-    """Refined rows wanted of each benchmark: shared out evenly as far as they are there."""
+    """Number of refined rows for each benchmark, distributed evenly as far as they are available."""
     refined = {name: sum(c.origin == REFINED for c in pools.get(name, ())) for name in room}
     available = {name: min(refined[name], room[name]) for name in room}
     number = sum(available.values()) if composition.refined is None else composition.refined
@@ -213,7 +213,7 @@ def _refined(
 
 
 def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """Whole parts in proportion to the weights (largest remainders)."""
+    """Split a number into whole shares in proportion to the weights (largest remainders)."""
     total = sum(weights.values())
     exact = {name: number * weight / total for name, weight in weights.items()}
     shares = {name: math.floor(value) for name, value in exact.items()}
@@ -224,7 +224,7 @@ def _split(number: int, weights: Mapping[str, int]) -> dict[str, int]:
 
 
 def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> tuple[list[Candidate], dict[str, int]]:
-    """One benchmark's rows from a pool in the order of the draw, and what it fell short of."""
+    """Choose one benchmark's rows from a pool in random order; returns them and the shortfalls."""
     short: dict[str, int] = {}
     eligible, suffix = pool, ""
     if share.questions is not None:
@@ -245,7 +245,7 @@ def _choose(benchmark: str, pool: list[Candidate], share: _Share, seed: int) -> 
 
 
 def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[str]:
-    """As many questions as wanted: first such as have rows of a rare class, then by the draw."""
+    """Draw the questions of a share: first those with rows of rare classes, then any."""
     assert share.questions is not None
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for candidate in pool:
@@ -271,7 +271,7 @@ def _draw_questions(pool: Sequence[Candidate], share: _Share, seed: int) -> set[
 
 
 def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
-    """Rows by class, as near to what is wanted as the supply allows; they sum to the whole."""
+    """Number of rows by class, as near to the share as the supply allows; they sum to its rows."""
     quota = {IDEAL: min(share.ideal, supply[IDEAL]), REFINED: min(share.refined, supply[REFINED])}
     injected = share.rows - sum(quota.values())
     quota |= fill(injected, {name: supply[name] for name in _TYPES})
@@ -282,10 +282,10 @@ def _quota(share: _Share, supply: Counter[str]) -> dict[str, int]:
 
 
 def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
-    """Rows of a share, spread over their places, none beyond ``share.most`` of a question.
+    """Pick the rows of a share, spread over their places, at most ``share.per_question`` of a question.
 
-    Of a share that says how many questions, one of every question comes first. Where questions are
-    full before a class has its rows, other classes stand in.
+    If the share fixes the number of questions, one row of every question comes first. Where questions are full before
+    a class has its rows, rows of other classes replace them.
     """
     supply = Counter(c.row_class for c in pool)
     quota = _quota(share, supply)
@@ -306,7 +306,7 @@ def _pick(pool: Sequence[Candidate], share: _Share) -> list[Candidate]:
 
 
 class _Picking:
-    """Rows taken from a pool, in the order of its draw."""
+    """Picks rows from a pool, in its order, and keeps count."""
 
     def __init__(self, pool: Sequence[Candidate], per_question: int) -> None:
         self.picked: dict[str, Candidate] = {}
@@ -322,20 +322,20 @@ class _Picking:
             self._left[candidate.question] = per_question
 
     def pick(self, candidate: Candidate) -> None:
-        """Take one, whose question has room."""
+        """Pick a candidate whose question has room."""
         self.picked[candidate.id] = candidate
         self.used[candidate.row_class][candidate.place] += 1
         self._left[candidate.question] -= 1
 
     def room(self) -> dict[str, int]:
-        """By class, how many could be taken next; each of them alone."""
+        """Number of candidates by class that could be picked next."""
         return {
             name: sum(self._is_free(c) for waiting in places.values() for c in waiting)
             for name, places in self._waiting.items()
         }
 
     def spread(self, row_class: str, number: int) -> None:
-        """Take ``number`` of a class, or all that can be, so that places get equally many."""
+        """Pick ``number`` rows of a class, or all available ones, evenly over places."""
         queues = {
             place: [c for c in reversed(waiting) if self._is_free(c)]
             for place, waiting in sorted(self._waiting[row_class].items())
@@ -356,7 +356,7 @@ class _Picking:
 
 
 def _covered(classes: Mapping[str, Sequence[str]], quota: dict[str, int]) -> dict[str, str]:
-    """A class for every question; where the quota has no place, another class yields one."""
+    """Assign a class to every question; where the quota has no room, another class gives up a row."""
     assigned = cover(classes, quota)
     used = Counter(assigned.values())
     for question in classes:
@@ -394,10 +394,10 @@ def _check_sums(composition: Composition, targets: Mapping[str, tuple[int, int]]
 
 
 def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict[str, str]:
-    """One class for each question, out of those it has; as many questions as can be.
+    """Assign to as many questions as possible one of their classes.
 
-    Questions with few options choose first; one whose classes are all full makes earlier ones move
-    to another class of theirs (an augmenting path over the few classes).
+    Questions with few options choose first. If all classes of a question are full, earlier questions move to another
+    class (an augmenting path over the few classes).
 
     >>> cover({"q1": ["a", "b"], "q2": ["a"]}, {"a": 1, "b": 1}) == {"q1": "b", "q2": "a"}
     True
@@ -420,7 +420,7 @@ def cover(options: Mapping[str, Sequence[str]], room: Mapping[str, int]) -> dict
 def _path(
     options: Mapping[str, Sequence[str]], members: Mapping[str, Mapping[str, None]], room: Counter[str], newcomer: str
 ) -> list[tuple[str, str]]:
-    """Who moves where, the newcomer first, so that the last one enters a class with room; empty if none has any."""
+    """Moves (question, class), the newcomer first, that end in a class with room; empty if there are none."""
     classes = options[newcomer]
     direct = [name for name in classes if room[name] > 0]
     if direct:

@@ -1,8 +1,8 @@
-"""The configs of ``safe-verifier-steps`` (DESIGN, section 6): a table of what each holds and how, and its files.
+"""Defines the configs of ``safe-verifier-steps`` (DESIGN, section 6) in one table, and writes their files.
 
-Rows of prompt and completion show what the loop would ask a verifier. `PREFERENCE` and `KTO` are for generators: the
-prompt is that by which the loop asks for a step, without remarks; rejected is the step of a row with an error, chosen
-beside it is what the set's ideal trajectories say there: after the same steps, beside the same passages.
+Rows of prompt and completion hold the loop's request to a verifier. `PREFERENCE` and `KTO` are for generators: the
+prompt is the loop's request for a step, without remarks. The rejected step is that of a row with an error; the chosen
+one is the step of the set's ideal trajectories after the same steps and with the same passages.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,22 +35,22 @@ _COLUMNS = (
     *("error_type", "error_category", "diagnosis", "guidance", "query", "origin", "position", "teacher"),
     *("wording", "context"),
 )
-"""Of a config with a row a step; texts, if `step_features` says nothing else."""
+"""Columns of a config with one row a step; they are texts, except in `step_features`."""
 _ROWS_AT_ONCE = 1_000
-"""Rows that are rendered at a time, as prompts repeat a question's passages in each."""
+"""Rows rendered at a time, as each prompt repeats a question's passages."""
 
 Row = dict[str, Any]
 Place = tuple[str, str, tuple[str, ...]]
-"""A question, what its passages say, and the steps accepted so far."""
+"""A question's key, the digest of its passages, and the steps accepted so far."""
 RowGroups = Mapping[str, Sequence[StepRow]]
 """Rows by split, or a split's rows by config."""
 ByConfig = Mapping[str, RowGroups]
-"""Rows by config, then split: of those configs whose rows no other has."""
+"""Rows by config, then split, for the configs whose rows no other config has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What the rows of all configs are written by.
+    """The settings by which the rows of all configs are rendered.
 
     ``right`` are the `right_steps`, ``unseen`` the ids of test rows whose wording no row of train has.
     """
@@ -63,12 +63,12 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One config: its rows of a split's, how it has a row, and its columns in TRL's conversational forms."""
+    """One config: the choice of its rows, the form of a row, and its columns in TRL's conversational forms."""
 
     rows: Callable[[RowGroups, Rendering], Sequence[StepRow]]
     form: Callable[[StepRow, Rendering], Row]
     turns: tuple[str, ...] = ()
-    """Beside ``id``: turns of a conversation, or a ``label``. None if it has a row a step."""
+    """Columns beside ``id``: turns of a conversation, or a ``label``; empty for a config of step rows."""
     twelve_labels: bool = False
     """Whether it is of the incomplete-evidence setting."""
 
@@ -97,7 +97,7 @@ def step_features(incomplete_evidence: bool = False) -> Any:
 
 
 def _class_labels(incomplete_evidence: bool) -> dict[str, Sequence[str]]:
-    """The columns that are stored as numbers, with the names that the numbers stand for."""
+    """Columns stored as numbers, each with the names of its numbers."""
     return {
         "error_type": taxonomy.labels(incomplete_evidence),
         "error_category": [c for c in taxonomy.CATEGORIES if incomplete_evidence or c != MISSING_EVIDENCE],
@@ -140,9 +140,9 @@ def step_row(row: StepRow, incomplete_evidence: bool = False, wording: names.Wor
 
 
 def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptSet) -> Row:
-    """The row as the loop would ask it in a setting, and the reply that it should get.
+    """Render the loop's request about the row, and the reply that it should get.
 
-    The reply begins with what the ``prompt_set`` says.
+    The ``prompt_set`` decides how the reply begins.
     """
     step_input = (row.question.question, row.question.passages, row.previous, row.step)
     request = verifier_request(*step_input, incomplete_evidence, prompt_set=prompt_set)
@@ -153,14 +153,14 @@ def _verifier_turns(row: StepRow, incomplete_evidence: bool, prompt_set: PromptS
 
 
 def _generator_turns(row: StepRow, prompt_set: PromptSet) -> dict[str, list[Row]]:
-    """How the loop would ask for the row's step, and the step."""
+    """Render the loop's request for the row's step, and the step."""
     q = row.question
     request = generator_request(q.question, q.passages, row.previous, prompt_set=prompt_set)
     return {"prompt": _turns(request), "completion": _reply(format_step(row.step))}
 
 
 def _pair_turns(row: StepRow, rendering: Rendering) -> Row:
-    """A `rejected` row, with what is right there as the chosen step."""
+    """Render a `rejected` row, with the right step as the chosen one."""
     turns = _generator_turns(row, rendering.prompt_set)
     return {"prompt": turns["prompt"], "chosen": _reply(rendering.right[_place(row)]), "rejected": turns["completion"]}
 
@@ -174,9 +174,9 @@ def _reply(text: str) -> list[Row]:
 
 
 def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
-    """What the ideal trajectories of some rows say, wherever these tell it.
+    """Collect the right step of each place from the rows with sound steps.
 
-    Of a refined row that is its own step alone: those before it are what some verifier let pass.
+    A refined row gives only its own step, as a verifier may have wrongly accepted those before it.
     """
     right: dict[Place, str] = {}
     for row in rows:
@@ -189,7 +189,7 @@ def right_steps(rows: Iterable[StepRow]) -> dict[Place, str]:
 
 
 def rejected(rows: Iterable[StepRow], right: Mapping[Place, str]) -> list[StepRow]:
-    """The rows with an error at whose place it is known what is right."""
+    """The rows with an error at whose place a right step is known."""
     return [row for row in rows if row.feedback.error_type != CORRECT and _place(row) in right]
 
 
@@ -198,14 +198,14 @@ def _place(row: StepRow) -> Place:
 
 
 def preference_counts(rows: Sequence[StepRow]) -> dict[str, int]:
-    """How many of a split's rows `PREFERENCE` and `KTO` have; ``unpaired`` are errors with nothing beside them."""
+    """Count a split's rows in `PREFERENCE` and `KTO`; ``unpaired`` are errors without a right step."""
     correct, pairs = sum(row.feedback.error_type == CORRECT for row in rows), len(rejected(rows, right_steps(rows)))
     wrong = len(rows) - correct
     return {"pairs": pairs, "unpaired": wrong - pairs, "desirable": correct, "undesirable": wrong}
 
 
 def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
-    """Rows by the config that has them alone."""
+    """Group rows by the only config that has them."""
     rows: dict[str, list[StepRow]] = {config: [] for config in names.ASKED_OF[True]}
     for row in picked:
         incomplete = names.MISSING if row.feedback.error_type == MISSING_EVIDENCE else names.MISSING_TWINS
@@ -214,7 +214,7 @@ def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
 
 
 def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRow]]:
-    """Rows by split, given the keys of the questions of test."""
+    """Group rows by split, given the keys of the test questions."""
     rows_by_split: dict[str, list[StepRow]] = {split: [] for split in SPLITS}
     for row in picked:
         rows_by_split[names.TEST if row.question_key in test else names.TRAIN].append(row)
@@ -222,9 +222,9 @@ def by_split(picked: Sequence[StepRow], test: set[str]) -> dict[str, list[StepRo
 
 
 def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
-    """The rows without those of test whose step stands in train, and how many they were.
+    """Drop test rows whose step occurs in train; returns the remaining rows, and the dropped number by config.
 
-    Rows of incomplete evidence whose question has no other row any more go with them.
+    Rows of incomplete evidence are dropped too if their question has no other row left.
     """
     train = [row for by_split in rows.values() for row in by_split[names.TRAIN]]
     copies = leakage.copied([row for by_split in rows.values() for row in by_split[names.TEST]], train)
@@ -237,7 +237,7 @@ def without_copies(rows: ByConfig) -> tuple[ByConfig, dict[str, int]]:
 
 
 def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
-    """Write the files of every config, and return what they are."""
+    """Write the files of every config, and return them."""
     writer = DatasetWriter(folder, [(name, split) for name in CONFIGS for split in SPLITS], config_features)
     for name, config in CONFIGS.items():
         for split in SPLITS:
@@ -249,7 +249,7 @@ def write_configs(rows: ByConfig, folder: Path, rendering: Rendering) -> Files:
 
 
 def _shuffled(by_config: RowGroups, rendering: Rendering) -> list[StepRow]:
-    """Rows of all settings, by a draw of its own: those of `STEPS` are what came first by the seed and their ids."""
+    """Shuffle the rows of all settings by a separate draw, as the ids have already ranked those of `STEPS`."""
     salt = f"{names.MISSING_PROMPT_COMPLETION} "
     return sorted(chain.from_iterable(by_config.values()), key=lambda row: rank(rendering.seed, salt + row.id))
 

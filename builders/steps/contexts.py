@@ -1,8 +1,8 @@
-"""The same words in other surroundings: what makes passages necessary (DESIGN, section 6).
+"""Changes a question's passages, so that the same step gets another label (DESIGN, section 6).
 
-A step's label is to depend on what the passages say. So a question is also shown with a passage
-that gives another value, without the passage of a fact, or beside a passage of another question:
-one step then is Correct here, Contradictory, Unsupported or Off-topic there.
+A step's label has to depend on the passages. So a question also occurs with another value in a passage, without the
+passage of a fact, or with a passage of another question: the same step is then Correct in one context, and
+Contradictory, Unsupported or Off-topic in another.
 """
 
 import re
@@ -25,7 +25,7 @@ _NAME_BEFORE = re.compile(rf"({CAPITAL}[\w'’.-]*) $")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A question as a step meets it, who checks steps there, and whose passages it has besides."""
+    """A question with its passages, the checker of its steps, and the question that lent a passage."""
 
     question: Question
     checker: Checker
@@ -35,7 +35,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A verified question as it is: what contexts are made of."""
+    """A verified question with its label and checker, from which contexts are made."""
 
     question: Question
     label: Label
@@ -43,7 +43,7 @@ class Source:
 
     @classmethod
     def build(cls, question: Question, label: Label, half: Half = "seen") -> "Source":
-        """With a checker whose words are of that ``half``.
+        """Make the checker of a question, with words of a ``half`` of the grammar.
 
         Raises ``PlanError`` where the label's path gives no plan.
         """
@@ -52,10 +52,10 @@ class Source:
 
 
 def alter_value(source: Source, item: Item, value: str, new_value: str) -> Context | None:
-    """The question with a passage that gives another value for a fact; None where it can't be.
+    """Give the passage of a fact another value; None where that can't be.
 
-    Only the passage that states the fact is changed, and path and graph with it. There is no such
-    context where something of the old value would be left, or where the value is the title.
+    Only the passage that states the fact is changed, and path and graph with it. There is no such context if a part of
+    the old value would remain, or if the value is the title.
     """
     number, page = item.passage, item.page(source.question.passages)
     assert number is not None
@@ -81,9 +81,9 @@ def alter_value(source: Source, item: Item, value: str, new_value: str) -> Conte
 
 
 def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -> Context | None:
-    """The question with a passage of another one where a fact is stated; None where none serves.
+    """Replace the passage of a fact by a passage of another question; None where no passage fits.
 
-    The passage is the likest by name, and no passage that is left mentions the fact's value.
+    The new passage has the most similar title, and no passage then mentions the fact's value.
     """
     number, value = item.passage, source.checker.claims.value_of(item)
     assert number is not None
@@ -99,7 +99,7 @@ def exchange_passage(source: Source, item: Item, partner: Question, seed: str) -
 
 
 def add_passage(source: Source, partner: Source, item: Item, seed: str) -> tuple[Context, int] | None:
-    """The question with another's gold passage for a distractor, and its number there.
+    """Replace a distractor by a gold passage of another question; returns the context and the passage's number.
 
     ``item`` is the fact of the other question that this passage states.
     """
@@ -119,13 +119,13 @@ def add_passage(source: Source, partner: Source, item: Item, seed: str) -> tuple
 
 
 def ends(claims: Claims, item: Item, value: str) -> bool:
-    """Whether nothing builds on a value: no other fact has it, and no passage is about it."""
+    """Whether nothing depends on a value: no other fact has it, and no passage is about it."""
     names = [name for fact in claims.facts if fact is not item for name in fact.ends]
     return normal_name(value) not in map(normal_name, [*names, *(page.title for page in claims.passages)])
 
 
 def replace_value(sentence: str, value: str, new_value: str) -> str:
-    """A sentence with another value, but where it is a part of a longer name.
+    """Replace a value in a sentence, except where it is a part of a longer name.
 
     >>> replace_value("He sailed the Pacific Ocean near Ohio.", "Pacific", "Oru")
     'He sailed the Pacific Ocean near Ohio.'
@@ -140,7 +140,7 @@ def replace_value(sentence: str, value: str, new_value: str) -> str:
 
 
 def _is_whole(sentence: str, start: int, end: int) -> bool:
-    """Whether no word of a name stands beside a stretch of a sentence; a nation may before it."""
+    """Whether a span is a whole name: no other word of a name is next to it, except a nation before it."""
     if _NAME_GOES_ON.match(sentence, end):
         return False
     led = _NAME_BEFORE.search(sentence[:start])
@@ -148,7 +148,7 @@ def _is_whole(sentence: str, start: int, end: int) -> bool:
 
 
 def _has_remnant(page: Passage, value: str, new_value: str) -> bool:
-    """Whether a part of a value that was taken out is still there, as a surname."""
+    """Whether a part of a replaced value, such as a surname, remains in the passage."""
     text = read(Passage("", page.sentences))
     if first_mention(text, value) is not None:
         return True

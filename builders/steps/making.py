@@ -1,4 +1,4 @@
-"""From a verified question to labelled steps: ideal ones and injected errors (SAFE v1, 3.3)."""
+"""Makes labelled steps of verified questions: ideal ones and injected errors (SAFE v1, 3.3)."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ from safe_stepwise.store.names import IDEAL, INJECTED, Origin
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE
 
 TRIES = 4
-"""Wordings and values tried for one error at one position before it is given up."""
+"""Proposals for one error at one position at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class AnnotationsMaker(NoModel):
 
     seed: int = 0
     half: Half = "seen"
-    """Of the grammar that words steps: all but what is held back for tests, in full or briefly."""
+    """The half of the grammar that words steps: all wordings not held back for tests, in full or brief."""
     name: str = "annotations"
 
     @property
     def held_back(self) -> "AnnotationsMaker":
-        """The same with the words that are held back for tests."""
+        """The maker with the wordings that are held back for tests."""
         return replace(self, half=HELD_BACK[self.half])
 
     @property
@@ -60,11 +60,11 @@ class AnnotationsMaker(NoModel):
         return f"{self.name} {self.seed} {self.half}"
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
-        """What comes of each question, in order; neighbours are each other's partners."""
+        """Make the steps of each question, in order; neighbours are each other's partners."""
         return self.make_some(questions, range(len(questions)))
 
     def make_some(self, questions: Sequence[tuple[Question, Label]], places: Iterable[int]) -> list[StepResult]:
-        """What comes of those at some places."""
+        """Make the steps of the questions at ``places``."""
 
         @lru_cache(maxsize=2)
         def source(place: int) -> Source | str:
@@ -148,9 +148,9 @@ def _check_answer(question: Question, steps: Sequence[Step]) -> None:
 
 
 def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) -> list[StepRow]:
-    """The facts that nothing builds on, with another value, where the passage gives that one.
+    """Make Correct steps with another value in contexts whose passage has that value.
 
-    They are the twins of contradictory steps: the same words, and right.
+    They are the twins of contradictory steps: the same words with another label.
     """
     rows = []
     for position, item in enumerate(injector.plan.items, 1):
@@ -164,12 +164,11 @@ def _ideal_elsewhere(injector: Injector, ideal: Sequence[Step], teacher: str) ->
 
 
 def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[list[StepRow], list[Refused]]:
-    """Rows with one error each, for every type at one of the positions where it can stand.
+    """Make rows with one error each, for every type at one possible position; returns them and the refusals.
 
-    ``ideal`` is a trajectory that the checker passes. What `proposals` gives in the place of one of its steps is kept
-    only if the checker finds exactly the error that was meant in it, which also settles that no type comes before it
-    in the order of checks; else it is refused, with what the checker says instead. Diagnosis and guidance are the
-    checker's, who says where the text stands against the step.
+    ``ideal`` is a trajectory that the checker passes. A proposal in the place of one of its steps is kept only if the
+    checker finds exactly the intended error, so that no type before it in the order of checks applies; else it is
+    refused with the checker's finding. Diagnosis and guidance are the checker's.
     """
     rows: list[StepRow] = []
     refused: list[Refused] = []
@@ -192,7 +191,7 @@ def inject(injector: Injector, ideal: Sequence[Step], teacher: str) -> tuple[lis
 def _confirmed(
     injector: Injector, ideal: Sequence[Step], proposal: Proposal, error_type: str, position: int, teacher: str
 ) -> tuple[StepRow | None, str, str]:
-    """The row of a proposal that has the error, else why it was not taken; and its text."""
+    """The row of a proposal if it has the error, else None and the reason; and its text."""
     text = " ".join(proposal.text.split())
     if proposal.context is None and text == ideal[position - 1].text:
         return None, "the step is the ideal one", text
@@ -217,11 +216,11 @@ def _row(context: Context, previous: Sequence[Step], step: Step, origin: Origin,
 
 UNSEEN = Path(__file__).with_name("unseen_injections.yaml")
 SHARE = 3
-"""One question in so many is measured on."""
+"""One question in this number is measured."""
 
 
 def read_wordings(file: Path) -> Wordings:
-    """Wordings of errors; ``UserError`` for a file that can't be read or lacks one of ours."""
+    """Read wordings of errors; raises ``UserError`` for a file that can't be read or lacks a wording."""
     try:
         words: Wordings = yaml.safe_load(file.read_text(encoding="utf-8"))
         form = yaml.safe_load(UNSEEN.read_text(encoding="utf-8"))
@@ -234,7 +233,7 @@ def read_wordings(file: Path) -> Wordings:
 
 
 def errors(source: Source, ideal: Sequence[Step], seed: int, words: Wordings) -> Iterator[tuple[str, Step]]:
-    """The first step that is proposed for each error type at each position, and that type."""
+    """Yield each error type with the first step that is proposed for it at each position."""
     injector = Injector(source, seed, words=words)
     for error_type in ERROR_TYPES:
         for position in range(1, len(ideal) + 1):
@@ -248,9 +247,9 @@ def errors(source: Source, ideal: Sequence[Step], seed: int, words: Wordings) ->
 def probed(
     rows: Iterable[tuple[Question, Label]], seed: int, words: Wordings
 ) -> tuple[Counter[tuple[str, str | None]], Counter[str | None]]:
-    """Pairs (error meant, error found), and what was found in unchecked ideal steps.
+    """Count pairs (intended error, checker's label), and the checker's labels of ideal steps.
 
-    One question in `SHARE` is looked at. Found is None where the checker abstains.
+    One question in `SHARE` is measured. A label is None where the checker abstains.
     """
     pairs: Counter[tuple[str, str | None]] = Counter()
     ideal: Counter[str | None] = Counter()
@@ -278,7 +277,7 @@ def probed(
 def meant_and_found(
     source: Source, ideal: Sequence[Step], seed: int, words: Wordings
 ) -> Iterator[tuple[str, str | None]]:
-    """What each of the `errors` was meant to have, and what the checker finds in it (None: nothing)."""
+    """Yield the intended error of each of the `errors`, and the checker's label (None if it abstains)."""
     for error_type, step in errors(source, ideal, seed, words):
         yield error_type, _label(source.checker.check(ideal[: step.number - 1], step))
 
@@ -293,13 +292,12 @@ _WORDINGS_TRIED = 4
 
 
 def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher: str) -> list[StepRow]:
-    """A row with Missing Evidence for one fact of a trajectory, drawn by question and seed.
+    """Make a Missing Evidence row for one fact of a trajectory, drawn by question and seed, and its twin.
 
-    The incomplete-evidence setting (SAFE v2, finding 5): one gold passage is gone, the step is the
-    honest one, which says what it can't find, in one of the words in which an Information Miss is
-    put, and the guidance comes with a search query. Only a fact whose value no other passage
-    mentions counts: else the evidence is not missing. Earlier steps keep what they say, with the
-    numbers that passages have once one is gone. Behind it stands its `_twin`, if there is one.
+    In the incomplete-evidence setting (SAFE v2, finding 5) one gold passage is removed. The step honestly says what it
+    can't find, in the words of an Information Miss, and the guidance has a search query. No other passage may mention
+    the fact's value. Earlier steps keep their text, with the passages renumbered. The second row, if there is one, is
+    the `_twin`.
     """
     plan, question = checker.plan, checker.question
     places = [n for n in plan.facts if _is_gone(checker, plan.items[n], plan.items[:n])]
@@ -323,9 +321,9 @@ def without_evidence(checker: Checker, ideal: Sequence[Step], seed: int, teacher
 
 
 def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step], seed: int) -> int | None:
-    """The distractor that is gone where the fact is there; None where there is none.
+    """The number of the distractor to remove from the twin; None where there is none.
 
-    One by which earlier steps keep the numbers that they cite in ``previous``, if there is one.
+    If possible, earlier steps then cite the same numbers as in ``previous``.
     """
     cited = {int(n) for step in ideal for n in _CITED.findall(step.text)}
     free = [n for n, p in enumerate(question.passages, 1) if not p.is_gold and n not in cited]
@@ -335,9 +333,9 @@ def _instead(question: Question, ideal: Sequence[Step], previous: Sequence[Step]
 
 
 def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool) -> Iterator[Step]:
-    """Steps that say, each in other words, that the passages do not state an item.
+    """Yield steps that say, each in other words, that the passages do not state an item.
 
-    They may name its passage alone, in whose place another stands for who lacks it.
+    They may name its passage only if that number is another passage in the row without it.
     """
     evidence, number = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
@@ -348,7 +346,7 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
 
 
 def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
-    """What is said of a step that rightly denies an item."""
+    """The feedback on a step that rightly denies an item."""
     passages, half = checker.question.passages, checker.half
     evidence = missing(item, passages)
     return Feedback(
@@ -360,10 +358,10 @@ def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
 
 
 def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | None, row: StepRow) -> StepRow | None:
-    """The same step where what it denies is there, so that its label is Information Miss.
+    """Make the twin of a row: the same step with the denied passage present, so that its label is Information Miss.
 
-    As many passages are left as of the row, if ``instead`` a distractor can go. ``step`` is the row's with the numbers
-    of all passages, which the checker sees; None where that finds something else.
+    The distractor ``instead`` is removed, if there is one, so that both rows have as many passages. ``step`` is the
+    row's step with the numbers of all passages. None where the checker finds something else.
     """
     verdict, reduced, previous = checker.check(ideal, step), checker.question, tuple(ideal)
     if verdict is None or verdict.error_type != INFORMATION_MISS:
@@ -376,7 +374,7 @@ def _twin(checker: Checker, ideal: Sequence[Step], step: Step, instead: int | No
 
 
 def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
-    """Whether nothing states a fact once its passage is removed, nor was it read before."""
+    """Whether no other passage states a fact, and no earlier step read its passage."""
     if any(fact.passage == item.passage for fact in earlier):
         return False
     if item.sentence is not None and not _is_askable(checker, item, earlier):
@@ -387,7 +385,7 @@ def _is_gone(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
 
 
 def _is_askable(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
-    """Whether question or earlier facts name what a passage is about, so that it can be asked."""
+    """Whether the question or earlier facts name a passage's subject, so that a step can ask for it."""
     assert item.passage is not None
     title = checker.passages[item.passage - 1].title
     statements = [state_item(fact, checker.passages) for fact in earlier]
@@ -396,7 +394,7 @@ def _is_askable(checker: Checker, item: Item, earlier: Sequence[Item]) -> bool:
 
 
 def _drop_passage(question: Question, steps: Iterable[Step], removed: int | None) -> tuple[Question, tuple[Step, ...]]:
-    """A question without one of its passages, and steps with the numbers that are left."""
+    """Remove a passage from a question, and renumber the passages in its steps."""
     if removed is None:
         return question, tuple(steps)
     remaining = tuple(p for n, p in enumerate(question.passages, 1) if n != removed)
@@ -405,7 +403,7 @@ def _drop_passage(question: Question, steps: Iterable[Step], removed: int | None
 
 
 def _renumbered(text: str, removed: int) -> str:
-    """A text whose citations count without the passage that is gone.
+    """Renumber the citations of a text after a passage was removed.
 
     >>> _renumbered("Passage 2 and Passage 10 name it.", 4)
     'Passage 2 and Passage 9 name it.'

@@ -1,8 +1,8 @@
-"""Steps that are meant to have an error: one function an error type, for every position of a plan.
+"""Proposes steps with an intended error: one function for each error type, for every position of a plan.
 
-An error is as a rule a good step in the wrong place: what is said is worded by the same grammar as
-the ideal steps, and where passages decide a label the same words are right elsewhere (`contexts`).
-Whether a step has the error that was meant is for `injection` to find out (SAFE v1, section 3.3).
+An error is usually a good step in the wrong place. The grammar of the ideal steps words it, and where passages decide
+a label, the same words are right in another context (`contexts`). `making.inject` checks whether a step has the
+intended error (SAFE v1, section 3.3).
 """
 
 import re
@@ -27,12 +27,12 @@ from safe_stepwise.records import StepKind, Triple
 from safe_stepwise.steps import ANSWER_MARKER
 
 Wordings = Mapping[str, Mapping[str, Sequence[str]]]
-"""By error type and way of going wrong, for those who would word errors themselves."""
+"""Wordings by error type and kind of mistake, for authors who word errors themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A step that is meant to have an error, and where: elsewhere than in the question as it is."""
+    """A step with an intended error; ``context`` is a changed question, or None for the original."""
 
     text: str
     kind: StepKind
@@ -41,14 +41,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A way of going wrong, and the values that stand in its wordings."""
+    """A kind of mistake, and the values for its wording."""
 
     wording: str
     kind: StepKind
     values: Mapping[str, Any]
     context: contexts.Context | None = None
     item: Item | None = None
-    """The fact that it tells, where that is not the one whose turn it is."""
+    """The fact that it states, if that is not the item at the position."""
 
 
 class Injector:
@@ -71,11 +71,11 @@ class Injector:
         self.writer = Writer(claims, self._seed, half=source.checker.half)
 
     def positions(self, error_type: str, steps: int) -> list[int]:
-        """The positions of a trajectory (from 1) in an order drawn for an error type."""
+        """Positions of a trajectory (from 1), in a random order for each error type."""
         return self._shuffled(range(1, steps + 1), 0, error_type)
 
     def propose(self, error_type: str, position: int) -> Iterator[Proposal]:
-        """Steps meant to have an error of that type at a position (from 1)."""
+        """Yield steps with an intended error of a type at a position (from 1)."""
         if error_type == "Wrong Conclusion":  # another answer, or one before any is reached
             for answer in self._answers(position):
                 yield Proposal(f"{ANSWER_MARKER} {answer}", "Final Answer")
@@ -86,7 +86,7 @@ class Injector:
                 yield Proposal(text[:1].upper() + text[1:], draft.kind, draft.context)
 
     def _worded(self, draft: _Draft, error_type: str, position: int) -> str:
-        """A draft in words, or "" where the wordings of another author have none for it."""
+        """Word a draft; "" where another author's wordings have none for it."""
         if self.words is None:
             return self._render(draft, error_type, position)
         options = self.words.get(error_type, {}).get(draft.wording)
@@ -125,7 +125,7 @@ class Injector:
     # ------------------------------------------------------------------------------- procedural
 
     def _overthinking(self, position: int) -> Iterator[_Draft]:
-        """Reading or deriving on once the answer is reached."""
+        """Yield drafts that read or derive on after the answer is reached."""
         choice = self._choice(position, "way") % 3
         if position > len(self.plan.items) and choice == 0:
             steps = list_steps([n + 1 for n in self.plan.facts])
@@ -139,14 +139,14 @@ class Injector:
             yield _Draft("reading_on", "Attribution", {"n": number, "sentence": sentence})
 
     def _off_topic(self, position: int) -> Iterator[_Draft]:
-        """What another passage truly says: a fact that another question needs, or any sentence."""
+        """Yield true sentences of other passages: facts that another question needs, or any sentence."""
         if self._choice(position, "beside") % 4:
             yield from self._beside(position)
         for number, sentence in self._asides(gold=False):
             yield _Draft("elsewhere", "Attribution", {"n": number, "sentence": sentence})
 
     def _beside(self, position: int) -> Iterator[_Draft]:
-        """Facts that the partner's plan needs, from its passage."""
+        """Yield facts that the partner's plan needs, with their passage."""
         if self.partner is None or self.words is not None:
             return
         claims = self.partner.checker.claims
@@ -161,7 +161,7 @@ class Injector:
                 yield _Draft("elsewhere", "Attribution", values, context)
 
     def _redundancy(self, position: int) -> Iterator[_Draft]:
-        """A fact of an earlier step once more."""
+        """Yield facts that an earlier step states already."""
         earlier = [n for n in self.plan.facts if n < position - 1]
         for place in self._shuffled(earlier, position, "earlier"):
             item = self.plan.items[place]
@@ -170,7 +170,7 @@ class Injector:
             yield replace(draft, wording=wording, values={**draft.values, "k": place + 1})
 
     def _inefficiency(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Words about the work instead of a fact or a deduction."""
+        """Yield remarks about the work in the place of a fact or a deduction."""
         worded = item.triples and (item.sentence is None or self.words is None)
         if worded and self._choice(position, "vague") % 4:
             wording = "asked" if is_free(item.triples[0]) else "announced"
@@ -180,7 +180,7 @@ class Injector:
     # ------------------------------------------------------------------------------- attribution
 
     def _contradictory(self, item: Item, position: int) -> Iterator[_Draft]:
-        """Another value than the passage gives: the step has it, or the passage was given it."""
+        """Yield facts with another value than the passage has: either the step or the passage is altered."""
         value = self._alterable(item)
         wrong = self._wrong_values(item, value, position)
         if self._choice(position, "altered") % 2 and self.words is None:
@@ -193,7 +193,7 @@ class Injector:
                 yield draft
 
     def _alterable(self, item: Item) -> str:
-        """What of a fact can be given wrongly: its value, else a date or number of its sentence."""
+        """The part of a fact that can be altered: its value, else a date or number of its sentence."""
         value = self.claims.value_of(item)
         if item.sentence is None:
             return value
@@ -205,7 +205,7 @@ class Injector:
         return wrong_values(self.question, item, value, self._choice(position, "wrong"), partner_pages)
 
     def _otherwise(self, item: Item, value: str, wrong_value: str, position: int) -> _Draft:
-        """A fact with another value, worded as it is with its own."""
+        """Draft a fact with another value in the words of the true one."""
         draft = self._state_fact(item, position)
         if "sentence" not in draft.values or (self.words and item.sentence is None):
             triples = [Triple(t.head, t.relation, wrong_value) for t in item.triples]
@@ -215,7 +215,7 @@ class Injector:
         return replace(draft, wording="misquoted", values={**draft.values, "sentence": sentence})
 
     def otherwise_right(self, item: Item, position: int) -> Proposal | None:
-        """A fact with another value, in a question whose passage gives that one."""
+        """Propose a fact with another value in a context whose passage has that value."""
         value = self._alterable(item)
         if not contexts.ends(self.claims, item, value):
             return None
@@ -226,14 +226,14 @@ class Injector:
         return None
 
     def _unsupported(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A claim that the passage, or all passages, lack: four ways, in turn."""
+        """Yield claims that the passage, or all passages, lack: of four kinds, in random order."""
         twice = (self._without_passage, self._without_passage)
         drafts = (*twice, self._other_passage, self._detailed, self._other_relation)
         for draft in self._shuffled(drafts, position, "unsupported"):
             yield from draft(item, position)
 
     def _without_passage(self, item: Item, position: int) -> Iterator[_Draft]:
-        """The fact as it is, where its passage is not."""
+        """Yield the true fact in a context without its passage."""
         read_before = {earlier.passage for earlier in self.plan.items[: position - 1]}
         if self.partner is None or self.words is not None or item.passage in read_before:
             return
@@ -250,7 +250,7 @@ class Injector:
             yield replace(draft, wording=wording, values={**draft.values, "n": number, "page": page})
 
     def _detailed(self, item: Item, position: int) -> Iterator[_Draft]:
-        """The fact with a year that no passage has, and its own gives none."""
+        """Yield the fact with a year that no passage has, if its own passage has none."""
         triple = item.triples[0]
         if item.sentence is not None or is_free(triple) or as_date(triple.tail):
             return
@@ -269,7 +269,7 @@ class Injector:
             yield _Draft("other_relation", "Attribution", {"n": item.passage, "claim": claim})
 
     def _information_miss(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A fact that is there and needed beyond doubt, declared absent."""
+        """Yield denials of a fact that the passage states and the plan needs."""
         if item.triples[0].relation == DESCRIBED:
             return
         wording = "not_there"
@@ -284,7 +284,7 @@ class Injector:
         yield _Draft(wording, "Attribution", {"n": item.passage, "what": evidence, "aside": aside})
 
     def _premature_attribution(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A later fact before what ties its entity to the question."""
+        """Yield a later fact before the fact that connects its entity with the question."""
         later = [n for n in self.plan.facts if position - 1 in self.plan.items[n].uses]
         for use in self._shuffled(later, position, "later"):
             ahead = self.plan.items[use]
@@ -305,7 +305,7 @@ class Injector:
     # ------------------------------------------------------------------------------------- logic
 
     def _logical_fallacy(self, item: Item, position: int) -> Iterator[_Draft]:
-        """A deduction that the earlier steps do not give, be it the right one too early."""
+        """Yield deductions that do not follow from the earlier steps, such as the right one too early."""
         if item.triples:
             if position > 1 and self.words is None:
                 steps = list_steps(list(range(1, position)))
@@ -337,7 +337,7 @@ class Injector:
             yield _Draft(wording, "Logical", {"steps": steps, "answer": answer.removesuffix(".")})
 
     def _miscounted(self, item: Item, steps: str, position: int) -> Iterator[_Draft]:
-        """Another number of things than the steps give."""
+        """Yield a wrong count of the things that the steps give."""
         if self.words is None:  # else its author knew of no counts
             count = count_of(self.plan, item)
             off = (1, 2, -1, 3)[self._choice(position, "off") % 4]
@@ -346,7 +346,7 @@ class Injector:
             yield _Draft("miscount", "Logical", {"steps": steps, "h": count.head, "t": amount})
 
     def _false_order(self, steps: str, wrong: str) -> Iterator[_Draft]:
-        """Both values rightly named, their order turned, and the wrong side for an answer."""
+        """Yield a comparison with the right values, a wrong order and the wrong side as its answer."""
         order, sides = WORDS["orders"].get(self.plan.operation or ""), self.plan.sides
         if order is None or len(sides) != 2 or self.plan.kind in _CALCULATED:
             return
@@ -357,7 +357,7 @@ class Injector:
                 return
 
     def _answers(self, position: int) -> list[str]:
-        """Answers that are wrong here: the right one before it is reached, or another."""
+        """Answers that are wrong at a position: the right one too early, or others."""
         wrong = self._wrong_answers(position)
         early = position < len(self.plan.items) and self.words is None
         if early and self._choice(position, "early") % 2:
@@ -365,7 +365,7 @@ class Injector:
         return wrong
 
     def _wrong_answers(self, position: int) -> list[str]:
-        """What could be mistaken for the answer: the other side, or what lies on the way."""
+        """Names that could be mistaken for the answer: the other side, or entities on the way to it."""
         answer = self.question.answer
         if is_yes_or_no(answer):
             return ["no" if answer.lower() == "yes" else "yes"]
@@ -390,7 +390,7 @@ class Injector:
         return self.question.answer.removesuffix(".")
 
     def _state_fact(self, item: Item, position: int) -> _Draft:
-        """A fact as a step would tell it, as a claim or in its passage's own words."""
+        """Draft a fact as an ideal step states it, as a claim or as a quotation."""
         values: dict[str, Any] = {"n": item.passage}
         if self.words is None:
             values |= self.writer.state_or_quote(item, f"{position} told")
@@ -403,7 +403,7 @@ class Injector:
         return _Draft("told", "Attribution", values)
 
     def _asides(self, *, gold: bool) -> list[tuple[int, str]]:
-        """Sentences that no fact needs, nearest to the question's words first, one a passage."""
+        """Sentences that no fact needs, those with most of the question's words first, with their passage numbers."""
         question_words = content_words(self.question.question)
         ranked: list[tuple[int, int, str]] = []
         for number, page in enumerate(self.passages, 1):
@@ -431,18 +431,18 @@ class Injector:
         return choice_for(self._seed, str(position), purpose)
 
     def _shuffled(self, options: Sequence[Any], position: int, purpose: str) -> list[Any]:
-        """The options in an order of their own for each position."""
+        """Shuffle options, in another order for each position and purpose."""
         numbers = range(len(options))
         ranked = sorted(numbers, key=lambda n: self._choice(position, f"{purpose} {n}"))
         return [options[n] for n in ranked]
 
 
 _LONGEST_ASIDE = 240
-"""Characters of a sentence that is quoted beside the point."""
+"""Characters of an irrelevant sentence at most."""
 _SHORTEST_ASIDE = 6
-"""Words of it, so that it says something."""
+"""Words of an irrelevant sentence at least, so that it states something."""
 _CALCULATED = ("calculated comparison", "set comparison")
-"""Plans whose sides' values are not what is compared."""
+"""Plans that do not compare the values of their sides directly."""
 
 
 Propose = Callable[[Injector, int], Iterable[_Draft]]
@@ -464,4 +464,4 @@ PROPOSALS: dict[str, Propose] = {
     "Premature Attribution": _at_fact(Injector._premature_attribution),
     "Logical Fallacy": _at_item(Injector._logical_fallacy),
 }
-"""How each error type is made. A new one is an entry here, one in the taxonomy, its check and its wordings."""
+"""The function that proposes each error type; a new type also needs a taxonomy entry, a check and wordings."""

@@ -1,4 +1,4 @@
-"""A second witness of labels: one simple rule an error type, none of which asks the checker.
+"""Confirms labels by a second witness: one simple rule for each error type, none of which uses the checker.
 
 The checker reads claims by `checking.step_reading` and `checking.claims`; where it misreads a step that a generator
 wrote, its label is wrong and nothing of its own would show it. So these rules look at words, names and numbers alone
@@ -21,16 +21,16 @@ from safe_stepwise.steps import final_answer
 from safe_stepwise.taxonomy import CORRECT, check_order
 
 MUCH_ALIKE = 0.6
-"""Share of a step's words that an earlier step or a sentence has to hold, to be what it says."""
+"""Share of a step's words that a text has to contain to count as its source."""
 SAME_QUOTE = 0.7
-"""Likeness (`difflib`, by words) of a quotation and the sentence that it changes a value of."""
+"""Likeness (`difflib`, by words) of a quotation and the sentence in which it changes a value."""
 LONGEST_STEP = 2000
-"""Characters of a step that is read at all; the patterns below are made for no more."""
+"""Characters of a step at most; the patterns below are not made for longer ones."""
 
 _QUOTED = re.compile(r"“([^”]*)”|\"([^\"]*)\"")
 _CITED = re.compile(r"\bpassages? (\d{1,9})", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:; |, but )(?=[^“”]*(?:“[^”]*”[^“”]*)*$)")
-"""What parts two clauses, unless a quotation is open."""
+"""Separates two clauses, except inside a quotation."""
 _PLACE = re.compile(r"\b(?:passage|step)s? \d+", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:no|not|none|nothing|nowhere|neither|nor|never|cannot|silent|missing|absent|unknown"
@@ -55,10 +55,10 @@ _FRAME = words("frame") | word_list("stop_words")
 
 
 def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Step], step: Step) -> bool:
-    """Whether the rule of a label (of the eleven) fires on a step after those accepted before it.
+    """Whether the rule of a label (one of eleven) confirms it for a step after the accepted ones.
 
-    ``Correct`` has to be shown too: every name and number of the step stands where it says, and no
-    rule of an error fires.
+    ``Correct`` has a rule too: every name and number of the step is where the step says, and no rule of an error
+    fires.
     """
     if any(len(candidate.text) > LONGEST_STEP for candidate in (*previous, step)):
         return False
@@ -70,7 +70,7 @@ def bears_out(label: str, plan: Plan, question: Question, previous: Sequence[Ste
 
 @dataclass(frozen=True, slots=True)
 class _StepView:
-    """A step among what it may rest on."""
+    """A step with its question, its plan and the steps before it."""
 
     question: Question
     plan: Plan
@@ -88,7 +88,7 @@ class _StepView:
 
     @property
     def claim(self) -> str:
-        """The step without its remarks that some other passage is silent."""
+        """The text of the step without clauses that say that another passage is silent."""
         clauses = _CLAUSE.split(self.step.text)
         affirming = [clause for clause in clauses if not _denies(clause)]
         read = {number for clause in affirming for number in _CITED.findall(clause)}
@@ -101,7 +101,7 @@ class _StepView:
 
     @property
     def unquoted(self) -> str:
-        """The step without what it quotes."""
+        """The claim with each quotation replaced by X."""
         return _QUOTED.sub(" X ", self.claim)
 
     @property
@@ -110,7 +110,7 @@ class _StepView:
 
     @property
     def numbers(self) -> set[int]:
-        """The passages that the step cites, as far as they are there."""
+        """Numbers of the passages that the step cites and that exist."""
         cited = map(int, _CITED.findall(self.unquoted))
         return {n for n in cited if 0 < n <= len(self.question.passages)}
 
@@ -125,12 +125,12 @@ class _StepView:
 
     @property
     def denies(self) -> bool:
-        """Whether it says, outside of quotations, that the text lacks something."""
+        """Whether the step says, outside of quotations, that the text lacks something."""
         return _denies(self.claim)
 
     @property
     def answers(self) -> bool:
-        """Whether it holds the answer, or what a comparison could have for one."""
+        """Whether the step has the answer, or a rival answer of a comparison."""
         rivals = () if self.plan.kind == "sequential" else (t.head for t in self.facts)
         question = words_of(self.question.question)
         named_rivals = [r for r in rivals if has_words(question, normal_name(r))]
@@ -138,11 +138,11 @@ class _StepView:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether its final answer is one that counts as right."""
+        """Whether the step's final answer counts as right."""
         return normalize_answer(final_answer(self.step)) in map(normalize_answer, self.question.accepted)
 
     def has_answer(self, texts: Iterable[str]) -> bool:
-        """Whether one of some texts has the answer."""
+        """Whether any of the texts has the answer."""
         return any(_has(text, answer) for text in texts for answer in self.question.accepted)
 
 
@@ -150,12 +150,12 @@ class _StepView:
 
 
 def _overthinking(view: _StepView) -> bool:
-    """An earlier step gives the answer as what follows."""
+    """Whether an earlier step concludes the answer."""
     return view.has_answer(end for step in view.previous for end in _conclusions(step.text))
 
 
 def _off_topic(view: _StepView) -> bool:
-    """Most of it stands in a sentence of a cited passage that holds no value of the plan."""
+    """Whether most of the step's words are in a sentence of a cited passage that has no value of the plan."""
     if view.denies or not view.cited or _strange(view, [*view.cited, view.context]):
         return False
     if any(_gives(view.step.text, triple) for triple in view.facts):
@@ -170,7 +170,7 @@ def _off_topic(view: _StepView) -> bool:
 
 
 def _redundancy(view: _StepView) -> bool:
-    """An earlier step has most of its words, and all of its names and numbers."""
+    """Whether an earlier step has most of the step's words, and all of its names and numbers."""
     if view.denies:
         return False
     words, values = _words(view.text.text), values_in(view.text.text)
@@ -184,7 +184,7 @@ def _redundancy(view: _StepView) -> bool:
 
 
 def _inefficiency(view: _StepView) -> bool:
-    """Neither a fact, nor an answer or what could be one, nor any name or number that is new."""
+    """Whether the step has no fact, no possible answer, and no new name or number."""
     if view.denies or view.answers or _GIVES_ANSWER.search(view.claim):
         return False
     if any(_gives(view.step.text, t) or _holds(view.text, t.tail) for t in view.unread):
@@ -197,7 +197,7 @@ def _inefficiency(view: _StepView) -> bool:
 
 
 def _contradictory(view: _StepView) -> bool:
-    """It has a fact's subject, and in the place of its value another of that sort."""
+    """Whether the step has a fact's subject, and another value of the same sort instead of the fact's."""
     if view.denies:
         return False
     return _misquotes(view) or any(_alters(view, triple) for triple in view.facts)
@@ -229,7 +229,7 @@ def _same_words(view: _StepView, triple: Triple, page: Passage) -> bool:
 
 
 def _misquotes(view: _StepView) -> bool:
-    """Whether a quotation is a sentence of a cited passage but for a name or number in it."""
+    """Whether a quotation equals a sentence of a cited passage except for a name or number."""
     pages = view.cited or view.question.passages
     return any(
         any(not stands(v, pages) for v in values_in(f": {quotation}"))
@@ -239,7 +239,7 @@ def _misquotes(view: _StepView) -> bool:
 
 
 def _unsupported(view: _StepView) -> bool:
-    """A name or number that it does not quote stands in no passage that it cites."""
+    """Whether a name or number of the step, outside of quotations, is in no cited passage."""
     if view.denies or not view.cited or _contradictory(view):
         return False
     if any(_quoted_from_elsewhere(view, quotation) for quotation in view.quotations):
@@ -249,20 +249,20 @@ def _unsupported(view: _StepView) -> bool:
 
 
 def _quoted_from_elsewhere(view: _StepView, quotation: str) -> bool:
-    """Whether another passage than those cited has a sentence that is quoted word for word."""
+    """Whether the quotation is from a passage that is not cited."""
     other_pages = [p for n, p in enumerate(view.question.passages, 1) if n not in view.numbers]
     likeness = max((_alike(quotation, sentence) for page in view.cited for sentence in page.sentences), default=0.0)
     return likeness < MUCH_ALIKE and any(_has(page.text, quotation) for page in other_pages)
 
 
 def _information_miss(view: _StepView) -> bool:
-    """It denies, and a value that is still to be read stands in a passage cited, or a gold one."""
+    """Whether the step denies a fact while a cited or gold passage has a value that is still to be read."""
     pages = [*view.cited, *(page for _, page in view.question.gold)]
     return view.denies and any(_holds(page, t.tail) for t in view.unread for page in pages)
 
 
 def _premature(view: _StepView) -> bool:
-    """It gives the value of a fact whose subject neither the question nor an earlier step names."""
+    """Whether the step gives the value of a fact whose subject neither question nor earlier steps name."""
     for triple in view.facts:
         if _holds(view.context, triple.head) or not _holds(view.text, triple.tail):
             continue
@@ -276,7 +276,7 @@ def _premature(view: _StepView) -> bool:
 
 
 def _fallacy(view: _StepView) -> bool:
-    """What it concludes is another answer."""
+    """Whether the step concludes another answer."""
     ends = list(_conclusions(view.step.text))[-1:]
     if view.has_answer(ends):
         return False
@@ -284,12 +284,12 @@ def _fallacy(view: _StepView) -> bool:
 
 
 def _wrong_conclusion(view: _StepView) -> bool:
-    """Another answer, or one for which a fact is still to be read."""
+    """Whether the final answer is wrong, or a fact is still to be read."""
     return not view.is_accepted or bool(view.unread)
 
 
 def _correct(view: _StepView) -> bool:
-    """All that it says stands where it is to stand, and it does what a plan has it do."""
+    """Whether everything in the step is in its sources, and the step does what the plan requires."""
     if view.step.kind == "Final Answer":
         return view.is_accepted and not view.unread
     if view.step.kind == "Logical":
@@ -305,7 +305,7 @@ def _correct(view: _StepView) -> bool:
 
 
 def _word_for_word(view: _StepView, quotation: str) -> bool:
-    """Whether a cited passage has a quotation, its subject for a pronoun, or a hop asks it."""
+    """Whether a cited passage has the quotation, also with its subject for a pronoun, or the question has it."""
     if any(_has(page.text, quotation) for page in (_question_words(view), *view.cited)):
         return True
     without_subject = [words_of(quotation).removeprefix(words_of(page.title)) for page in view.cited]
@@ -330,9 +330,9 @@ _RULES: Mapping[str, Callable[[_StepView], bool]] = {
 
 
 def _strange(view: _StepView, pages: Sequence[Passage]) -> bool:
-    """Whether a name, number or date of the step stands in none of some texts.
+    """Whether none of the texts has a name, number or date of the step.
 
-    What is quoted has to stand in a passage that is cited, whatever else is known.
+    A quoted value has to be in a cited passage, whatever the other texts have.
     """
     if any(not stands(value, pages) for value in values_in(view.text.text)):
         return True
@@ -345,13 +345,13 @@ def _strange(view: _StepView, pages: Sequence[Passage]) -> bool:
 
 
 def _question_words(view: _StepView) -> Passage:
-    """The question, and what its hops ask: a step may quote either."""
+    """The question and the words of its hops, as a step may quote either."""
     hop_words = [triple.relation for triple in view.facts] + [triple.head for triple in view.facts]
     return Passage("", (view.question.question, *hop_words))
 
 
 def _holds(page: Passage, value: str) -> bool:
-    """Whether a text gives a value; of a date, in whatever form."""
+    """Whether a text has a value; a date may have another form."""
     if date := as_date(value):
         return any(text_date.year and text_date.agrees(date) for text_date in dates_in(f"{page.title} {page.text}"))
     return stands_in(value, page) or _has(page.text, value)
@@ -386,12 +386,12 @@ def _is_number(value: str) -> bool:
 
 
 def _conclusions(text: str) -> Iterator[str]:
-    """What stands behind each word that concludes, to the end of the text."""
+    """Yield the text after each word that introduces a conclusion."""
     return (text[match.end() :] for match in _CONCLUDES.finditer(text))
 
 
 def _words(text: str) -> frozenset[str]:
-    """Words that carry meaning, cut to a stem of six letters."""
+    """Content words of a text, cut to stems of six letters."""
     return frozenset(word[:6] for word in words_of(text).split() if word not in _FRAME)
 
 
