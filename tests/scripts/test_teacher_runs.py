@@ -299,7 +299,7 @@ def test_killed_at_any_instant_it_repeats_no_completed_call(tmp_path: Path) -> N
         assert done.returncode == 0, done.stderr
         # What was under way at a kill is asked again; nothing that the journal had.
         assert sum(server.asked.values()) - len(server.asked) <= 8 * KILLS
-        assert max(server.asked.values()) <= KILLS // 2  # nothing anew with every start
+        assert max(server.asked.values()) <= max(3, KILLS // 2)  # nothing anew with every start
     with MockServer(truth, port=server.port) as fresh:
         build_verified.main(arguments(file, fresh.spec, tmp_path / "clean"))
         assert set(fresh.asked) == set(server.asked)
