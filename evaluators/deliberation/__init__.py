@@ -1,6 +1,6 @@
-"""Answers over a knowledge graph: paths proposed, followed, thought over, scored by four rules."""
+"""Answers over a knowledge graph: paths proposed, followed, verified, scored by four rules."""
 
 PROPOSE, FOLLOW = "propose", "follow"
-"""States: a path is proposed; one is carried out, nobody being asked."""
+"""States of attempts: a proposed path; a path followed without a request."""
 FIRST_PATH = "first_path"
-"""The method without a generator: the first candidate that leads somewhere answers."""
+"""The method without a generator: the first candidate that leads to entities answers."""

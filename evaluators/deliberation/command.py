@@ -1,7 +1,7 @@
-"""An evaluation from its options to what is said of it: who proposes, who verifies; run, written down, summed up.
+"""An evaluation over a knowledge graph, from its options to its summary: proposers, verifiers, results.
 
-The trajectories and questions that are written have the form of `evaluators.outcomes`, which the viewer reads;
-``exact_match`` is whether the first answer is right, by the rule of the figures.
+The written trajectories and questions have the form of `evaluators.outcomes`, which the viewer reads;
+``exact_match`` is whether the first answer is right, by the headline rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,57 +36,57 @@ from safe_stepwise.store.tables import fill, percent, shown, text_table
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
 FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
-"""What an evaluation writes."""
+"""The files of an evaluation."""
 GRAPH = ".graph"
-"""A folder that a large graph is in until the end."""
+"""A folder that holds a large graph until the end."""
 _LEARNING = ("train", "labels")
-"""Conditions that set apart those alone who learn from a set."""
+"""Conditions that apply only to proposers that learn from a set."""
 _METRIC_TITLES = dict(zip(METRICS, ("H", "H@1", "F1"), strict=True))
 Record = Mapping[str, Any]
 _PALETTE = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
 PlacedCase = tuple[Case, Knowledge]
-"""A question, and what its graph knows."""
+"""A question with the knowledge of its graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run."""
+    """An evaluation's plan: questions, proposers and players."""
 
     options: Options
     questions: Questions
     contenders: Mapping[str, Proposer]
-    """Who proposes, by the name of the run."""
+    """The proposers, by the name of the run."""
     players: Mapping[str, Client]
-    """Who verifies, as ``generator``; empty where no model does."""
+    """The verifying model, as ``generator``; empty where no model verifies."""
 
     @property
     def clients(self) -> list[Client]:
-        """All that may be asked, each once."""
+        """All clients of the plan, each once."""
         clients = (*(proposer.client for proposer in self.contenders.values()), *self.players.values())
         return [*{id(client): client for client in clients if client is not None}.values()]
 
     @property
     def names(self) -> dict[str, str]:
-        """Those of the players."""
+        """The players' names by role."""
         return {role: client.name for role, client in self.players.items()}
 
     @property
     def loop_options(self) -> dict[str, Any]:
-        """The loop's options and what its roles are allowed, as they are recorded."""
+        """The loop's options and its roles' allowance, as records have them."""
         allowed = [client.allowance.plain for client in self.players.values()]
         return {**asdict(self.options.loop), **allowed[0]} if allowed else {}
 
     @property
     def code(self) -> str:
-        """Digest of the code that makes trajectories."""
+        """The digest of the code that makes trajectories."""
         engines = [client.engine for client in self.clients]
         graphs = ("safe_stepwise.graphs.knowledge", "evaluators.deliberation.proposing")
         return code_digest(*graphs, *modules_of(engines))
 
     def system(self, name: str) -> dict[str, Any]:
-        """What a run's records say of who took part, and what tells them from those of any other run.
+        """Return a run's players and the conditions that set it apart, as records have them.
 
-        A model learnt from what its adapter is named after, and not from the set beside it.
+        A model learnt from the set of its adapter, not from the one beside it.
         """
         proposer = self.contenders[name]
         clients = [c for c in (proposer.client, *self.players.values()) if c is not None]
@@ -100,7 +100,7 @@ class Plan:
         }
 
     def task(self, proposer: Proposer) -> Task[PlacedCase, list[ScoredCase]]:
-        """The run of who proposes."""
+        """Return the task of a proposer."""
         generator = next((dict(client.engine.identity) for client in self.players.values()), None)
         loop = [generator, self.loop_options, prompts.digest(*map(prompts.load, PROMPTS))]
         key = identity([proposer.identity, *loop, self.questions.graph, self.code])
@@ -118,9 +118,9 @@ class Plan:
 
 
 def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows]) -> str:
-    """Evaluate, and return what there is to say; raises ``UserError`` for what the user can mend.
+    """Evaluate, and return the summary; raises ``UserError`` for what the user can mend.
 
-    ``rows_of`` gives the questions, and may put a large graph into a folder.
+    ``rows_of`` reads the questions, and may put a large graph into a folder.
     """
     for spec in options.engines:
         check_spec(spec)
@@ -130,7 +130,7 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
         questions = Questions.chosen(options, rows)
         if questions.note:
             warn(questions.note)
-        # What is wrong with the files is said by now, before an engine lacks its extra.
+        # Faults of the files show before an engine lacks its extra.
         players = {"generator": options.client(opener(options.generator), replies)} if options.generator else {}
         clients = {spec: options.client(opener(spec), replies) for spec in engines_of(options.paths)}
         questions = questions.with_gold()
@@ -141,7 +141,7 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
 
 
 def _run_plan(plan: Plan) -> str:
-    """Run everything, write it down, ``results.json`` last, and say what came of it."""
+    """Run everything, write the files, ``results.json`` last, and return the summary."""
     options, output = plan.options, plan.options.output
     work = Work(
         *("deliberation", "question", "questions"),
@@ -235,7 +235,7 @@ def _record(case: Case) -> QuestionRecord:
 
 
 def page(results: Record) -> str:
-    """The results as Markdown."""
+    """Return the results as Markdown."""
     settings = results["settings"]
     return fill(
         Path(__file__).parent / "templates",
@@ -250,7 +250,7 @@ def page(results: Record) -> str:
 
 
 def summary(results: Record) -> str:
-    """The results in short."""
+    """Return the results in short."""
     runs = results["runs"]
     hops = [*runs[0]["by_hop"]]
     header = ("paths", *_METRIC_TITLES.values(), *(f"H@1 {hop}-hop" for hop in hops), "exec.", "gold", "failed")
@@ -270,7 +270,7 @@ def summary(results: Record) -> str:
 
 
 def figure(runs: Sequence[Record]) -> bytes:
-    """Hits@1 by the number of hops as PNG, a bar a run, with its interval; all questions together stand last."""
+    """Draw Hits@1 by the number of hops as PNG, a bar a run, with its interval; all questions stand last."""
     hops = [*runs[0]["by_hop"]]
     labels = [*(f"{hop} hop{'s' if hop != '1' else ''}" for hop in hops), "all"]
     width = 0.8 / len(runs)
@@ -291,7 +291,7 @@ def figure(runs: Sequence[Record]) -> bytes:
         axes.set_ylim(0, 1.05)
         axes.set_ylabel("Hits@1")
         axes.spines[["top", "right"]].set_visible(False)
-        # Beside the bars, of which it would else cover some.
+        # Beside the bars, as it would cover some of them.
         axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
     return png(draw, (7.2, 3.4))

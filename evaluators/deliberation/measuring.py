@@ -1,6 +1,6 @@
-"""What a run is worth: scores by every rule and by hop, its proposals, calls and tokens.
+"""The measures of a run: scores by every rule and by hop, its proposals, calls and tokens.
 
-All shares are 0 to 1, over all questions: one that failed, or has no answer, counts as wrong.
+All shares are 0 to 1, over all questions: a failed or unanswered question counts as wrong.
 The 95% intervals are percentiles of a bootstrap over questions; contenders are compared question by
 question, by a test of sign flips, the p-values adjusted for their number (Holm).
 """
@@ -28,7 +28,7 @@ RESAMPLES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ScoredCase:
-    """A question with what came of it; ``scores`` by rule."""
+    """A question with its trajectory, its answers, and their scores by rule."""
 
     case: Case
     trajectory: Trajectory
@@ -37,12 +37,12 @@ class ScoredCase:
 
     @property
     def proposals(self) -> list[Attempt]:
-        """The attempts that propose."""
+        """The attempts that propose a path."""
         return [a for a in self.trajectory.attempts if a.state == PROPOSE]
 
     @property
     def is_cut(self) -> bool:
-        """Whether a path that was followed led to more entities than the model was shown."""
+        """Whether a followed path led to more entities than the model saw."""
         followed = (a for a in self.trajectory.attempts if a.state == INSTANTIATE)
         return any(attempt.read.get("cut") for attempt in followed)
 
@@ -51,7 +51,7 @@ Answered = Sequence[ScoredCase]
 
 
 def score_case(case: Case, trajectory: Trajectory) -> ScoredCase:
-    """A question's answers, scored by every rule; a failed one gets 0, whatever the rule."""
+    """Score a question's answers by every rule; a failed question gets 0."""
     answers, gold = answers_of(trajectory), case.question.answers
     scores = {name: rule(answers, gold) for name, rule in SCORERS.items()}
     if trajectory.stop_reason == FAILED:
@@ -61,7 +61,7 @@ def score_case(case: Case, trajectory: Trajectory) -> ScoredCase:
 
 
 def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
-    """The answers, the best first; none of a question that failed."""
+    """Return the answers, the best first; none for a failed question."""
     if trajectory.method != FIRST_PATH:
         return deliberation.answers_of(trajectory)
     followed = (a.read["answers"] for a in trajectory.attempts if a.state == FOLLOW and a.accepted)
@@ -69,7 +69,7 @@ def answers_of(trajectory: Trajectory) -> tuple[str, ...]:
 
 
 def measure(answered: Answered, seed: int) -> dict[str, Any]:
-    """All measures of a run, the same of each number of hops under ``by_hop``."""
+    """Compute all measures of a run, and under ``by_hop`` those of each number of hops."""
     by_hops = sorted(grouped(answered, lambda answer: answer.case.question.hops).items())
     by_hop = {str(hops): _measures(group, seed) for hops, group in by_hops if hops}
     return {**_measures(answered, seed), "by_hop": by_hop}
@@ -107,10 +107,10 @@ def _means(scores: Sequence[Score]) -> dict[str, float | None]:
 
 
 def _proposals(answered: Answered) -> dict[str, Any]:
-    """Of all proposals, and of each topic's first: what can be executed, what is gold.
+    """Compute the shares of executable and of gold paths, among all proposals and each topic's first.
 
     Unreadable and failed replies, and topics that no path leads from, are in every denominator.
-    ``gold`` is of topics whose gold paths are known alone.
+    ``gold`` counts only topics with known gold paths.
     """
     proposals = [(case, a) for case in answered for a in case.proposals]
     # Each topic's first proposal: a dict filled from behind keeps it.
@@ -143,7 +143,7 @@ def _share(values: Sequence[bool]) -> float | None:
 
 
 def _cost(answered: Answered) -> dict[str, Any]:
-    """Calls and tokens a question by role; ``without_proposer`` is what the paper's Table 5 has."""
+    """Compute calls and tokens per question by role; ``without_proposer`` is the paper's Table 5."""
     calls: dict[str, list[Usage]] = {}
     for case in answered:
         for attempt in case.trajectory.attempts:
@@ -170,7 +170,7 @@ def _per_question(usages: Sequence[Usage], questions: int) -> dict[str, float]:
 
 
 def differences(runs: Mapping[str, Answered], seed: int, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
-    """The first run against each other one: differences of means, other less first."""
+    """Compare the first run with each other one: differences of means, the other minus the first."""
     (first_name, baseline), *rivals = runs.items()
     rows: list[dict[str, Any]] = []
     p_values: list[float] = []

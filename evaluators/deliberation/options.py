@@ -1,4 +1,4 @@
-"""What an evaluation is asked for, by a command line, a release or a demonstration."""
+"""The options of an evaluation, from a command line, a release or a demonstration."""
 
 import difflib
 import re
@@ -18,7 +18,7 @@ Labels = Literal["gold", "weak"]
 Way = Literal["question", "template"]
 BASELINES = ("oracle", "majority", "nearest")
 CANDIDATES = 3
-"""Paths a topic entity that a generator chooses from, if not said; without one the first counts."""
+"""The default number of paths per topic entity with a generator; without one the first path counts."""
 IN_FLIGHT = 64
 """Requests under way at a time."""
 
@@ -27,13 +27,13 @@ IN_FLIGHT = 64
 class Options(Asking):
     """The options of `scripts.evaluate_deliberation`, by their names.
 
-    Raises ``UserError`` for what is wrong with them whatever the files hold.
+    Raises ``UserError`` for options that are wrong whatever the files hold.
     """
 
     questions: tuple[str, ...]
     """Files or ``hub-id@revision``."""
     paths: tuple[str, ...]
-    """Who proposes: baselines and engines' specs, each perhaps named as ``NAME=SPEC``."""
+    """The proposers: baselines and engines' specs, each perhaps as ``NAME=SPEC``."""
     output: Path
     kb: Path | None = None
     benchmark: str = "metaqa"
@@ -46,7 +46,7 @@ class Options(Asking):
     held_out: bool = False
     labels: Labels = "gold"
     candidates: Count | None = None
-    """A topic entity; if not said, as many as there is somebody to choose from."""
+    """Paths per topic entity; None: `CANDIDATES` with a generator, else 1."""
     free: bool = False
     max_hops: Count = HOPS
     convention: Convention = NO_TOPIC
@@ -65,13 +65,13 @@ class Options(Asking):
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The specs of all who are asked, each once: who proposes may verify, too."""
+        """The specs of all engines, each once: a proposer may verify, too."""
         specs = (*engines_of(self.paths), self.generator)
         return tuple(dict.fromkeys(spec for spec in specs if spec is not None))
 
     @property
     def candidates_per_topic(self) -> int:
-        """How many paths are proposed from each topic entity."""
+        """The number of paths to propose from each topic entity."""
         return self.candidates or self._usual_candidates
 
     @property
@@ -80,7 +80,7 @@ class Options(Asking):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """What sets its runs apart from others by the same players; what is usual is left out."""
+        """The conditions that set its runs apart from others by the same players; defaults are left out."""
         values: Mapping[str, tuple[Any, Any]] = {
             "candidates": (self.candidates_per_topic, self._usual_candidates),
             "free": (self.free, False),
@@ -96,7 +96,7 @@ _NAMED_SPEC = re.compile(r"([^:=]+)=(.+)")
 
 
 def split_name(spec: str) -> tuple[str, str]:
-    """The name that a run is given and what proposes its paths; "" where it is given none.
+    """Split ``NAME=SPEC`` into the run's name and its proposer; the name may be missing.
 
     >>> split_name("SFT=vllm:m+a"), split_name("symbolic:error_rate=0.3")
     (('SFT', 'vllm:m+a'), ('', 'symbolic:error_rate=0.3'))
@@ -106,7 +106,7 @@ def split_name(spec: str) -> tuple[str, str]:
 
 
 def engines_of(specs: Sequence[str]) -> list[str]:
-    """The specs of those who have to be asked; ``UserError`` for a baseline that is misspelt.
+    """Return the specs that are engines; raises ``UserError`` for a misspelt baseline.
 
     >>> engines_of(["nearest", "SFT=vllm:m+a"])
     ['vllm:m+a']
@@ -119,7 +119,7 @@ def engines_of(specs: Sequence[str]) -> list[str]:
 
 
 def check_names(pairs: Iterable[tuple[str, str]]) -> None:
-    """Raise ``UserError`` for two of ``--paths`` that are given, or have, one name; pairs are of name and spec."""
+    """Raise ``UserError`` if two of ``--paths`` share a name; pairs are of name and spec."""
     names = set[str]()
     for name, spec in pairs:
         if name in names:

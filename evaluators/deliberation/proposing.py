@@ -1,12 +1,12 @@
-"""Who proposes relation paths (those that ask nobody, and an engine with an adapter), and what is made of these.
+"""Proposers of relation paths (baselines, and engines with an adapter), and the answers from their paths.
 
 - ``oracle``: the gold paths.
 - ``majority``: the most frequent paths of the labelled questions of as many hops.
 - ``nearest``: the paths of the labelled questions whose words around the topic are nearest (the
   cosine of TF-IDF weights of words; of those as near the more frequent one).
 
-The last two leave the question itself out of what they learn from, and are held to the paths of the graph where an
-engine is. An engine is asked for each topic entity once greedily, and then for further paths drawn at a seed each.
+The last two exclude the question itself from what they learn, and are constrained to the graph's paths where an
+engine is. An engine proposes one path per topic entity greedily, and further paths sampled at a seed each.
 """
 
 import asyncio
@@ -32,15 +32,15 @@ from safe_stepwise.records import ANSWERED, FAILED, Attempt, Candidate, Relation
 PROPOSER = "proposer"
 """The role whose calls Table 5 of the paper leaves out."""
 PATH, UNREADABLE, NOWHERE, FAILED_CALL = "path", "unreadable", "nowhere", "failed"
-"""What came of a proposal: a path, a reply without one, a topic that no path leads from, or a
+"""Outcomes of a proposal: a path, a reply without one, a topic that no path leads from, or a
 request that failed for good."""
 TEMPERATURE = 1.0
-"""Of the paths that are drawn: as likely as the model holds them to be."""
+"""The temperature of sampled paths: the model's own distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One path that was proposed from a topic entity, or why there is none."""
+    """One proposed path from a topic entity, or the reason why there is none."""
 
     topic: str
     outcome: str
@@ -55,21 +55,21 @@ Ranking = Callable[[Case, str], Iterable[RelationPath]]
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Who asks nobody."""
+    """A proposer that makes no requests."""
 
     name: str
-    """What may be published."""
+    """The name, which may be published."""
     identity: Any
     """A JSON value with all that can change what it proposes."""
     rank: Ranking
     """From a question and its topic entity to paths, the best first."""
     limit: int | None
     constrained: bool = False
-    """Whether it names only paths that the graph has, as an engine does that is held to them."""
+    """Whether it proposes only paths that the graph has, like a constrained engine."""
     client: Client | None = None
 
     async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
-        """The proposals, topic by topic, the best first."""
+        """Return the proposals, topic by topic, the best first."""
         proposals = []
         for topic in case.question.topics:
             ranked: Iterable[RelationPath] = dict.fromkeys(self.rank(case, topic))
@@ -81,12 +81,12 @@ class Baseline:
 
 
 def oracle() -> Baseline:
-    """Who knows the gold paths, however many."""
+    """Return the proposer of the gold paths, however many."""
     return Baseline("oracle", ["oracle"], lambda case, topic: case.gold.get(topic, ()), None)
 
 
 def majority(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
-    """Who names what is asked most often, of questions of as many hops."""
+    """Return the proposer of the most frequent paths of questions with as many hops."""
     counts: dict[int, Counter[RelationPath]] = defaultdict(Counter)
     for example in examples:
         counts[example.hops].update(example.paths)
@@ -100,7 +100,7 @@ def majority(examples: Sequence[Example], limit: int, constrained: bool = False)
 
 
 def nearest(examples: Sequence[Example], limit: int, constrained: bool = False) -> Baseline:
-    """Who names the paths of the questions whose masked words are nearest."""
+    """Return the proposer of the paths of the questions whose masked words are nearest."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     counts: dict[str, Counter[RelationPath]] = defaultdict(Counter)
@@ -129,14 +129,14 @@ def nearest(examples: Sequence[Example], limit: int, constrained: bool = False) 
 
 
 def _frequent(counts: Counter[RelationPath], excluded: Example | None) -> list[RelationPath]:
-    """Paths by frequency, then by name; ``excluded`` is left out of the count."""
+    """Sort paths by frequency, then by name; the paths of ``excluded`` do not count."""
     remaining = counts - Counter(excluded.paths) if excluded is not None else counts
     return sorted(remaining, key=lambda path: (-remaining[path], path))
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A model, with its adapter most often; ``constrained`` to the paths that the graph has."""
+    """A model, usually with an adapter; ``constrained`` to the paths that the graph has."""
 
     name: str
     client: Client
@@ -146,12 +146,12 @@ class Engine:
 
     @property
     def identity(self) -> Any:
-        """As that of a `Baseline`."""
+        """A JSON value with all that can change what it proposes."""
         settings = [self.candidates, self.constrained, self.seed, TEMPERATURE, prompt_digest()]
         return [dict(self.client.engine.identity), self.client.allowance.plain, *settings]
 
     async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
-        """As a `Baseline` does."""
+        """Return the proposals, topic by topic, the greedy one first."""
         client: Client = Counted(self.client) if self.client.engine.simulated else self.client
         proposals = []
         for topic in case.question.topics:
@@ -171,7 +171,7 @@ class Engine:
 
 
 Proposer = Baseline | Engine
-"""Who names paths for a question."""
+"""What proposes paths for a question."""
 
 
 async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
@@ -189,9 +189,9 @@ async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
 def contenders(
     options: Options, cases: Sequence[Case], train: PathsSet | None, clients: Mapping[str, Client]
 ) -> dict[str, Proposer]:
-    """Who proposes, by the name of the run, by the specs of ``--paths``, of which ``clients`` has the engines.
+    """Make the proposers of ``--paths``, by the run's name; ``clients`` has the engines by spec.
 
-    Raises ``UserError`` for two of one name.
+    Raises ``UserError`` for two with one name.
     """
     specs = map(split_name, options.paths)
     pairs = [(name, spec, _proposer(spec, options, cases, train, clients)) for name, spec in specs]
@@ -220,7 +220,7 @@ def _as_examples(cases: Sequence[Case]) -> list[Example]:
     by_words: dict[str, Example] = {}
     for case in cases:
         words, paths = case.question.question, [path for topic_paths in case.gold.values() for path in topic_paths]
-        if words in by_words:  # asked twice, it would teach itself
+        if words in by_words:  # a question that comes twice would teach itself
             paths = [*by_words[words].paths, *paths]
         if paths:
             by_words[words] = Example(words, case.template, case.question.hops, tuple(dict.fromkeys(paths)))
@@ -230,11 +230,10 @@ def _as_examples(cases: Sequence[Case]) -> list[Example]:
 async def answer_case(
     case: Case, knowledge: Knowledge, proposer: Proposer, clients: Mapping[str, Client], options: Deliberating
 ) -> Trajectory:
-    """All that was done to answer one question: by the loop, or by the first path without a model.
+    """Answer one question, by the loop or, without ``clients``, by the first path that leads somewhere.
 
-    The proposals stand first among the attempts, each with what it cost.
-    Without ``clients`` no model verifies. A request that fails for good, a proposal's too, ends the
-    question with the stop reason ``failed``; what it cost until then is kept.
+    The proposals stand first among the attempts, each with its usage. A request that fails for good,
+    a proposal's too, ends the question with the stop reason ``failed``; earlier usage is kept.
     """
     method = deliberation.NAME if clients else FIRST_PATH
     proposals = await proposer.propose(case, knowledge)
@@ -252,7 +251,7 @@ async def answer_case(
 
 
 def _follow_first(question: str, pool: Sequence[Candidate], knowledge: Knowledge) -> Trajectory:
-    """The first candidate that leads somewhere, what it leads to being ranked by the graph."""
+    """Follow the first candidate that leads to entities, which the graph ranks."""
     for candidate in pool:
         if answers := [*knowledge.ranked(candidate)]:
             read = {"topic": candidate.topic, "path": list(candidate.path), "answers": answers}

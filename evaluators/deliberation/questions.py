@@ -1,4 +1,4 @@
-"""Which questions are put, over which graph, with which gold paths, and what may be learnt from beside them."""
+"""The questions of an evaluation, with their graphs and gold paths, and the set to learn from."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _COLUMNS = ("question", "template", "hops", "path", "best", "gold")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question as it is put, with its gold paths as far as they are known."""
+    """A question, with its gold paths as far as they are known."""
 
     question: KGQuestion
     template: str
@@ -45,22 +45,22 @@ class Example:
 
 @dataclass(frozen=True)
 class PathsSet:
-    """A set that ``build_paths`` made, split one way."""
+    """A set of ``build_paths``, split by question or by template."""
 
     folder: Path
     unit: Way
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
-    """By split."""
+    """The rows by split."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What it is, for the record."""
+        """The set's name, kind of split and digests, for the record."""
         files = parquet_files(self.folder, CONFIGS[self.unit])
         digests = {file.name: sha256_of(file) for file in files}
         return {"name": self.folder.name, "splits": self.unit, "sha256": digests}
 
     def examples(self, labels: Labels) -> list[Example]:
-        """What its train split teaches; a question without such a label teaches nothing."""
+        """Return the examples of the train split; questions without such a label give none."""
         column = "gold" if labels == "gold" else "best"
         by_question: dict[str, Example] = {}
         for row in self.rows[TRAIN]:
@@ -72,7 +72,7 @@ class PathsSet:
         return [*by_question.values()]
 
     def split_of(self, case: Case) -> str:
-        """The split that a question is in, by its words, or by its template; "" for neither."""
+        """Return the split that holds a question's words or template; "" for neither."""
         return self._splits.get(case.question.question if self.unit == "question" else case.template, "")
 
     @cached_property
@@ -91,7 +91,7 @@ class PathsSet:
 
 
 def read_set(folder: Path, benchmark: str, unit: Way) -> PathsSet:
-    """The set in a folder; raises ``UserError`` where there is none, or one of other rows."""
+    """Read the set in a folder; raises ``UserError`` where there is none, or one of other rows."""
     name = paths_set(benchmark)
     dataset = dataset_folder(folder, name)
     if dataset is None or not parquet_files(dataset, CONFIGS[unit], TRAIN):
@@ -109,21 +109,21 @@ def read_set(folder: Path, benchmark: str, unit: Way) -> PathsSet:
 
 
 class Rows(Protocol):
-    """Questions with their graphs, as a builder reads them; all raise ``UserError``."""
+    """Questions with their graphs, as a builder reads them; all methods raise ``UserError``."""
 
     @property
     def hops(self) -> int:
-        """Of a path, at most."""
+        """The maximum number of hops of a path."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What they are, for the record."""
+        """The sources of the rows, for the record."""
 
     def read(self) -> list[KGQuestion]:
-        """All questions."""
+        """Read all questions."""
 
     def graphs(self) -> Iterator[GraphStore]:
-        """The graph of each, in their order."""
+        """Yield the graph of each question, in order."""
 
     def gold(
         self,
@@ -131,15 +131,15 @@ class Rows(Protocol):
         by_template: Mapping[str, tuple[RelationPath, ...]],
         places: Collection[int],
     ) -> tuple[Sequence[Gold], str]:
-        """The gold paths of each, and where they come from; ``known`` are those of templates."""
+        """Return the gold paths of each question, and their origin; ``by_template`` holds known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions as they were read, and which of them are put.
+    """All questions of the files, and the places of those that the evaluation uses.
 
-    In two steps, so that what is wrong with the files shows before anything takes long: `chosen`, which knows no gold
-    path yet, and `with_gold`.
+    It is made in two steps, so that faults of the files show before anything takes long: `chosen`, without gold paths,
+    and `with_gold`.
     """
 
     rows: Rows
@@ -147,14 +147,14 @@ class Questions:
     places: tuple[int, ...]
     train: PathsSet | None
     about: Mapping[str, Any]
-    """For the record."""
+    """The sources and choices, for the record."""
     convention: Convention
     note: str = ""
-    """For the user, if there is anything to know."""
+    """A warning for the user, if any."""
 
     @classmethod
     def chosen(cls, options: Options, rows: Rows) -> "Questions":
-        """What is put by the options; raises ``UserError`` for what the user can mend in the files."""
+        """Choose questions by the options; raises ``UserError`` for faults of the files."""
         about = rows.about
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
         cases = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
@@ -172,7 +172,7 @@ class Questions:
         return cls(rows, cases, places_, train, about, options.convention, note)
 
     def with_gold(self) -> "Questions":
-        """The same with gold paths, which may take long."""
+        """Return these questions with gold paths, which may take long."""
         template_paths = self.train.gold if self.train else {}
         gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.places)
         cases = tuple(replace(case, gold=paths) for case, paths in zip(self.all_cases, gold, strict=True))
@@ -180,23 +180,23 @@ class Questions:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """Those that are put."""
+        """The chosen questions."""
         return tuple(self.all_cases[place] for place in self.places)
 
     @property
     def graph(self) -> str:
-        """What tells the graph from all others, and how it is walked."""
+        """The identity of the graph and of how paths are walked."""
         return f"{self.about['graph'] or self.about['sources']} {self.about['max_hops']} {self.convention}"
 
     @property
     def learnt_from(self) -> dict[str, str]:
-        """The set that is learnt from and how it is split, as a condition; empty without one."""
+        """The set to learn from and its split, as a condition; empty without one."""
         if self.train is None:
             return {}
         return {"train": f"{self.train.folder.name} by {self.train.unit}@{identity(self.about['train'])[:8]}"}
 
     def knowledge(self) -> Iterator[GraphKnowledge]:
-        """What is known to each question, in their order: one at a time, as graphs are large."""
+        """Yield the knowledge of each chosen question's graph, one at a time, as graphs are large."""
         chosen_places, hops = frozenset(self.places), self.rows.hops
         for place, (case, graph) in enumerate(zip(self.all_cases, self.rows.graphs(), strict=False)):
             if place in chosen_places:
@@ -204,9 +204,9 @@ class Questions:
 
 
 def held_out(cases: Sequence[Case], train: PathsSet | None, only: bool) -> tuple[list[int], dict[str, int], str]:
-    """Which questions are put, by their places; how many are of which split; a note, if any.
+    """Return the places of the questions to use, the number of questions by split, and a warning.
 
-    With ``only`` those of the set's test split; raises ``UserError`` where there are none.
+    With ``only`` these are the questions of the set's test split; raises ``UserError`` where there are none.
     """
     if train is None:
         return [*range(len(cases))], {}, ""

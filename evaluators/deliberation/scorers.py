@@ -32,7 +32,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one question's answers are worth, 0 to 1; F1 is None by a rule that has none."""
+    """The scores of one question's answers, 0 to 1; F1 is None by a rule without it."""
 
     hit: float
     hits_at_1: float
@@ -43,7 +43,7 @@ Scorer = Callable[[Sequence[str], Collection[str]], Score]
 
 
 def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
-    """See the module.
+    """Score by the rule of Deliberation on Priors (see the module).
 
     >>> dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
     Score(hit=1.0, hits_at_1=0.0, f1=0.8)
@@ -58,7 +58,7 @@ def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
 
 
 def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
-    """See the module. Answers that were given more often go first; each counts once.
+    """Score by the rule of Reasoning on Graphs (see the module): frequent answers go first; each counts once.
 
     >>> rog(["Ana Brell and Edo Marn"], ["Ana Brell", "Edo Marn"])  # precision 2, recall 1
     Score(hit=1.0, hits_at_1=1.0, f1=1.3333333333333333)
@@ -70,7 +70,7 @@ def rog(predicted: Sequence[str], gold: Collection[str]) -> Score:
 
 
 def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
-    """See the module.
+    """Score by the rule of Graph-constrained Reasoning (see the module).
 
     >>> gcr(["Ana Brell and Edo Marn", "Oru"], ["Ana Brell", "Edo Marn"])  # precision 1/2
     Score(hit=1.0, hits_at_1=1.0, f1=0.6666666666666666)
@@ -83,7 +83,7 @@ def gcr(predicted: Sequence[str], gold: Collection[str]) -> Score:
 
 
 def tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
-    """See the module. It looks at one reply; of a ranked list any answer may be it.
+    """Score by the rule of Think on Graph (see the module), which looks at one reply: any answer may be it.
 
     >>> tog(["the Ana Brell", "Oru"], ["Ana Brell"]), tog(["Ana"], ["Ana Brell"]).hits_at_1
     (Score(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
@@ -101,11 +101,11 @@ TITLES: Mapping[str, str] = {
 }
 METRICS = ("hit", "hits_at_1", "f1")
 HEADLINE = "dp"
-"""The rule of the figures that stand for a run."""
+"""The rule of the scores that stand for a run."""
 
 
 def normalized(text: str) -> str:
-    """RoG's and GCR's: lower case, no punctuation, no articles, single blanks.
+    """Normalise text as RoG and GCR do: lower case, no punctuation, no articles, single blanks.
 
     >>> normalized("The  Man's a Fool!")
     'mans fool'
@@ -119,7 +119,7 @@ def _by_frequency(names: Sequence[str]) -> list[str]:
 
 
 def _count_stated(answers: Sequence[str], gold: Collection[str]) -> int:
-    """How many gold answers stand in the text of all answers; one of articles alone always does."""
+    """Count the gold answers within the text of all answers; one of articles alone always counts."""
     text = normalized(" ".join(answers))
     return sum(normalized(name) in text for name in gold) if answers else 0
 

@@ -1,4 +1,4 @@
-"""Measured faithfulness, written down: beside an evaluation as it ends, or of a kept one anew."""
+"""Measure faithfulness and write it: beside an evaluation as it ends, or for an earlier one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from safe_stepwise.store.files import json_bytes, write_atomically, write_files,
 from safe_stepwise.store.names import CHAINS, COMPARISON, FAITHFULNESS, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
 
 KEY = "faithfulness"
-"""Of ``results.json``."""
+"""The key of faithfulness in ``results.json``."""
 ACCEPTED = "accepted_unfaithful.jsonl"
 OWNED = (FAITHFULNESS, CHAINS, ACCEPTED)
 """Files beside those of an evaluation."""
@@ -31,7 +31,7 @@ Annotated = Mapping[tuple[str, str], Question]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the evidence is from, if it was not kept: a name, a digest, the questions."""
+    """The source of evidence that an evaluation did not keep: a name, a digest, the questions."""
 
     name: str
     sha256: str
@@ -39,7 +39,7 @@ class Source:
 
 
 def measure_evaluation(pairs: Sequence[Pair], folder: Path, report: Path) -> tuple[dict[str, Any], str]:
-    """What ``results.json`` has of it, by its key, and what there is to say; nothing of nothing."""
+    """Measure an ending evaluation; returns its part of ``results.json`` and a text, both empty without evidence."""
     record = write_measures(pairs, folder, report)
     if record is None:
         return {}, ""
@@ -54,10 +54,10 @@ def write_measures(
     source: Source | None = None,
     before_last: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any] | None:
-    """Measure, write the files and the report's page; None, and no file, where nothing can be.
+    """Measure, and write the files and the report's page; returns None, without files, where there is no evidence.
 
-    ``faithfulness.json`` is gone while the others change, and is written last, after whatever
-    ``before_last`` writes.
+    ``faithfulness.json`` is removed while the others change, and is written last, after the files of
+    ``before_last``.
     """
     (folder / FAITHFULNESS).unlink(missing_ok=True)
     if not any(records.is_grounded(question) for _, question in pairs):
@@ -100,13 +100,13 @@ def _content(pairs: Sequence[Pair], lines: Sequence[Line], options: Options, sou
 def measure_folder(
     folder: Path, options: Options, read_source: Callable[[Mapping[str, Any]], Source] | None = None
 ) -> str:
-    """Measure what an evaluation kept in ``folder``, write it there, and say what came of it.
+    """Measure the evaluation in ``folder``, write the files there, and return the summary.
 
-    ``read_source`` gives questions with their evidence by the evaluation's settings, for folders
-    that kept none. Raises ``UserError`` for a folder without an evaluation or without evidence.
+    ``read_source`` reads questions with their evidence by the evaluation's settings, for folders
+    without evidence. Raises ``UserError`` for a folder without an evaluation or without evidence.
     """
     results = outcomes.read_results(folder)
-    # Of a release the tables stand beside the trajectories.
+    # A release has its tables beside the trajectories.
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
     with files.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
@@ -127,11 +127,11 @@ def measure_folder(
 
 
 def read_pairs(folder: Path, settings: Mapping[str, Any], source: Source | None = None) -> Iterator[Pair]:
-    """Each outcome in a folder with its question, those that share an id in their order.
+    """Yield each outcome in a folder with its question; questions that share an id keep their order.
 
     ``settings`` are the evaluation's. Raises ``UserError`` for files that don't fit.
     """
-    conditions = outcomes.conditions_of(settings)  # older lines tell none themselves
+    conditions = outcomes.conditions_of(settings)  # older lines lack them
 
     def key_of(outcome: Outcome) -> tuple[str, str]:
         system = canonical_json([outcome.method, outcome.players, outcome.options, outcome.conditions])
@@ -155,7 +155,7 @@ def _key(benchmark: str, id_: str, conditions: Mapping[str, Any]) -> str:
 
 
 def _annotated(question: Question, source: Source) -> Question:
-    """With the annotations of its source, unless it has its own or is not there."""
+    """Add the source's annotations to a question without evidence, if the source has the question."""
     annotated = source.questions.get((question.benchmark, question.id))
     if annotated is None or records.is_grounded(question):
         return question

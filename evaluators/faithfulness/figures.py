@@ -1,8 +1,8 @@
-"""The figures of measured faithfulness as SVG: same numbers, same bytes.
+"""The figures of measured faithfulness as SVG; equal numbers give equal bytes.
 
 ==========================  ========================================================================
-``faithfulness_gaps``       right answers of each system: reached by which kind of chain
-``faithfulness_breaks``     where chains break: unfaithful ones by first bad step and fault
+``faithfulness_gaps``       right answers of each system, by the kind of chain that reached them
+``faithfulness_breaks``     where chains break: unfaithful chains by first bad step and fault
 ``faithfulness_paths``      answer × path as a mosaic: widths are of answers, heights of paths
 ==========================  ========================================================================
 
@@ -23,16 +23,16 @@ FIGURES = {
     BREAKS: "Where chains break",
     PATHS: "Answer and path",
 }
-"""Names of the files, and what each shows."""
+"""Titles of the figures by file."""
 COLORS = {"faithful": "#228833", "unfaithful": "#cc3311", "unjudgeable": "#ccbb44", "no chain": "#bbbbbb"}
 _TEXT = {"faithful": "white", "unfaithful": "white", "unjudgeable": "black", "no chain": "black"}
 _LONGEST = 56
-"""Characters of a system's name."""
+"""The maximum of characters of a system's name."""
 Record = Mapping[str, Any]
 
 
 def figures(measured: Record) -> dict[str, bytes]:
-    """The figures by file, of what ``faithfulness.json`` holds; breaks only where there are any."""
+    """Draw the figures of ``faithfulness.json``, by file; breaks only where there are any."""
     systems, rules = measured["systems"], measured["settings"]["rules"]
     cells = [[(system, rule) for rule in rules] for system in systems]
     is_broken = any(_rule_record(*cell)["breaks"] for row in cells for cell in row)
@@ -49,7 +49,7 @@ def _rule_record(system: Record, rule: str) -> Record:
 
 
 def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """The counts of one row of answer × path; whatever has no chain is one.
+    """Reduce one row of answer × path to the verdicts on chains and one count without chain.
 
     >>> path_counts({"faithful": 3, "unfaithful": 1, "unjudgeable": 0, "abstained": 2, "failed": 1})
     {'faithful': 3, 'unfaithful': 1, 'unjudgeable': 0, 'no chain': 3}
@@ -150,9 +150,9 @@ def _mosaic_panel(axes: Any, cell: tuple[Any, str]) -> None:
 
 
 def mosaic(record: Record) -> Iterator[tuple[str, float, float, str, float, float, int]]:
-    """The boxes of answer × path (exact match), each of a width and a height out of 1.
+    """Yield the boxes of answer × path (exact match), in a unit square.
 
-    Gives answer, left edge, width, path, bottom edge, height and count.
+    A box is answer, left edge, width, path, bottom edge, height and count.
     """
     table = record["answers"]["exact_match"]
     columns = {answer: path_counts(table[answer]) for answer in ("right", "wrong")}

@@ -1,8 +1,8 @@
-"""An external graph that chains may be judged by beside a question's own triples (``--kb FILE``).
+"""An external graph beside a question's own triples, by which chains may be judged (``--kb FILE``).
 
-A line holds ``head|relation|tail`` (MetaQA's form); ``.gz`` is read, too. Of a large graph a
-question gets what its texts speak of: all triples of an entity that is named there, and of one with
-more than `HUB_SIZE`, as a language or a year has, those whose other end is named as well.
+A line holds ``head|relation|tail`` (MetaQA's form); the file may be ``.gz``. A question gets the triples of the
+entities that its texts name; of an entity with more than `HUB_SIZE` triples, such as a language or a
+year, only those whose other end is named as well.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +16,12 @@ from safe_stepwise.store.files import sha256_of
 
 HUB_SIZE = 200
 LONGEST_NAME = 12
-"""Words of a name that is looked for."""
+"""The maximum of words of a name."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """A graph's triples, and where each entity stands in them."""
+    """A graph's triples, with an index by entity."""
 
     name: str
     sha256: str
@@ -38,7 +38,7 @@ class Knowledge:
         return {"name": self.name, "sha256": self.sha256, "triples": len(self.triples)}
 
     def about(self, texts: Iterable[str]) -> tuple[Triple, ...]:
-        """The triples of what some texts name, in the graph's order."""
+        """Return the triples of entities that texts name, in the graph's order."""
         entities = {name for text in texts for name in self._names_in(text)}
         places_: set[int] = set()
         for name in entities:
@@ -54,7 +54,7 @@ class Knowledge:
         return {normal_name(triple.head), normal_name(triple.tail)}
 
     def _names_in(self, text: str) -> Iterator[str]:
-        """The longest names, from the left; none within another."""
+        """Yield the longest names in a text, from the left, without overlap."""
         words = words_of(strip_diacritics(text)).split()
         start = 0
         while start < len(words):
@@ -67,6 +67,6 @@ class Knowledge:
 
 
 def read_knowledge(file: Path) -> Knowledge:
-    """The graph of a file, blanks around its names left out; raises as `read_triples`."""
+    """Read the graph of a file, names stripped of blanks; raises the errors of `read_triples`."""
     triples = dict.fromkeys(Triple(head.strip(), r.strip(), t.strip()) for head, r, t in read_triples(file))
     return Knowledge(file.name, sha256_of(file), [*triples])

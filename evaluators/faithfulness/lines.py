@@ -1,4 +1,4 @@
-"""One outcome, judged: the noun of this room, how it is written down, and what verifiers may learn from it."""
+"""The judged outcome (a line): its rows in files, and the accepted unfaithful steps that verifiers can learn from."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,19 +17,19 @@ from safe_stepwise.taxonomy import CORRECT
 RULES: tuple[Rule, ...] = ("house", "paper")
 Verdicts = Mapping[Rule, ChainVerdict]
 Pair = tuple[Outcome, Question]
-"""An outcome with what was asked, its annotations included."""
+"""An outcome with its question, annotations included."""
 AnswerBy = Literal["exact_match", "judge", "rule"]
 ANSWERS: tuple[AnswerBy, ...] = get_args(AnswerBy)
 COLUMNS = (*get_args(Verdict), *(kind for kind in get_args(Kind) if kind != "chain"))
-"""What a question may come to under a rule."""
+"""Results of a question under a rule: a verdict on its chain, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One outcome, judged; README.md says how it is written.
+    """One judged outcome; README.md describes its row.
 
-    ``taken``: as what a vote is told; ``question``: what was asked; ``steps``: numbers and texts of
-    the chain; ``verdicts`` and, of a vote, the attempts that they are of, by rule.
+    ``taken``: how a vote counts (majority, best of n); ``steps``: numbers and texts of the chain;
+    ``verdicts``, and the attempts that they judge (``samples``) of a vote, are by rule.
     """
 
     outcome: Outcome
@@ -51,7 +51,7 @@ class Line:
 
 
 def column_of(line: Line, rule: Rule) -> str:
-    """One of `COLUMNS`; what there is no evidence for is unjudgeable."""
+    """Return one of `COLUMNS` for a line; without evidence it is unjudgeable."""
     if line.response != "chain":
         return line.response
     verdict = line.verdicts.get(rule)
@@ -59,29 +59,29 @@ def column_of(line: Line, rule: Rule) -> str:
 
 
 def is_right(line: Line, rule: Rule, measure: AnswerBy) -> bool | None:
-    """Whether an answer is right by a measure; None where nobody said."""
+    """Return whether an answer is right by a measure; None without a verdict."""
     if measure == "exact_match":
         return line.is_exact
     if measure == "judge":
         return {"correct": True, "incorrect": False}.get(line.outcome.verdict or "")
     verdict = line.verdicts.get(rule)
-    # The rules compare no answer without a chain: of those that gave one, exact match does.
+    # A rule needs a chain to compare an answer; without one, exact match decides.
     return verdict.is_right if verdict else line.is_exact
 
 
 def is_grounded(question: Question) -> bool:
-    """Whether a question has what its chains can be judged by."""
+    """Return whether a question has evidence to judge chains by."""
     return bool(question.evidence or question.decomposition)
 
 
 def places(lines: Sequence[Line]) -> dict[tuple[System, str], int]:
-    """Where each system stands among `systems`, by itself and how it is taken."""
+    """Return the place of each system and way of counting it among `systems`."""
     keys = dict.fromkeys((line.system, line.taken) for line in lines)
     return {key: place for place, key in enumerate(keys)}
 
 
 def row_of(line: Line, system: int) -> dict[str, Any]:
-    """A line of ``faithfulness.jsonl``; ``system`` is its place among the systems."""
+    """Return a row of ``faithfulness.jsonl``; ``system`` is the place among the systems."""
     return {
         "system": system,
         "benchmark": line.benchmark,
@@ -99,7 +99,7 @@ def row_of(line: Line, system: int) -> dict[str, Any]:
 
 
 def accepted_unfaithful(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
-    """Steps that a verifier accepted and that are unfaithful all the same, in the order of the lines.
+    """Yield rows of the unfaithful steps that a verifier accepted, in the order of the lines.
 
     ``accepted_unfaithful.jsonl`` has a line a step, which ``scripts.refine_verifier_steps --accepted`` mines;
     ``passages_sha256`` is that of the passages' titles and texts, as the steps cite them by number::
@@ -123,7 +123,7 @@ def accepted_unfaithful(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
 
 
 def accepted_steps(trajectory: Trajectory) -> Iterator[Step]:
-    """The steps that a verifier called Correct."""
+    """Yield the steps that a verifier called Correct."""
     steps = {step.number: step for step in trajectory.steps}
     for attempt in tries_at_steps(trajectory):
         feedback = attempt.feedback

@@ -1,8 +1,8 @@
-"""Every chain that an evaluation kept, judged by each rule: a line a question and system.
+"""Judge every chain of an evaluation by each rule: one line a question and system.
 
-Questions are judged one after the other, or spread over processes, each with all that was said of
-it: its grounds are made once, and equal chains are judged once. Neither the order of what comes in
-nor how it is spread changes what comes out.
+Questions are judged one after the other, or spread over processes, each with all its chains: its
+grounds are made once, and equal chains are judged once. Neither the order of outcomes nor the
+spread changes the lines.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,17 +21,17 @@ from safe_stepwise.records import Question, Triple, canonical_json
 from safe_stepwise.store.progress import counts, telling
 
 AT_ONCE = 25
-"""Questions of a piece of work."""
+"""The number of questions in a job."""
 _BEST = {"faithful": 0, "unjudgeable": 1, "unfaithful": 2}
 
 Judge = Callable[["Job"], list[list[Verdicts]]]
 Spread = Callable[[Judge, Iterable["Job"]], Iterable[tuple["Job", list[list[Verdicts]]]]]
-"""Runs a judge over jobs; gives each with its result, in their order."""
+"""Runs a judge over jobs; yields each job with its result, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A question, what else is known of its entities, and the different chains to judge by it."""
+    """A question, external triples about its entities, and its distinct chains."""
 
     question: Question
     external: tuple[Triple, ...]
@@ -42,13 +42,13 @@ Job = tuple[Piece, ...]
 
 
 def one_by_one(judge: Judge, jobs: Iterable[Job]) -> Iterator[tuple[Job, list[list[Verdicts]]]]:
-    """The jobs in this process."""
+    """Judge the jobs in this process."""
     return ((job, judge(job)) for job in jobs)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How chains are judged, beside which graph, and how the work is spread.
+    """The rules and the graph to judge chains by, and how the work is spread.
 
     ``retrieval`` (by its name) and ``sigma`` are the paper's rule's.
     """
@@ -56,7 +56,7 @@ class Options:
     rules: tuple[Rule, ...] = RULES
     retrieval: str = "words"
     sigma: float | None = None
-    """None: the paper's."""
+    """None: the paper's threshold."""
     knowledge: Knowledge | None = None
     spread: Spread = one_by_one
 
@@ -65,7 +65,7 @@ DEFAULT = Options()
 
 
 def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
-    """The lines of all outcomes, ordered by system, benchmark and question."""
+    """Judge all outcomes; returns lines ordered by system, benchmark and question."""
     responses = [response_of(outcome) for outcome, _ in pairs]
     pieces = _pieces(pairs, responses, options.knowledge)
     keys = [*pieces]
@@ -93,7 +93,7 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
 
 
 def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None]) -> list[list[Verdicts]]:
-    """What each chain of each piece comes to, by rule; ``settings`` are retrieval and sigma."""
+    """Return the verdicts on each piece's chains, by rule; ``settings`` are retrieval and sigma."""
     retrieval, sigma = RETRIEVALS[settings[0]], settings[1]
     grounds = [grounds_of(piece.question, piece.external) for piece in job]
     return [
@@ -152,7 +152,7 @@ def _lines(
 
 
 def _best(line: Line, response: Response, verdicts: Sequence[Verdicts]) -> Line:
-    """Each rule's best sample, the first of several; the answer stays the vote's."""
+    """Return the line with each rule's best sample, the first of equals; the answer stays the vote's."""
     places = {rule: min(range(len(verdicts)), key=lambda n: _BEST[verdicts[n][rule].path]) for rule in verdicts[0]}
     return replace(
         line,

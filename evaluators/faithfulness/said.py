@@ -1,17 +1,17 @@
-"""What a trajectory offers to be judged: the chain of its steps, or why it has none.
+"""The chain of a trajectory's steps, or why it has none.
 
-What counts as a chain is what the trajectory keeps of a method's reasoning:
+The chain is what the trajectory keeps of a method's reasoning:
 
 ==============================  ====================================================================
 SAFE's loop, its baselines      the accepted steps, without the Final Answer
-SG-FSM's machines               their finds, worded as `sg_fsm_safe` shows them to its verifier
+SG-FSM's machines               their sub-answers, worded as `sg_fsm_safe` shows them to its verifier
 CoT, SP-CoT                     the sentences of the explanation; of a vote, those of each sample
 ReAct                           its thoughts
 Direct                          none: its one sentence says where it looked (unstructured)
 ==============================  ====================================================================
 
-A sentence that only says what the answer is belongs to the answer. No answer, or one that says that
-it is unknown, is an abstention (arXiv 2402.11199, section 3.2); a failed request is neither.
+A sentence that only states the answer belongs to the answer. No answer, or one that says that it is
+unknown, is an abstention (arXiv 2402.11199, section 3.2); a failed request is neither.
 """
 
 import re
@@ -32,9 +32,9 @@ from safe_stepwise.store.replies import read_reply
 
 Kind = Literal["chain", "abstained", "unstructured", "failed"]
 UNREASONED = ("direct",)
-"""Methods that are asked for no reasoning."""
+"""Methods whose prompts request no reasoning."""
 LONGEST = 20_000
-"""Characters of an explanation that are taken apart."""
+"""The characters of an explanation that are split into sentences."""
 
 _UNKNOWN = re.compile(
     r"(?:i )?(?:do not|dont|don t) know|(?:it is |its |it s )?(?:unknown|unanswerable|not known"
@@ -53,10 +53,10 @@ _CONCLUDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What there is to judge; one chain, or one a sample that could be read.
+    """The chains to judge: one, or one for each readable sample.
 
-    ``samples``: the attempts of the chains, from 1, where they are put to the vote; ``chosen``: the
-    place of the one that the vote fell on.
+    ``samples``: the attempts of the chains, from 1, where there is a vote; ``chosen``: the place of
+    the vote's choice.
     """
 
     kind: Kind
@@ -66,7 +66,7 @@ class Response:
 
 
 def response_of(outcome: Outcome) -> Response:
-    """What an outcome's trajectory offers to be judged."""
+    """Return the chains of an outcome's trajectory."""
     trajectory = outcome.trajectory
     if trajectory.stop_reason == FAILED:
         return Response("failed")
@@ -77,7 +77,7 @@ def response_of(outcome: Outcome) -> Response:
 
 
 def abstains(answer: str) -> bool:
-    """Whether an answer says that there is none.
+    """Return whether an answer says that there is none.
 
     >>> abstains(" "), abstains("I don't know."), abstains("The Unknown Soldier")
     (True, True, False)
@@ -105,7 +105,7 @@ def _response(trajectory: Trajectory, method: str) -> Response:
 
 
 def _sampled_response(trajectory: Trajectory) -> Response:
-    """Of replies that explain themselves, as far as they could be read strictly."""
+    """Return the chains of strictly readable replies with explanations."""
     replies = [(n, a) for n, a in enumerate(trajectory.attempts, 1) if _is_answer(a)]
     if not replies:
         return Response("unstructured")
@@ -128,14 +128,14 @@ def _is_answer(attempt: Attempt) -> bool:
 
 
 def _field(attempt: Attempt, name: str) -> str:
-    """What was read in a reply for a field, "" if nothing was."""
+    """Return a field's text as read from a reply, "" if there is none."""
     value = attempt.read.get("value") if isinstance(attempt.read, dict) else None
     text = value.get(name, "") if isinstance(value, dict) else ""
     return text if isinstance(text, str) else ""
 
 
 def _explanation(attempt: Attempt) -> str:
-    """Whole and with its lines: what was read of it is one line, and the beginning alone."""
+    """Return the whole explanation with its lines; the attempt keeps only its beginning, as one line."""
     excerpt = _field(attempt, "explain")
     try:
         texts = [str(text["explain"]) for text in read_reply(attempt.text).answers("explain")]
@@ -146,7 +146,7 @@ def _explanation(attempt: Attempt) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of an explanation as steps, without list marks; what concludes is none.
+    """Yield the sentences of an explanation as steps, without list marks and without the conclusion.
 
     >>> list(sentences("1. Oru lies on the Vel. It is a town.\\n2. So the answer is Oru."))
     ['Oru lies on the Vel.', 'It is a town.']
@@ -160,5 +160,5 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def takes(response: Response) -> Sequence[str]:
-    """As what a response is counted: as it is, or a vote as both that it can be told as."""
+    """Return the ways to count a response: a vote counts as its majority and as its best of n."""
     return ("majority", "best_of_n") if response.samples else ("only",)

@@ -1,4 +1,4 @@
-"""What the judged chains of each system come to, alone and in pairs; README.md says what each number is."""
+"""The numbers of judged chains, of each system and of pairs of systems; README.md defines each number."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _DIGITS = 6
 
 
 def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """The systems, in the order of their lines; ``rules`` are those that judged them."""
+    """Sum up each system, in the order of the lines; ``rules`` are those that judged them."""
     groups = grouped(lines, lambda line: (line.system, line.taken))
     titles = names(list(dict.fromkeys(system for system, _ in groups)))
     return [_system(take, f"{titles[s]}{TAKE_TITLES[take]}", group, rules) for (s, take), group in groups.items()]
@@ -38,7 +38,7 @@ def _system(take: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) 
 
 
 def summarize(lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
-    """What some lines of one system come to."""
+    """Count the responses of some lines of one system, and sum up the verdicts by rule."""
     responses = Counter(line.response for line in lines)
     return {
         "questions": len(lines),
@@ -74,7 +74,7 @@ def _table(lines: Sequence[Line], rule: Rule, measure: AnswerBy) -> dict[str, An
 
 
 def spurious(right: Mapping[str, int]) -> dict[str, Any]:
-    """The share of unfaithful chains among right answers, of which ``right`` has the counts.
+    """Compute the share of unfaithful chains among right answers; ``right`` has the counts by verdict.
 
     >>> found = spurious({"faithful": 8, "unfaithful": 2, "unjudgeable": 10})
     >>> found["value"], found["low"], found["high"], found["least"], found["most"]
@@ -92,7 +92,7 @@ def spurious(right: Mapping[str, int]) -> dict[str, Any]:
 
 
 def gap(right: Mapping[str, int], questions: int) -> dict[str, float | None]:
-    """The paper's headline: answers minus reasoning, over all questions.
+    """Compute the paper's headline: answers minus reasoning, over all questions.
 
     >>> gap({"faithful": 6, "unfaithful": 1, "unjudgeable": 1}, 10)
     {'answer': 0.8, 'reasoning': 0.6, 'low': 0.1, 'high': 0.2}
@@ -126,19 +126,19 @@ def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:
 
 
 QuestionKey = tuple[tuple[str, str], int]
-"""Benchmark and id of a question, and which of those that share them, from 0."""
+"""Benchmark and id of a question, and its number among those that share them, from 0."""
 Flag = Callable[[Line], bool | None]
 
 
 def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """Whether one system reasons less spuriously than another, on the questions that both have.
+    """Test whether one system reasons less spuriously than another, on the questions that both have.
 
     All pairs of `evaluators.comparison.systems.pairs` (of a vote its majority), by rule, measure, answer and
     benchmark, with Holm's p within these. McNemar's exact test counts the questions on which one alone is *spurious*
-    (a right answer by an unfaithful chain) or *unfaithful*. What is undecided in either of the two is left out and
-    counted: a chain that is unjudgeable, or none beside an answer, whether that is right or wrong, as else the wrong
-    ones alone would stay. Who gave no answer was not spurious. A system that answers more questions rightly has more
-    right answers to be spurious in: *unearned* are unfaithful chains among the questions that both answered rightly.
+    (a right answer by an unfaithful chain) or *unfaithful*. A question that is undecided in either system is left out
+    and counted: its chain is unjudgeable, or an answer has no chain, whether right or wrong (else only wrong ones would
+    remain). An abstention is not spurious. A system with more right answers has more that can be spurious:
+    *unearned* are unfaithful chains among the questions that both answered rightly.
     """
     compared = [line for line in lines if line.taken != "best_of_n"]
     by_system = {
@@ -196,7 +196,7 @@ def _unfaithful(rule: Rule) -> Flag:
 def _test_pair(
     first: Mapping[QuestionKey, Line], peer: Mapping[QuestionKey, Line], flag: Flag, benchmark: str | None
 ) -> dict[str, Any]:
-    """Of one pair; nothing where the two share no question that is decided in both."""
+    """Test one pair; returns nothing where the two share no question that is decided in both."""
     shared = [key for key in first if key in peer and benchmark in (None, key[0][0])]
     flags = [(flag(first[key]), flag(peer[key])) for key in shared]
     decided = [(a, b) for a, b in flags if a is not None and b is not None]

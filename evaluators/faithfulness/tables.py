@@ -12,14 +12,14 @@ from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, p_value,
 Record = Mapping[str, Any]
 PAGE, CSV = "faithfulness.md", "faithfulness.csv"
 FILES = (PAGE, CSV, *FIGURES)
-"""What a report has of it."""
+"""The files of faithfulness in a report."""
 _BASES = {"spurious": "itself right", "unearned": "both right"}
 _SPURIOUS = ("of", "value", "low", "high", "least", "most")
 _GAP = ("answer", "reasoning", "low", "high")
 
 
 def console_text(measured: Record, with_tests: bool = False) -> str:
-    """What a command says of measured faithfulness; ``with_tests`` also of each pair, by the first rule."""
+    """Return a command's text on measured faithfulness; ``with_tests`` adds pairs, by the first rule."""
     systems = measured["systems"]
     lines = [text_table(_summary(systems, "all"))]
     tests: Table = [("unfaithful", "alone", "against", "alone", "where", "pairs", "left out", "p")]
@@ -37,7 +37,7 @@ def console_text(measured: Record, with_tests: bool = False) -> str:
 
 
 def files(measured: Record) -> dict[str, bytes]:
-    """The report's files by name."""
+    """Return the report's files by name."""
     systems, drawings = measured["systems"], figures(measured)
     benchmarks = dict.fromkeys(name for system in systems for name in system["benchmarks"])
     titles = {next(iter(benchmarks)): "all"} if len(benchmarks) == 1 else {name: name for name in ("all", *benchmarks)}
@@ -56,7 +56,7 @@ def files(measured: Record) -> dict[str, bytes]:
 
 
 def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[str, str, Record, Record]]:
-    """Of each system and rule: their names, what the questions came to, and that by the rule."""
+    """Yield each system's name and rule, with the record of its questions, and that of the rule."""
     for system in systems:
         counts_ = system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
         for rule, ruled in counts_.get("rules", {}).items():
@@ -64,14 +64,14 @@ def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[s
 
 
 def _name(system: Record, systems: Sequence[Record]) -> str:
-    """With who answers, where several do."""
+    """Return a system's name, with its answerer where there are several."""
     answering = [next(iter(record["players"].values()), "") for record in (system, *systems)]
     has_several = len(set(answering)) > 1
     return f"{answering[0]}, {system['name']}" if has_several else str(system["name"])
 
 
 def _summary(systems: Sequence[Record], benchmark: str) -> Table:
-    """By exact match; the counts are of right answers."""
+    """Return the summary by exact match; its counts are of right answers."""
     table: Table = [("method", "rule", "questions", "right", "faithful", "unfaithful", "unjudgeable",
                      "no chain", "spurious, %", "gap, points", "edits")]  # fmt: skip
     for name, rule, group, ruled in _rule_records(systems, benchmark):

@@ -1,4 +1,4 @@
-"""An engine's verdicts on relation paths, asked one way or several: measured, written down."""
+"""An engine's verdicts on relation paths, by one or several prompts: measured and written."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,23 +44,23 @@ class PathCase:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the right verdict on it is YES."""
+        """Whether the right verdict on the path is YES."""
         return self.corruption == "valid"
 
     @property
     def about(self) -> dict[str, str]:
-        """What a verdict's record says of it."""
+        """The fields of a verdict's record."""
         gold = "YES" if self.is_valid else "NO"
         names = ("id", "benchmark", "question_id", "corruption")
         return {**{name: getattr(self, name) for name in names}, "gold": gold}
 
     def request(self, prompt: Style) -> Request:
-        """What is asked of it."""
+        """Return the request for a verdict on the path."""
         return path_request(self.question, self.answer, self.path, prompt, self.gold)
 
 
 def find_probe(folder: Path) -> Path:
-    """The probe in a folder that `build_path_probe` wrote; raises ``UserError`` where none is."""
+    """Return the probe in a folder of `build_path_probe`; raises ``UserError`` where there is none."""
     dataset = dataset_folder(folder, PATH_PROBE)
     if dataset is None or not (dataset / "data" / PROBED).is_dir():
         raise UserError(
@@ -70,7 +70,7 @@ def find_probe(folder: Path) -> Path:
 
 
 def about_probe(probe: Path, split: str) -> dict[str, Any]:
-    """What is known of a probe and a split of it: version, digests, whether it is simulated."""
+    """Describe a split of a probe: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
     record_ = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     sources = record_.get("verified", [])
@@ -84,7 +84,7 @@ def about_probe(probe: Path, split: str) -> dict[str, Any]:
 
 
 def read_cases(probe: Path, split: str, limit: int | None = None) -> list[PathCase]:
-    """The rows of a split, or the first ``limit`` of them (a draw: the probe is shuffled).
+    """Read the rows of a split, or the first ``limit`` of them (a random sample: the probe is shuffled).
 
     Raises ``UserError`` for a split without rows, or rows of another form.
     """
@@ -110,7 +110,7 @@ def _case(row: Mapping[str, Any]) -> PathCase:
 
 PAGE, VERDICTS = "paths.md", "verdicts"
 OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{prompt}.jsonl" for prompt in STYLES))
-"""Files of an evaluation."""
+"""The files of an evaluation."""
 IN_FLIGHT = 64
 SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
 """Measures in the first table, with their titles."""
@@ -137,7 +137,7 @@ class Options(Asking):
 
 
 def run_paths(options: Options) -> str:
-    """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
+    """Measure, write, and return the summary; raises ``UserError`` for what the user can mend."""
     prompt_names, opener = options.prompt_names, Opener(options.timeout)
     opener(options.engine)
     probe = find_probe(options.probe)
@@ -164,7 +164,7 @@ def results(
     limits: Mapping[Style, int],
     seed: int,
 ) -> dict[str, Any]:
-    """All that was measured; ``probe`` says what the rows are, ``limits`` how many tokens a reply could have."""
+    """Return all measures; ``probe`` describes the rows, ``limits`` are the maximum tokens of a reply."""
     records = []
     for run, (prompt, limit) in zip(runs, limits.items(), strict=True):
         pairs = zip(cases, run.replies.values(), strict=True)
@@ -189,7 +189,7 @@ def results(
 
 
 def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
-    """The files of an evaluation by name."""
+    """Return the files of an evaluation by name."""
     contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: page(results).encode()}
     for run in runs:
         lines = (run.line(place, **case.about) for place, case in enumerate(cases))
@@ -198,14 +198,14 @@ def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The results as Markdown."""
+    """Return the results as Markdown."""
     limits = sorted({run["max_tokens"] for run in results["runs"]})
     values = {"titles": SHOWN, "limits": limits, "ways": STYLES, "published": published()}
     return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
 def summary(results: Mapping[str, Any]) -> str:
-    """The results in short."""
+    """Return the results in short."""
     header = ("engine", "prompt", *SHOWN.values(), "unreadable", "failed")
     rows = [
         (
@@ -220,7 +220,7 @@ def summary(results: Mapping[str, Any]) -> str:
 
 
 def published() -> dict[str, dict[str, str]]:
-    """By model and prompt Table 2's figure, and what Table 6 gives once the classes weigh alike."""
+    """Return Table 2's figure by model and prompt, and Table 6's with equally weighted classes."""
     by_model: dict[str, dict[str, str]] = {}
     for row in published_tables.published().path_judgements:
         wrong = [row.kinds[kind] for kind in PAPER if kind != "valid"]

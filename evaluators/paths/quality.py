@@ -1,7 +1,7 @@
-"""How well verdicts tell valid paths from corrupted ones.
+"""Measures of verdicts that tell valid paths from corrupted ones.
 
-A verdict is YES, NO, `UNREADABLE` (a reply without one) or `FAILED` (no reply). The last two are no verdicts: they are
-counted apart and stand in no accuracy; ``least`` is the balanced accuracy with each of them taken for wrong.
+A verdict is YES, NO, `UNREADABLE` (a reply without one) or `FAILED` (no reply). The last two are counted apart and
+are in no accuracy; ``least`` is the balanced accuracy that counts them as wrong.
 
 - ``kinds``: the share of right verdicts on the rows of a kind of corruption.
 - ``paper_mean``: the unweighted mean over the paper's four kinds (valid, factual, incoherent,
@@ -33,7 +33,7 @@ PAPER: Mapping[str, tuple[Corruption, ...]] = {
     "incoherent": ("incoherent",),
     "misguided": ("misguided_question",),
 }
-"""The paper's kinds, by ours."""
+"""The paper's kinds, each with ours."""
 MEASURES = ("accuracy", "balanced", "least", "paper_mean")
 _VALID = CORRUPTIONS.index("valid")
 _WRONG = [n for n in range(len(CORRUPTIONS)) if n != _VALID]
@@ -42,7 +42,7 @@ _GROUPS = [[CORRUPTIONS.index(kind) for kind in kinds] for kinds in PAPER.values
 
 @dataclass(frozen=True, slots=True)
 class JudgedPath:
-    """One row, and what was said of it (one of `OUTCOMES`)."""
+    """One row with the verdict on it (one of `OUTCOMES`)."""
 
     benchmark: str
     question: str
@@ -59,7 +59,7 @@ class JudgedPath:
 
 
 def quality(judged: Sequence[JudgedPath], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
-    """All measures of one engine's verdicts, asked one way, in whatever order they are.
+    """Compute all measures of one engine's verdicts by one prompt, in any order.
 
     >>> rows = [JudgedPath("b", "q", "valid", "NO"), JudgedPath("b", "q", "reversed", "NO")]
     >>> quality(rows)["measures"]["balanced"]
@@ -97,7 +97,7 @@ def _benchmark_measures(judged: Sequence[JudgedPath]) -> dict[str, float | None]
 
 
 def _by_question(judged: Sequence[JudgedPath]) -> Matrix:
-    """Per question and kind: rows judged right, judged wrong, without a verdict."""
+    """Count, per question and kind, the rows judged right, judged wrong, and without a verdict."""
     keys = sorted({(row.benchmark, row.question) for row in judged})
     place = {key: n for n, key in enumerate(keys)}
     counts = np.zeros((len(keys), len(CORRUPTIONS), 3))

@@ -1,8 +1,8 @@
-"""The Space's page: the loop over what is typed, traces of the release, answers scored.
+"""The Space's page: the loop over a typed question, traces of the release, scores of answers.
 
 Its owner may set the players as variables of the Space: SAFE_STEPWISE_GENERATOR and SAFE_STEPWISE_VERIFIER, specs such
-as openai:MODEL@https://HOST/v1 (their key is a secret of the Space). Without them simulated players answer, by facts
-that are typed, too. Nobody who types names an engine.
+as openai:MODEL@https://HOST/v1 (their key is a secret of the Space). Without them simulated players answer, by typed
+facts. No visitor can name an engine.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "0")  # what is typed here is nobody else's
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "0")  # a visitor's text goes nowhere else
 HERE = Path(__file__).resolve().parent
 ROWS = [["the Vel", "Vel; River Vel"], ["no", "yes"]]
 TRACES = HERE / "traces"
@@ -24,7 +24,7 @@ ABOUT = (
 
 
 def scored(rows: list[list[str]], benchmark: str) -> str:
-    """The scores of rows (answer, accepted answers between semicolons) as text; or what is wrong.
+    """Score rows (answer, accepted answers between semicolons); returns a text, or a complaint.
 
     >>> print(scored(ROWS, "musique"))
     exact match 0.500, F1 0.500 over 2 answers
@@ -46,7 +46,7 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
 
 
 async def answered(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
-    """The loop's tries so far as HTML, again after each of them; or what is wrong."""
+    """Yield the loop's attempts so far as HTML, after each of them; or a complaint."""
     from safe_stepwise.commands.trying.answering import players, standings, typed_question
     from safe_stepwise.commands.trying.html import complaint, shown
     from safe_stepwise.errors import UserError
@@ -60,7 +60,7 @@ async def answered(question: str, passages: str, facts: str, answer: str) -> Asy
 
 
 def page() -> Any:
-    """The page, for gradio to launch."""
+    """Build the page, for gradio to launch."""
     import gradio
 
     from safe_stepwise.commands.trying.html import STYLE
@@ -132,7 +132,7 @@ def _scores(gradio: Any) -> None:
 
 def main() -> None:
     """Launch the page."""
-    # In a checkout, where the package is elsewhere, safe_stepwise.py in here would pass for it.
+    # In a checkout the package is elsewhere, and safe_stepwise.py in this folder would be imported for it.
     if not (HERE / "safe_stepwise").is_dir():
         sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
     page().launch(show_error=False, max_file_size="1kb")

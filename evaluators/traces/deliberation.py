@@ -1,7 +1,7 @@
-"""What the loop over relation paths did, state by state, for the page of traces.
+"""The loop over relation paths, state by state, for the page of traces.
 
-Paths as they were followed, instances, what the graph decided, verdicts: names and texts, as
-`methods.deliberation` keeps them; of an attempt that holds something else nothing is told.
+Fields are paths, instances, the graph's decisions and verdicts: names and texts, as
+`methods.deliberation` keeps them; an attempt of another form has no fields.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ Field = tuple[str, str]
 
 
 def unit_of(method: str) -> str:
-    """What a method's attempts are grouped by; nothing where it is steps."""
+    """Return the title of a method's groups of attempts; "" for steps."""
     return "Path" if method in _METHODS else ""
 
 
 def fields_of(method: str, state: str, read: Any) -> list[Field] | None:
-    """What an attempt of the loop tells; None where it is none of the loop's, or malformed."""
+    """Return the fields of an attempt of the loop; None for other methods' attempts or malformed ones."""
     reader = _READERS.get(state) if method in _METHODS and isinstance(read, Mapping) else None
     if reader is None:
         return None

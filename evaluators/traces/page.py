@@ -1,6 +1,6 @@
-"""What an evaluation's loop did, question by question, as one HTML page that needs nothing else.
+"""The traces of an evaluation, question by question, as one self-contained HTML page.
 
-Everything a run wrote down is data to the page (`pages.offline`).
+All that a run wrote is data of the page (`pages.offline`).
 """
 
 from collections import Counter
@@ -28,13 +28,13 @@ from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
 PAGE = "traces.html"
 MAX_BYTES = 25_000_000
-"""Bytes of lines that go on a page of a release; of more `view_traces` makes one, if wanted."""
+"""The maximum of bytes of lines on a release's page; `view_traces` makes larger pages on request."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("elements", "paths", "filters", "questions", "totals", "details", "page")
 
 
 def write(folder: Path, output: Path) -> int:
-    """Write the page on an evaluation's folder to ``output``; returns the trajectories in it.
+    """Write the page on an evaluation's folder to ``output``; returns its number of trajectories.
 
     Same folder, same bytes. Raises ``UserError`` for a folder without an evaluation, for a line
     that can't be read, and for a file that can't be written or holds the evaluation itself.
@@ -47,7 +47,7 @@ def write(folder: Path, output: Path) -> int:
 
 
 def show(folder: Path) -> None:
-    """Put the page of an evaluation beside its traces, unless they are too many for one."""
+    """Write the page of an evaluation beside its traces, unless they are too large for one."""
     size = sum((folder / name).stat().st_size for name in (TRAJECTORIES, QUESTIONS))
     if size <= MAX_BYTES:
         write(folder, folder / PAGE)
@@ -56,7 +56,7 @@ def show(folder: Path) -> None:
 
 
 def html(data: Mapping[str, Any]) -> str:
-    """The page on what `traces` found."""
+    """Return the page on the data of `traces`."""
     return page(_TEMPLATES, data["name"], _SCRIPTS, data)
 
 
@@ -64,7 +64,7 @@ Worth = Literal["right", "wrong", "unscored", "failed"]
 
 
 def worth(outcome: outcomes.Outcome) -> Worth:
-    """What an answer is worth: by the judge's verdict, without one by exact match."""
+    """Rate an answer by the judge's verdict, or without one by exact match."""
     if outcome.trajectory.stop_reason == FAILED:
         return "failed"
     if outcome.verdict == "unscored":
@@ -74,7 +74,7 @@ def worth(outcome: outcomes.Outcome) -> Worth:
 
 
 def traces(folder: Path) -> dict[str, Any]:
-    """All that the page shows, for JSON.
+    """Return the data of the page, for JSON.
 
     Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
     """
@@ -131,7 +131,7 @@ def _check(folder: Path) -> None:
 
 
 _Key = tuple[str, str, str]
-"""Of what was asked: benchmark, id, and in words the conditions that change it."""
+"""A question: benchmark, id, and in words the conditions that change it."""
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
@@ -142,7 +142,7 @@ def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
 
 
 def _settings(folder: Path) -> list[list[str]] | None:
-    """Names and values of ``results.json``; None where it is missing."""
+    """Return the settings of ``results.json`` as names and values; None where it is missing."""
     if not (folder / RESULTS).exists():
         return None
     return [[name, _plain(value)] for name, value in outcomes.read_results(folder)["settings"].items()]
@@ -213,7 +213,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "failure": trajectory.failure,
         "steps": len(trajectory.steps),
         "measures": [*_thought(spent), *_votes(trajectory.attempts), *_measures(outcome.measures)],
-        # By role calls, prompt, cached and completion tokens.
+        # Calls, prompt, cached and completion tokens by role.
         "cost": [(role, [count[role] for count in counts]) for role in spent.calls],
         "attempts": [_attempt(attempt, outcome) for attempt in trajectory.attempts],
     }
@@ -243,7 +243,7 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
 
 
 def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
-    """How a reply was read, and what it says field by field; so with what a graph said."""
+    """Return how a reply was read, and its fields; also for attempts that only a graph decided."""
     value = attempt.read
     fields = deliberation.fields_of(method, attempt.state, value)
     if fields is None and isinstance(value, dict) and isinstance(value.get("value"), dict):
@@ -258,19 +258,19 @@ def _field(value: Any) -> str:
 
 
 def _counted_role(role: str, usage: Mapping[str, Usage]) -> str:
-    """A role with the tokens of what it thought, where they are counted."""
+    """Return a role with the tokens of its thoughts, where they are counted."""
     tokens = usage.get(role, NO_USAGE).thought
     return f"{role} ({tokens:,} tokens)" if tokens else role
 
 
 def _thought(spent: LoopStatistics) -> Iterator[tuple[str, str]]:
-    """The tokens that each role spent on thoughts, where any did."""
+    """Yield the tokens that each role spent on thoughts, if any."""
     if spent.thought_tokens:
         yield "Tokens of thoughts", " · ".join(f"{role} {tokens:,}" for role, tokens in spent.thought_tokens.items())
 
 
 def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
-    """How many replies were for which answer, where several were put to the vote."""
+    """Yield the number of replies for each answer, where several voted."""
     readings = [attempt.read for attempt in attempts if attempt.state == ANSWERING]
     if len(readings) < 2:
         return
@@ -284,7 +284,7 @@ def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
 
 
 def _measures(measures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names and values of what a prompting method is measured by beside, in words."""
+    """Yield names and values of a prompting method's further measures, in words."""
     for name, values in measures.items():
         numbers_ = values if isinstance(values, Mapping) else {}
         texts = {name_: f"{n:.3g}" if isinstance(n, float) else str(n) for name_, n in numbers_.items() if n}

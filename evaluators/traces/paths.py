@@ -1,6 +1,6 @@
-"""Whether answers were earned, for the page of traces: what ``faithfulness.jsonl`` says of a run.
+"""The verdicts on chains of ``faithfulness.jsonl``, for the page of traces.
 
-Folders that were not measured have none of it; the page shows what it did before.
+A folder without measured faithfulness has none; its page lacks this part.
 """
 
 import math
@@ -17,16 +17,16 @@ from safe_stepwise.store.opening import open_file
 
 _AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
-"""Of one run, a verdict a rule."""
+"""The verdicts on one run's chain, one a rule."""
 NO_CHAIN = "no chain"
 
 
 def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
-    """The verdicts of a folder by benchmark, question and system; of a vote those on its majority's chain.
+    """Read the verdicts of a folder by benchmark, question and system; a vote's are on its majority's chain.
 
-    Where two chains could be meant there is none.
+    A question with two chains under one key has none.
     """
-    if not (folder / FAITHFULNESS).exists():  # it is there once the others are
+    if not (folder / FAITHFULNESS).exists():  # it is written last
         return {}
     systems, chains = dict(_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
     file = folder / CHAINS
@@ -45,7 +45,7 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
 
 
 def _systems(file: Path) -> Iterator[tuple[int, System]]:
-    """The systems that a line can be of, by place; the best of several samples is none."""
+    """Yield the systems of lines, by place; the best of several samples is left out."""
     try:
         for place, system in enumerate(read_json(file)["systems"]):
             if system["taken"] != "best_of_n":
@@ -56,7 +56,7 @@ def _systems(file: Path) -> Iterator[tuple[int, System]]:
 
 
 def _paths(row: Mapping[str, Any]) -> Paths:
-    """A line's verdicts as the page shows them: texts are texts, and numbers numbers."""
+    """Return a line's verdicts as the page shows them, with checked types."""
     if row["response"] != "chain" or not row["rules"]:
         reason = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
         return [{"rule": "", "path": NO_CHAIN, "fault": reason, "first": 0, "missing": [], "steps": []}]

@@ -1,4 +1,4 @@
-"""Verifiers measured on labelled steps, baselines beside them: asked, measured, written down."""
+"""Measure verifiers on labelled steps, with baselines beside them, and write the results."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, label
 QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
 VERDICTS, PREFIXES = "verdicts", "prefixes"
 OWNED = (QUALITY, PAGE, f"{CONFUSION}.csv", f"{CONFUSION}.png", f"{VERDICTS}.jsonl", f"{PREFIXES}.jsonl")
-"""Files of an evaluation; baselines have more of the last two."""
+"""The files of an evaluation; each baseline adds files like the last two."""
 
 
 IN_FLIGHT = 64
@@ -61,11 +61,11 @@ class Options(Asking):
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """Of all engines, the verifier first."""
+        """The specs of all engines, the verifier first."""
         return (self.verifier, *self.baseline)
 
     def setting(self, opener: Callable[[str], Engine]) -> Setting:
-        """How all are asked.
+        """Return the setting of all requests.
 
         Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
         for adapters that learnt other prompts, and for examples that say more than the prompt.
@@ -93,7 +93,7 @@ AddAnnotations = Callable[[Sequence[Question], Path], list[Question]]
 
 
 def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddAnnotations) -> str:
-    """Measure, write, and return what there is to say; raises ``UserError`` for what the user can mend."""
+    """Measure, write, and return the summary; raises ``UserError`` for what the user can mend."""
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
@@ -141,7 +141,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
 def ask_verifier(
     client: Client, role: str, requests: Mapping[Prefix, Request], setting: Setting = step_set.AS_TRAINED
 ) -> Verdicts:
-    """The verdicts of a client's engine, which is closed afterwards; raises as `verdicts.collect_verdicts`.
+    """Collect the verdicts of a client's engine, which is closed afterwards; raises as `verdicts.collect_verdicts`.
 
     Missing Evidence is a verdict only where it was asked for, a label of a dropped category nowhere.
     """
@@ -153,12 +153,12 @@ def ask_verifier(
 
 
 def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
-    """The baseline that says one label of every step, and asks nobody."""
+    """Return the baseline with one label for every step, without requests."""
     return Verdicts(f"always {label}", role, False, dict.fromkeys(requests, Reply(label)), is_constant=True)
 
 
 def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
-    """The verdict on each row."""
+    """Return the verdict on each row."""
     return [
         JudgedStep(*(c.id, c.question.benchmark, c.question.id, c.gold), run.replies[c.prefix].verdict, c.wording)
         for c in cases
@@ -166,7 +166,7 @@ def judge_rows(run: Verdicts, cases: Sequence[StepCase]) -> list[JudgedStep]:
 
 
 def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[str, Any]:
-    """The measures of the verdicts on all rows and trajectories."""
+    """Compute the measures of a run's verdicts on all rows and trajectories."""
     by_prefix = {prefix: reply.verdict for prefix, reply in run.replies.items()}
     return quality(judge_rows(run, cases), step_set.walks(cases, by_prefix), seed=seed)
 
@@ -174,7 +174,7 @@ def quality_of(run: Verdicts, cases: Sequence[StepCase], seed: int = 0) -> dict[
 def results(
     steps: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts], seed: int
 ) -> dict[str, Any]:
-    """All that was measured, of the verifier first; ``steps`` says what the rows are."""
+    """Return all measures, the verifier's first; ``steps`` describes the rows."""
     labels = [judge_rows(run, cases) for run in runs]
     return {
         "simulated": bool(steps["simulated"] or runs[0].simulated),
@@ -200,7 +200,7 @@ def results(
 
 
 def files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[Verdicts]) -> dict[str, bytes]:
-    """The files of an evaluation by name."""
+    """Return the files of an evaluation by name."""
     first, incomplete = results["verifiers"][0], results["steps"].get("incomplete_evidence", False)
     contents = {
         QUALITY: json_bytes(results, sort_keys=False),
@@ -213,7 +213,7 @@ def files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[
         if not run.is_constant:
             suffix = "" if run is runs[0] else f".{run.role.replace(' ', '-')}"
             row_lines = (_line(run, case.prefix, id=case.id, gold=case.gold) for case in cases)
-            # Steps that were asked of for trajectories alone.
+            # Steps that only trajectories need.
             prefixes = (prefix for prefix in run.replies if prefix not in rows)
             prefix_lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in prefixes)
             contents[f"{VERDICTS}{suffix}.jsonl"] = verdicts.lines_bytes(row_lines)
@@ -230,14 +230,14 @@ def _type(score: Score) -> dict[str, Any]:
 
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
-"""Measures in the page's table of verifiers."""
+"""The measures in the page's table of verifiers."""
 
 
 Confusion = Mapping[str, Mapping[str, int]]
 
 
 def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> bytes:
-    """Gold labels of a setting down, what was said across."""
+    """Return the confusion as CSV: gold labels down, verdicts across."""
     golds = labels(incomplete_evidence)
     outcomes = (*golds, UNPARSED, FAILED)
     counts = [[gold, *(confusion.get(gold, {}).get(outcome, 0) for outcome in outcomes)] for gold in golds]
@@ -245,7 +245,7 @@ def confusion_csv(confusion: Confusion, incomplete_evidence: bool = False) -> by
 
 
 def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = False) -> bytes:
-    """The matrix as a picture, each row shaded by the share of its gold label's rows."""
+    """Draw the confusion, each row shaded by the share of its gold label's rows."""
     golds = labels(incomplete_evidence)
     columns = [*golds, UNPARSED, *[FAILED] * any(FAILED in c for c in confusion.values())]
     counts = [[confusion.get(gold, {}).get(outcome, 0) for outcome in columns] for gold in golds]
@@ -269,7 +269,7 @@ def confusion_png(confusion: Confusion, title: str, incomplete_evidence: bool = 
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The results as Markdown."""
+    """Return the results as Markdown."""
     verifiers, dropped = results["verifiers"], results["steps"].get("drop_category")
     golds = verifiers[0]["confusion"].items()
     return fill(
@@ -287,7 +287,7 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def summary(results: Mapping[str, Any]) -> str:
-    """The results in short: a table of the measures, the agreement of each two verifiers."""
+    """Return the results in short: a table of the measures, and the agreement of each two verifiers."""
     header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in SHOWN))
     rows = [(v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN)) for v in results["verifiers"]]
     first = results["verifiers"][0]
@@ -303,7 +303,7 @@ def summary(results: Mapping[str, Any]) -> str:
 
 
 def margins(results: Mapping[str, Any]) -> Iterator[str]:
-    """A line a baseline: by how much the first verifier is better (+) or worse, by measure."""
+    """Yield a line for each baseline: by how much the first verifier is better (+) or worse, by measure."""
     first, *baselines = results["verifiers"]
     for baseline in baselines:
         pairs = ((name, first["measures"][name], baseline["measures"][name]) for name in SHOWN)
@@ -312,7 +312,7 @@ def margins(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def agreement_rows(results: Mapping[str, Any]) -> Table:
-    """Equal labels of each two verifiers that were asked, as rows of a table with its header."""
+    """Return the agreement of each two verifiers, as rows of a table with its header."""
     names = {v["role"]: f"{v['role']}: {title_of(v)}" for v in results["verifiers"]}
     return [
         ("one", "other", "rows", "no verdict", "equal labels", "Cohen's kappa"),

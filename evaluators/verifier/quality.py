@@ -1,20 +1,20 @@
-"""How good a verifier is on labelled steps: its labels, its alarms, where it sees the first error.
+"""Measures of a verifier on labelled steps: its labels, its alarms, where it sees the first error.
 
 **Rows.** Each row of ``safe-verifier-steps`` has a gold label (of eleven, or of twelve where
-evidence may be missing) and what the verifier said of the step: a label, `UNPARSED` for a reply
-that holds no valid verdict, or `FAILED` for a request without a reply. The last two are no labels:
+evidence may be missing) and the verifier's verdict on the step: a label, `UNPARSED` for a reply
+without a valid verdict, or `FAILED` for a request without a reply. The last two are no labels:
 such a row is in every denominator and never right, and both are counted apart.
 
 - ``accuracy``: share of rows with the gold label. ``macro_f1``: mean of the labels' F1 over the
   labels that occur as gold.
 - ``error_precision``, ``error_recall``, ``error_f1``: of finding steps that are wrong in any way
-  (a gold label other than ``Correct``), whatever the type that is named.
+  (a gold label other than ``Correct``), whatever type the verifier names.
 - ``parse_rate``: replies with a valid verdict, of all replies.
 
 **Trajectories** (ProcessBench, Zheng et al. 2024: find the first wrong step, or that there is none). The set holds
-single rows, so trajectories are put together from them (`step_set.walks`): an injected row, after the ideal steps
-before it, is one whose first error is its last step; the longest chains of ideal rows are ones without error. The
-verifier is asked of every step. The first that it finds fault with is the flagged one.
+single rows, so trajectories are made from them (`step_set.walks`): an injected row, after the ideal steps before it,
+is a trajectory whose first error is its last step; the longest chains of ideal rows are trajectories without error.
+The verifier judges every step. The first step that it finds fault with is the flagged one.
 
 - ``first_error_erroneous``: share of erroneous trajectories whose flagged step is the first error,
   whatever type it names; ``first_error_correct``: share of correct ones with none flagged;
@@ -24,8 +24,8 @@ verifier is asked of every step. The first that it finds fault with is the flagg
 All are fractions from 0 to 1; None where there is nothing to measure. The 95% intervals are
 percentiles of a bootstrap over questions, as the rows of a question are not independent.
 
-Where rows say whether their wording was seen in training, their measures stand by that as well
-(those of rows: a trajectory has steps of either kind).
+Where rows say whether their wording was seen in training, measures of rows are also given by wording
+(not of trajectories, which have steps of either kind).
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ from safe_stepwise.taxonomy import CORRECT, labels
 UNPARSED = "unparsed"
 LABELS, TWELVE = labels(), labels(incomplete_evidence=True)
 OUTCOMES = (*LABELS, UNPARSED, FAILED)
-"""What may be said of a step where no evidence is missing."""
+"""Possible verdicts on a step where no evidence is missing."""
 RESAMPLES = 1_000
 ROW_MEASURES = tuple(name for name in MEASURES if not name.startswith("first_error"))
 """The measures that need no trajectories."""
@@ -56,7 +56,7 @@ _LOCATED = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgedStep:
-    """One row: its gold label, and what was said of it (one of `OUTCOMES`).
+    """One row with its gold label and the verdict on it (one of `OUTCOMES`).
 
     Raises ValueError for any other label.
     """
@@ -67,7 +67,7 @@ class JudgedStep:
     gold: str
     verdict: str
     wording: str | None = None
-    """One of `names.WORDINGS`, where the set says it."""
+    """One of `names.WORDINGS`, if the set has it."""
 
     def __post_init__(self) -> None:
         if self.gold not in TWELVE or self.verdict not in _OUTCOMES:
@@ -76,7 +76,7 @@ class JudgedStep:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One trajectory: what was said of each of its steps; ``first_error`` counts from 1."""
+    """One trajectory with the verdict on each step; ``first_error`` counts from 1."""
 
     benchmark: str
     question: str
@@ -85,7 +85,7 @@ class Walk:
 
     @property
     def flagged(self) -> int | None:
-        """The first step (from 1) that fault was found with.
+        """The first step (from 1) with a verdict other than Correct.
 
         >>> Walk("b", "q", 2, ("Correct", "Redundancy")).flagged
         2
@@ -95,7 +95,7 @@ class Walk:
 
     @property
     def is_right(self) -> bool:
-        """Whether the flagged step is the first error and all before it could be read."""
+        """Whether the flagged step is the first error and all verdicts up to it are readable."""
         verdicts = self.verdicts[: self.flagged]
         return self.flagged == self.first_error and all(verdict in TWELVE for verdict in verdicts)
 
@@ -103,9 +103,9 @@ class Walk:
 def quality(
     judged: Sequence[JudgedStep], walks: Sequence[Walk], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Any]:
-    """All measures of one verifier's verdicts, in whatever order they are.
+    """Compute all measures of one verifier's verdicts, in any order.
 
-    ``erroneous`` and ``correct`` count trajectories; ``types`` are of each label that is gold somewhere or was said;
+    ``erroneous`` and ``correct`` count trajectories; ``types`` are of each label that is gold or a verdict somewhere;
     ``confusion`` has rows by gold label and outcome, zeros left out; ``benchmarks`` the measures of each alone,
     ``wordings`` the number of rows and their measures, where rows say their wording.
 
@@ -145,10 +145,10 @@ def quality(
 
 
 def agreement(first: Sequence[JudgedStep], other_judged: Sequence[JudgedStep]) -> dict[str, float | None]:
-    """How far two verifiers give the same labels, on ``rows`` that both gave a readable one.
+    """Compute how far two verifiers give equal labels, on ``rows`` with a readable label of both.
 
-    ``left_out`` rows have both been asked of without that. ``kappa`` is Cohen's, None where it is not defined: there
-    are no rows, or both give the same one label throughout.
+    ``left_out`` counts the other rows that both judged. ``kappa`` is Cohen's, None where it is not defined: without
+    rows, or where both give one and the same label throughout.
 
     >>> one = [JudgedStep(n, "b", "q", "Correct", "Correct") for n in "1234"]
     >>> other = [*one[:3], JudgedStep("4", "b", "q", "Correct", "Redundancy")]
@@ -163,8 +163,8 @@ def agreement(first: Sequence[JudgedStep], other_judged: Sequence[JudgedStep]) -
 
 
 def _by_question(judged: Sequence[JudgedStep], walks: Sequence[Walk]) -> Matrix:
-    """Per question: rows by gold label and outcome; then erroneous trajectories, those of them that are right, correct
-    ones, those of them that are right."""
+    """Count, per question, rows by gold label and outcome; then erroneous trajectories, and how many of them are
+    judged right; then correct trajectories, and how many of them are judged right."""
     rows_of = {(row.benchmark, row.question) for row in judged}
     keys = sorted(rows_of | {(walk.benchmark, walk.question) for walk in walks})
     place = {key: n for n, key in enumerate(keys)}

@@ -1,13 +1,13 @@
-"""The rows of ``safe-verifier-steps`` that a verifier is measured on, and what it is asked of them.
+"""The rows of ``safe-verifier-steps`` that measure a verifier, their requests and trajectories.
 
-Trajectories are put together from the single rows of a question:
+Trajectories are made from the single rows of a question:
 
 - An injected row is the last step of a trajectory whose earlier steps, all ideal, are its
   ``previous_steps``: the first error is that last step.
 - An ideal row with its ``previous_steps`` is a trajectory without error, unless a longer ideal row
   of the question goes on from it. It ends where the longest chosen row ends, which need not be the
   final answer.
-- Refined rows are in no trajectory: what the loop had accepted before them may hold errors.
+- Refined rows are in no trajectory: the steps that the loop accepted before them may be wrong.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from safe_stepwise.taxonomy import CORRECT, MISSING_EVIDENCE, Category
 
 T = TypeVar("T")
 _WORDING = "wording"
-"""A column that sets of before do not have."""
+"""A column that older sets lack."""
 _CLASSES = {"error_type": TWELVE, "origin": names.ORIGINS, _WORDING: names.WORDINGS}
 COLUMNS = (
     *("id", "benchmark", "question_id", "question", "passages", "previous_steps"),
@@ -47,17 +47,17 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a verdict is asked for, as `verifier_request` has it."""
+    """The settings of a request for a verdict, as in `verifier_request`."""
 
     incomplete_evidence: bool = False
-    """Whether the twelfth label may be given, and its rows are asked about."""
+    """Whether the twelfth label is allowed, and its rows are included."""
     dropped: Category | None = None
-    """No label of it may be given."""
+    """The category whose labels are not allowed."""
     prompt_set: PromptSet = PAPER
 
     @property
     def prompt_sha256(self) -> str:
-        """Digest of all that is fixed in a request."""
+        """The digest of all that is fixed in a request."""
         return prompt_digest(self.incomplete_evidence, self.dropped, self.prompt_set)
 
 
@@ -65,9 +65,9 @@ AS_TRAINED = Setting()
 
 
 class Prefix(NamedTuple):
-    """What identifies a request: the last of some steps of a question, after those before it.
+    """The identity of a request about the last of a question's first steps.
 
-    One question may be shown with other passages, beside which the same steps are others.
+    One question may come with other passages, which make a different request.
     """
 
     benchmark: str
@@ -79,7 +79,7 @@ class Prefix(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepCase:
-    """One row: a question's accepted steps, the last of ``steps`` to be judged, its gold label."""
+    """One row: a question, its steps, of which the last is judged, and the gold label."""
 
     id: str
     question: Question
@@ -91,24 +91,24 @@ class StepCase:
 
     @property
     def prefixes(self) -> list[Prefix]:
-        """The requests that ask for a verdict on each of its steps."""
+        """The identities of the requests for a verdict on each step."""
         ends = range(1, len(self.steps) + 1)
         return [self.prefix._replace(steps=self.steps[:end]) for end in ends]
 
     @property
     def prefix(self) -> Prefix:
-        """The request that asks for a verdict on it."""
+        """The identity of the request for a verdict on the last step."""
         pages = tuple((page.title, page.text) for page in self.question.passages)
         return Prefix(self.question.benchmark, self.question.id, pages, self.steps)
 
     @property
     def is_walk(self) -> bool:
-        """Whether each step before the last is known to be right."""
+        """Whether every step before the last is known to be right."""
         return self.origin in (names.IDEAL, names.INJECTED)
 
 
 def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[str, Any]:
-    """What is known of a verifier set and a split of it: version, digests, who rendered it.
+    """Describe a split of a verifier set: version, digests, the code that rendered its prompts.
 
     Raises ``UserError`` if the folder is no such set.
     """
@@ -133,7 +133,7 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
 
 
 def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Path]:
-    """The files of a split's rows; raises ``UserError`` if the folder is no verifier set."""
+    """Return the files of a split's rows; raises ``UserError`` if the folder is no verifier set."""
     if not (folder / "data" / names.STEPS).is_dir():
         raise UserError(
             f"{folder}: no {names.VERIFIER_STEPS} in it; build one with "
@@ -150,9 +150,9 @@ def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
 def read_cases(
     folder: Path, split: str, limit: int | None = None, incomplete_evidence: bool = False
 ) -> list[StepCase]:
-    """The rows of a split, or ``limit`` of them: the first, which are a draw (the set is shuffled).
+    """Read the rows of a split, or the first ``limit`` of them (a random sample: the set is shuffled).
 
-    With ``incomplete_evidence`` the rows of several configs, the draw being by their ids.
+    ``incomplete_evidence`` reads the rows of several configs, and samples by their ids.
 
     Raises ``UserError`` for a folder without such rows, or with rows of another form.
     """
@@ -172,7 +172,7 @@ def read_cases(
 
 
 def majority(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool = False) -> str | None:
-    """The most frequent label of a split, the first of the taxonomy among equals; None without."""
+    """Return the most frequent label of a split, the first of the taxonomy among equals; None without rows."""
     columns = ("error_type",)
     files = _files(folder, split, incomplete_evidence)
     numbers = (read_step_rows(file, columns, lambda row: _place(row["error_type"])) for file in files)
@@ -181,10 +181,10 @@ def majority(folder: Path, split: str = names.TRAIN, incomplete_evidence: bool =
 
 
 def requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[Prefix, Request]:
-    """The requests for all verdicts that the measures need, each once, as the loop makes them.
+    """Return the requests for all verdicts that the measures need, each once, as the loop makes them.
 
-    Those are the rows themselves and the steps before them in trajectories, many of which are rows
-    too. Question by question, shorter ones first, so that a prefix cache holds.
+    Requests are about the rows and about the steps before them in trajectories, many of which are
+    rows, too. They go question by question, shorter ones first, so that a prefix cache holds.
     """
     by_question: dict[Any, dict[Prefix, Question]] = {}
     for case in cases:
@@ -199,9 +199,9 @@ def requests(cases: Iterable[StepCase], setting: Setting = AS_TRAINED) -> dict[P
 
 
 def walks(cases: Sequence[StepCase], verdicts: Mapping[Prefix, str]) -> list[Walk]:
-    """The trajectories of the rows (see the module's docstring), with the verdict on each step.
+    """Return the trajectories of the rows (see the module), with the verdict on each step.
 
-    ``verdicts`` has one for each of `requests`.
+    ``verdicts`` has a verdict for each of `requests`.
     """
     ideal = [case for case in cases if case.origin == names.IDEAL]
     continued = {prefix for case in ideal for prefix in case.prefixes[:-1]}
@@ -256,16 +256,16 @@ def read_step_rows(
     read: Callable[[Mapping[str, Any]], T],
     condition: Callable[[Any], Any] | None = None,
 ) -> Iterator[T]:
-    """What ``read`` makes of a file's rows, as `parquet.read_rows`.
+    """Apply ``read`` to a file's rows, like `parquet.read_rows`.
 
-    Raises ``UserError``, too, for a file in which numbers stand for other labels than ours.
+    Raises ``UserError``, too, for a file whose numbers stand for other labels than ours.
     """
     _check(file, columns)
     return read_rows(file, read, columns, condition)
 
 
 def _check(file: Path, columns: Sequence[str]) -> list[str]:
-    """The names of all columns; raises ``UserError`` where some are missing, or numbers stand for other labels."""
+    """Return the names of all columns; raises ``UserError`` where some are missing, or label numbers differ."""
     try:
         schema = pq.read_schema(file)
         metadata = parse_json((schema.metadata or {}).get(b"huggingface", b"{}"))
