@@ -194,9 +194,8 @@ def _in_order(items: Sequence[Item], question: Question) -> tuple[Item, ...]:
         if item is alone and not uses and not has_words(question_words, normal_name(item.triples[0].head)):
             uses = [n for n, earlier in enumerate(placed) if _leading(earlier, [item], question_words)]
         own_words = Passage("", (item.quoted(question.passages),))
-        if any(
-            has_words(question_words, words_of(name)) for name in names_in(own_words)
-        ):  # so it can be read at any time
+        # A name of the question's lets it be read at any time.
+        if any(has_words(question_words, words_of(name)) for name in names_in(own_words)):
             uses = []
         placed.append(replace(item, uses=tuple(uses[-1:])))
     return tuple(placed)

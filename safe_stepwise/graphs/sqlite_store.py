@@ -40,7 +40,7 @@ _CACHED = 2**16  # KiB of what lies behind them that is kept
 def build_sqlite(file: Path, triples: Iterable[NamedTriple]) -> None:
     """Write a graph's file, which is never there in part.
 
-    Raises ``ValueError`` for a relation's name that `checked` refuses and for a graph of too many
+    Raises ``ValueError`` for a relation's name that `check_relation` refuses and for a graph of too many
     entities (some 16M with 8,000 relations), ``OSError`` where the disk does not take it.
     """
     half = file.with_name(f".{file.name}.half")

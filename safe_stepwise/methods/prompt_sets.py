@@ -77,9 +77,7 @@ class PromptSet:
         """
         choices = {"prompts": self.name, "verdict_order": self.verdict_order}
         defaults = ("paper", LABEL_FIRST)
-        return {
-            key: value for (key, value), default in zip(choices.items(), defaults, strict=True) if value != default
-        }
+        return {key: value for (key, value), n in zip(choices.items(), defaults, strict=True) if value != n}
 
 
 PAPER = PromptSet()

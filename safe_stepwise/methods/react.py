@@ -211,13 +211,11 @@ def _argument_read(turn_fields: dict[str, str], doing: Doing, problem: str) -> R
         return Reading(form, value | answer, problem)
     fields = answer_fields(doing.question.passages, True)
     del fields["explain"]
-    argument_reading = read(turn_fields["argument"], fields, _quoted(doing))
-    if not argument_reading.value:
-        return argument_reading
-    form = form if argument_reading.is_strict else argument_reading.form
-    return Reading(
-        form, {**turn_fields, "argument": "", **argument_reading.value}, argument_reading.problem or problem
-    )
+    argument = read(turn_fields["argument"], fields, _quoted(doing))
+    if not argument.value:
+        return argument
+    form = form if argument.is_strict else argument.form
+    return Reading(form, {**turn_fields, "argument": "", **argument.value}, argument.problem or problem)
 
 
 def _request(doing: Doing) -> Request:

@@ -161,10 +161,8 @@ def _judged(memory: Memory, reading: Reading) -> Move[Memory]:
         return _searched_again(memory, verdict)
     if target == DECOMPOSE:
         return _asked_anew(memory, verdict)
-    return Move(
-        target,
-        replace(memory, sub_answers=memory.sub_answers[:-1] or memory.sub_answers) if target == DONE else memory,
-    )
+    kept_answers = memory.sub_answers[:-1] or memory.sub_answers
+    return Move(target, replace(memory, sub_answers=kept_answers) if target == DONE else memory)
 
 
 def _passed(memory: Memory) -> Move[Memory]:

@@ -105,9 +105,8 @@ class Player:
     def answer(self, request: Request) -> Completion | EngineError:
         """The reply to one request."""
         try:
-            return Completion(
-                self.write_reply(request, Random(f"{self.identity['seed']} {request_key(self, request)}"))
-            )
+            chance = Random(f"{self.identity['seed']} {request_key(self, request)}")
+            return Completion(self.write_reply(request, chance))
         except EngineError as error:
             return error
 

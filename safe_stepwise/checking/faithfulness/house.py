@@ -14,7 +14,7 @@ from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Path, StepVerdict
 from safe_stepwise.checking.faithfulness.misstating import (
     Support,
-    find_misstatement,
+    find_fault,
     is_same_value,
     is_told_otherwise,
     novelties,
@@ -262,7 +262,7 @@ def _fault(step: StepText, path: Path, row: Sequence[Stand], stated_places: set[
     for n, triple in enumerate(path):
         if row[n] == "states" or step.reading.denies:
             continue
-        if fault := find_misstatement(step, triple, row[n], path, n in stated_places, support):
+        if fault := find_fault(step, triple, row[n], path, n in stated_places, support):
             return fault
     return ""
 

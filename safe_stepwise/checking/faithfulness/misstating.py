@@ -136,9 +136,7 @@ class Support:
         return (Passage("", (g.question, *g.answers, *graph)), *g.passages)
 
 
-def find_misstatement(
-    step: StepText, triple: Triple, stance: Stand, path: Path, elsewhere: bool, support: Support
-) -> Fault:
+def find_fault(step: StepText, triple: Triple, stance: Stand, path: Path, elsewhere: bool, support: Support) -> Fault:
     """Find what is wrong with what a step says in place of a fact that it does not state.
 
     ``elsewhere``: whether some other step states it; then only what the path has nowhere counts.

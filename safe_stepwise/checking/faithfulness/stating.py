@@ -4,16 +4,7 @@ import re
 from collections.abc import Sequence
 
 from safe_stepwise.checking.faithfulness import said as reads
-from safe_stepwise.checking.faithfulness.said import (
-    SORTS,
-    STOP_WORDS,
-    Stand,
-    StepText,
-    find_name,
-    overlaps,
-    pairs,
-    parse_text,
-)
+from safe_stepwise.checking.faithfulness.said import SORTS, STOP_WORDS, Stand, StepText, overlaps, pairs, parse_text
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words, coverage
 from safe_stepwise.language.reading import Span, clean
@@ -228,7 +219,7 @@ def stand_of_free(step: StepText, triple: Triple, heads: tuple[Span, ...], tails
     tails = tuple(span for span in tails if step.clean[slice(*span)] not in question)
     words = content_words(triple.relation) - content_words(triple.head)
     words -= content_words(triple.tail)
-    has_head = bool(heads or find_name(step, triple.head)) or _covers(step, triple.head)
+    has_head = bool(heads or reads.find_name(step, triple.head)) or _covers(step, triple.head)
     if not has_head and triple.head in step.focus:
         has_head = bool(reads.stand_ins(step, tails))
     if not has_head and "…" not in triple.relation:
