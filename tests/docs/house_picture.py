@@ -49,7 +49,7 @@ def svg() -> str:
     frame = f'<rect class="good" x="{EDGE}" y="{below:g}" width="{WIDTH - 2 * EDGE}" '
     parts += [f'{frame}height="{height:g}" rx="6"/>', *inner]
     return picture(
-        "The rooms of safe-stepwise, floor by floor",
+        "The subpackages of safe-stepwise, floor by floor",
         "Each imports only what stands below it in its column, and the nouns; the folders of the "
         "middle floor never import each other; only players join the two columns.",
         below + height + EDGE,
