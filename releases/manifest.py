@@ -9,7 +9,7 @@ from typing import Any, get_origin, get_type_hints
 from builders.steps.composition import Composition
 from builders.verified.questions import EVALUATION_SIZE
 from evaluators.run.trial import Trial
-from releases.reading import RecipeEntry, need_positive, need_share, read_strictly
+from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError, at_place, one_of
@@ -352,6 +352,7 @@ class Manifest:
         if not self.builds:
             raise UserError("builds: name at least one")
         need_positive(self, "", "evaluation_size", "evaluation_passages")
+        need_seed(self.seed)
         names.known_version(self.version)
         for number, build in enumerate(self.builds):
             build.check(f"builds[{number}].")

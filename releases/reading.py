@@ -59,6 +59,12 @@ def need_positive(entry: object, prefix: str, *keys: str) -> None:
             raise UserError(f"{prefix}{key}: has to be 1 or more")
 
 
+def need_seed(seed: int) -> None:
+    """Raise ``UserError`` for a seed below 0, which numpy takes none of."""
+    if seed < 0:
+        raise UserError("seed: has to be 0 or more")
+
+
 def need_share(share: float | None, place: str) -> None:
     """Raise ``UserError`` for what is no share of a whole."""
     if share is not None and not 0 < share < 1:

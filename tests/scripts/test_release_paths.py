@@ -271,6 +271,7 @@ def test_without_the_libraries_training_is_refused_with_the_way_out(manifest: Pa
     [
         ("seed: 4", "sede: 4", "key sede: .*did you mean seed"),
         ("seed: 4\n", "", "seed: is missing"),
+        ("seed: 4", "seed: -5", "seed: has to be 0 or more"),
         ("v0.3.0", "'3'", "vMAJOR.MINOR.PATCH"),
         ("seed: 4", "seed: 4\nbuilds: []", "builds and paths: a release is of .* either"),
         (
