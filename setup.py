@@ -18,8 +18,8 @@ AWAY = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)\s]+)\)")
 def repository() -> str | None:
     """The address of the repository, if pyproject.toml names one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    found: str | None = project.get("urls", {}).get("Repository")
-    return found
+    path: str | None = project.get("urls", {}).get("Repository")
+    return path
 
 
 def relinked(text: str, link: re.Pattern[str], address: str | None) -> str:
@@ -31,8 +31,8 @@ def relinked(text: str, link: re.Pattern[str], address: str | None) -> str:
     'verify, [arXiv](https://arxiv.org)'
     """
 
-    def absolute(found: re.Match[str]) -> str:
-        image, words, path = found.groups()
+    def absolute(path: re.Match[str]) -> str:
+        image, words, path = path.groups()
         if address is None:
             return f"*{words}*" if image else words
         kind = "raw" if image else "blob"

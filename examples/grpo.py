@@ -37,18 +37,18 @@ Row = dict[str, Any]
 
 def main(arguments: Sequence[str]) -> None:
     options = _options(arguments)
-    told = [*trajectories(_pairs(options.verified, options.benchmark, options.rows))]
-    if not told:
+    groups = [*trajectories(_pairs(options.verified, options.benchmark, options.rows))]
+    if not groups:
         raise UserError(f"{options.verified}: no verified row of it has a trajectory; build others")
     started = time.process_time()
     for name in ("ideal", "injected"):
-        found = [reward for one in told for reward in one.rewards(getattr(one, name))]
-        print(f"mean reward of {len(found):,} {name} trajectories: {fmean(found):.3f}")
-    number = sum(len(one.ideal) + len(one.injected) for one in told)
+        rewards = [reward for group in groups for reward in group.rewards(getattr(group, name))]
+        print(f"mean reward of {len(rewards):,} {name} trajectories: {fmean(rewards):.3f}")
+    number = sum(len(group.ideal) + len(group.injected) for group in groups)
     print(f"processor time: {1000 * (time.process_time() - started) / number:.2f} ms a trajectory")
     if options.steps:
-        making = {"trajectory": _whole, "step": _step_by_step}[options.reward]
-        train([row for one in told for row in making(one.row)], options)
+        making = {"trajectory": _trajectory_rows, "step": _step_rows}[options.reward]
+        train([row for group in groups for row in making(group.row)], options)
 
 
 def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
@@ -89,21 +89,21 @@ def _pairs(folder: Path, benchmark: str | None, number: int) -> Iterator[Any]:
             yield from (pair for pair, _ in zip(sound, range(number), strict=False))
 
 
-def _whole(row: Mapping[str, Any]) -> Iterator[Row]:
+def _trajectory_rows(row: Mapping[str, Any]) -> Iterator[Row]:
     """A row as a trajectory is asked for, all in one reply."""
     question = _question(row)
-    asked = prompts.load("rewards/trajectory").messages(question=question.question, passages=question.passages)
-    yield {"prompt": [asdict(turn) for turn in asked], **row}
+    turns = prompts.load("rewards/trajectory").messages(question=question.question, passages=question.passages)
+    yield {"prompt": [asdict(turn) for turn in turns], **row}
 
 
-def _step_by_step(row: Mapping[str, Any]) -> Iterator[Row]:
+def _step_rows(row: Mapping[str, Any]) -> Iterator[Row]:
     """A row for each step of the ideal trajectory, asked for as the loop does."""
     checker, question = checker_of(row), _question(row)
     ideal = write_trajectory(checker, 0) if checker else ()
     for number in range(len(ideal)):
-        asked = generator_request(question.question, question.passages, ideal[:number])
+        request = generator_request(question.question, question.passages, ideal[:number])
         yield {
-            "prompt": [asdict(turn) for turn in asked.messages],
+            "prompt": [asdict(turn) for turn in request.messages],
             "previous_steps": [format_step(step) for step in ideal[:number]],
             **row,
         }

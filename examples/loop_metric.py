@@ -24,7 +24,7 @@ SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
 """The metric; by its bare name once `safe-stepwise register` has put it where `evaluate` looks."""
 ERRS = "error_rate=0.4,seed=3"
 """Of the one who writes; the verifier makes no errors."""
-TOLD = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_types")
+PRINTED = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_types")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -34,9 +34,9 @@ def main(arguments: Sequence[str]) -> None:
     ).parse_args(arguments)
     with stand_in(f"symbolic:{ERRS}") as generator, stand_in() as verifier:
         for method in ("no_verification", "safe"):
-            found = scores(generator, verifier if method == "safe" else None)
-            print(f"{method}:", *(f"{name} {found[name]}," for name in TOLD))
-    print("simulated:", found["simulated"])
+            results = scores(generator, verifier if method == "safe" else None)
+            print(f"{method}:", *(f"{name} {results[name]}," for name in PRINTED))
+    print("simulated:", results["simulated"])
 
 
 def scores(generator: str, verifier: str | None) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def scores(generator: str, verifier: str | None) -> dict[str, Any]:
 
     rows = examples()
     metric = evaluate.load(str(SPACE), "loop")
-    found: dict[str, Any] = metric.compute(
+    results: dict[str, Any] = metric.compute(
         questions=[row["question"] for row in rows],
         passages=[row["passages"] for row in rows],
         references=[[row["answer"]] for row in rows],
@@ -54,7 +54,7 @@ def scores(generator: str, verifier: str | None) -> dict[str, Any]:
         verifier=verifier,
         method="safe" if verifier else "no_verification",
     )
-    return found
+    return results
 
 
 @contextmanager
@@ -64,10 +64,10 @@ def stand_in(spec: str = "symbolic") -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ)
     try:
         assert process.stdout is not None
-        found = [word for word in process.stdout.readline().split() if word.startswith("openai:")]
-        if not found:
+        specs = [word for word in process.stdout.readline().split() if word.startswith("openai:")]
+        if not specs:
             raise UserError(f"{' '.join(command)} ended with {process.wait()}: see what it says")
-        yield found[0]
+        yield specs[0]
     finally:
         process.terminate()
         process.wait()

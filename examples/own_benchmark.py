@@ -30,7 +30,7 @@ CONFIG = "2wikimultihopqa"
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Row:
     """A row of ours."""
 
     id: str
@@ -49,22 +49,22 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--output", type=Path, default=Path("build/own"), help="(build/own)")
     options = parser.parse_args(arguments)
     build(options.input, options.output)
-    found = [("id", "label", "why"), *labels(options.output / "safe-verified-multihop")]
-    print(f"\n{text_table(found)}")
+    table = [("id", "label", "why"), *labels(options.output / "safe-verified-multihop")]
+    print(f"\n{text_table(table)}")
 
 
 def build(rows: Path, output: Path) -> None:
     """Verify the rows of a file of ours into a folder."""
-    said: dict[str, dict[str, Any]] = {}
-    for where, row in rows_of(rows):
-        known = original(where, row)
-        if known["_id"] in said:
-            raise UserError(f"{where}: the id {known['_id']} stands in a row before")
-        said[known["_id"]] = known
+    by_id: dict[str, dict[str, Any]] = {}
+    for place, row in rows_of(rows):
+        converted = original(place, row)
+        if converted["_id"] in by_id:
+            raise UserError(f"{place}: the id {converted['_id']} stands in a row before")
+        by_id[converted["_id"]] = converted
     raw = output / "original.json"
     try:
         output.mkdir(parents=True, exist_ok=True)
-        raw.write_text(json.dumps([*said.values()], ensure_ascii=False), encoding="utf-8")
+        raw.write_text(json.dumps([*by_id.values()], ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise UserError(f"{output}: cannot be written ({error.strerror})") from None
     build_verified.main(
@@ -75,15 +75,15 @@ def build(rows: Path, output: Path) -> None:
     )
 
 
-def original(where: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def original(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of ours as 2WikiMultihopQA would have it; ``UserError`` for one of another form.
 
     A question whose facts are a chain is compositional, one with facts side by side a comparison.
     """
     try:
-        boundary.read(Own, row, "row")
+        boundary.read(Row, row, "row")
     except ValueError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{place}: {error}") from None
     facts, pages = row["facts"], row["pages"]
     heads, tails = {head for head, _, _ in facts}, {tail for _, _, tail in facts}
     return {

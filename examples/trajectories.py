@@ -35,8 +35,8 @@ class Trajectories:
     def rewards(self, texts: Sequence[str]) -> list[float]:
         """What the reward gives to some of them."""
         columns = {name: [value] * len(texts) for name, value in self.row.items()}
-        given = trajectory_reward([""] * len(texts), texts, **columns)
-        return [reward for reward in given if reward is not None]
+        rewards = trajectory_reward([""] * len(texts), texts, **columns)
+        return [reward for reward in rewards if reward is not None]
 
 
 def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:
@@ -54,12 +54,12 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
         yield Trajectories(
             {**question_row(question), **label_row(label)},
             (_text(ideal),),
-            tuple(_put(ideal, row.step) for row in injected if row.question == question),
-            tuple(_put(ideal, step) for step in held_back),
+            tuple(_replace_step(ideal, row.step) for row in injected if row.question == question),
+            tuple(_replace_step(ideal, step) for step in held_back),
         )
 
 
-def _put(ideal: Sequence[Step], step: Step) -> str:
+def _replace_step(ideal: Sequence[Step], step: Step) -> str:
     """The ideal trajectory with another step in one place."""
     return _text((*ideal[: step.number - 1], step, *ideal[step.number :]))
 

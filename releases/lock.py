@@ -1,4 +1,4 @@
-"""What a finished release's lock says, checked."""
+"""Read a finished release's lock, and compare files with it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from safe_stepwise.store.names import LOCK
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """Of which it is the lock."""
+    """The manifest that a lock belongs to."""
 
     name: str
     sha256: str
@@ -30,11 +30,7 @@ _FIELDS: Mapping[str, Any] = {
 
 
 def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dict[str, Any]:
-    """What the lock of a complete folder holds.
-
-    Raises UserError for one that is not as `scripts.regenerate` writes them, or lacks what is
-    ``needed``.
-    """
+    """Read the lock of a complete folder; raise UserError for a damaged one, or one without a ``needed`` key."""
     try:
         lock = read_object(root / LOCK)
     except UserError as error:
@@ -52,10 +48,10 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
 
 
 def read_unchanged(root: Path) -> dict[str, Any]:
-    """The lock of a complete folder, every file of which is as it was locked.
+    """Read the lock of a complete folder, and check that every file in it is unchanged.
 
-    Files that the lock does not name may lie beside them. Raises UserError for a folder without a
-    lock, and with the first file that differs or is gone.
+    Files that the lock does not name may lie beside them. Raises UserError for a folder without a lock, and
+    naming the first file that differs or is missing.
     """
     if not (root / LOCK).is_file():
         fault = "is not complete" if root.is_dir() else "is no folder"
@@ -68,7 +64,7 @@ def read_unchanged(root: Path) -> dict[str, Any]:
 
 
 def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, str], mend: str) -> None:
-    """Raise ``UserError``, with what to do, for the first file whose digest is not as a lock has it."""
+    """Raise ``UserError``, ending with ``mend``, for the first file whose digest differs from the lock's."""
     locked = lock["files"]
     for name in sorted({*locked, *digests}):
         if locked.get(name) != digests.get(name):

@@ -1,4 +1,4 @@
-"""Release manifests: what a release is made of, read strictly."""
+"""Release manifests: the entries that a release of verified questions is made of, read strictly."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ OWN_ADAPTER = "{adapter}"
 """In an engine's spec: the folder of the release's own adapter; in a block that trains adapters,
 of each of them in turn."""
 OWN_GENERATOR = "{generator}"
-"""Likewise: the model that the release trains to write steps."""
+"""In an engine's spec: the model that the release trains to write steps."""
 MEASURED_RATE = "{rate}"
 """In a verifier's spec, as ``chance:reject={rate}``: the share of steps that the first of the
 verifiers rejects. That is measured first."""
@@ -34,7 +34,7 @@ _LIST_KEYS = ("generator", "verifier", "methods", "examples", *METHOD_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class AdapterEntry(RecipeEntry):
-    """``adapter``: what judges steps once it is trained."""
+    """``adapter``: the verifier that the release trains."""
 
     verifier: str | None = None
     """An engine's spec to measure the adapter with on the test split; not measured if not said."""
@@ -43,7 +43,7 @@ class AdapterEntry(RecipeEntry):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """All that the recipe is told beside its file."""
+        """The recipe's keys that replace the file's."""
         return {**self.change, **({"incomplete_evidence": True} if self.incomplete_evidence else {})}
 
 
@@ -58,13 +58,13 @@ class EvaluationEntry(Trial):
     verifier: tuple[str, ...]
     methods: tuple[str, ...] = LOOP
     verdict_order: str | None = None
-    """What verdicts begin with in the loop, where players that we trained do not say it."""
+    """What verdicts begin with in the loop, where the players' training records do not say it."""
     examples: tuple[str, ...] | None = None
-    """The roles that are shown some, of `evaluators.run.options.SHOWN`."""
+    """The roles that get examples, of `evaluators.run.options.SHOWN`."""
 
     @property
     def matched(self) -> tuple[str, ...]:
-        """The verifiers whose rate is that of the first one, which has to be measured before."""
+        """The verifiers that reject at the first one's rate, which has to be measured before."""
         return tuple(spec for spec in self.verifier if MEASURED_RATE in spec)
 
     def names(self, placeholder: str) -> bool:
@@ -72,14 +72,14 @@ class EvaluationEntry(Trial):
         return any(placeholder in spec for spec in (*self.generator, *self.verifier, self.judge or ""))
 
     def allowed(self, allowance: Allowance) -> Allowance:
-        """What its roles have beside their prompts, with examples of its own."""
+        """Return the allowance of its roles, with its own examples."""
         allowance = replace(allowance, examples=None)
         return allowance if self.examples is None else allowance.showing(prompts.examples(self.examples))
 
 
 @dataclass(frozen=True, slots=True)
 class RefinementEntry:
-    """``verifier_steps.refinement``: what mines hard cases with the adapter just trained."""
+    """``verifier_steps.refinement``: rounds that mine hard cases with the adapter just trained."""
 
     rows: int
     """Hard cases that a round may add."""
@@ -87,14 +87,14 @@ class RefinementEntry:
     verifier: str
     """``{adapter}`` in it is the one that the round trained."""
     teacher: str = "annotations"
-    """Who words the labels: an engine's spec, or annotations, the checker's own words."""
+    """The engine that words the labels; or annotations, for the checker's own words."""
     limit: int | None = None
     """Training questions of a round; as many as steps are made of, if not said."""
     rounds: int = 1
 
 
 def list_values(values: Any) -> Any:
-    """An evaluation of a manifest with a list for each single value where several may be given."""
+    """Return an evaluation's YAML with a list for each single value where several are allowed."""
     if not isinstance(values, dict):
         return values
     lists = {key: value if isinstance(value, list) else [value] for key, value in values.items() if key in _LIST_KEYS}
@@ -103,12 +103,12 @@ def list_values(values: Any) -> Any:
 
 REFINEMENT, PROBE = "refinement", "path_probe"
 OWN_SET = "verifier_steps"
-"""The part that makes the release's own verifier set; a block makes one under its own name."""
+"""The part that makes the release's verifier set; a block makes one under the block's name."""
 OWN_PARTS = (
     *(names.DATASETS, REFINEMENT, OWN_SET, "audits", PROBE, "space", names.GENERATOR, names.ADAPTER),
     "evaluation",
 )
-"""What a release is made of, in this order; its blocks come behind them."""
+"""The parts of a release, in the order of their making; its blocks come last."""
 EXAMPLE_ROLES = ("extract", "path", "inject")
 """Roles of builds that may be shown examples."""
 TEST_SHARE = 0.1
@@ -155,7 +155,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class StepsEntry:
-    """``verifier_steps``: what the verifier set is composed of, and who makes its steps."""
+    """``verifier_steps``: the composition of the verifier set, and the teacher of its steps."""
 
     rows: int
     max_length: int | None = None
@@ -188,7 +188,7 @@ class StepsEntry:
 
     @property
     def share_of_test(self) -> float:
-        """Of its questions, unless the builds' own splits are kept."""
+        """The share of questions in test, unless the builds' own splits are kept."""
         return TEST_SHARE if self.test_share is None else self.test_share
 
     @property

@@ -1,4 +1,4 @@
-"""Manifests are read strictly: `boundary` finds what is no such key or value, told in the words of YAML's types."""
+"""Read manifests strictly: `boundary` finds wrong keys and values, and errors are in the words of YAML's types."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _WRONG_TYPE = re.compile(rf"(\S+?)(?:\[\d+\])? is not ({'|'.join(_TYPES)})")
 
 
 def read_strictly(kind: type[T], values: Any, beside: Path) -> T:
-    """A manifest, files ``beside`` it; raises ``UserError`` with every key that is missing, wrong or unknown."""
+    """Read a manifest, files ``beside`` it; raise ``UserError`` with every key that is missing, wrong or unknown."""
     try:
         manifest: T = locate(boundary.read(kind, values, "", exact=True), beside)
         return manifest
@@ -40,7 +40,7 @@ def read_strictly(kind: type[T], values: Any, beside: Path) -> T:
 
 
 def locate(entry: Any, folder: Path) -> Any:
-    """A part of a manifest with the paths of files that are beside it in a folder."""
+    """Return a part of a manifest with its files' paths resolved against ``folder``."""
     if hasattr(entry, "located"):
         return entry.located(folder)
     if isinstance(entry, Path):
@@ -66,26 +66,26 @@ def need_seed(seed: int) -> None:
 
 
 def need_share(share: float | None, place: str) -> None:
-    """Raise ``UserError`` for what is no share of a whole."""
+    """Raise ``UserError`` for a number that is no share between 0 and 1."""
     if share is not None and not 0 < share < 1:
         raise UserError(f"{place}: a share lies between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)
 class RecipeEntry:
-    """What is trained: a recipe of ours by its name, or a YAML file beside the manifest."""
+    """A training: a recipe of `RECIPES` by its name, or a YAML file beside the manifest."""
 
     recipe: Path
     change: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the recipe that are other here, as ``filters.drop_category``."""
+    """Keys of the recipe that differ here, such as ``filters.drop_category``."""
 
     @property
     def changes(self) -> dict[str, Any]:
-        """All that the recipe is told beside its file."""
+        """The keys that replace the file's."""
         return dict(self.change)
 
     def read(self, kind: type[R], **places: str | list[str]) -> R:
-        """The recipe where the release trains; raises ``UserError`` for one that is none."""
+        """Read the recipe, with ``places`` in the release; raise ``UserError`` for a bad one."""
         options: dict[str, Any] = {**self.changes, **places}
         return read_recipe(self.file, options, kind)
 

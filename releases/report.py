@@ -1,9 +1,8 @@
-"""The reports of a release as they are published: tables, figures, pages, and packed traces.
+"""List and pack the reports of a release that are published: tables, figures, pages, and packed traces.
 
-They go into the repo of the verified benchmarks, under the paths that they have in the release: a
-score is then found at the revision of the very questions that it was measured on, and a release
-stays five artifacts. `datasets` never takes them for rows, as the card names the files of each
-config.
+They go into the repo of the verified benchmarks, under their paths in the release. So a score stands at the
+revision of the questions that it was measured on, and a release stays five artifacts. `datasets` does not
+read them as rows, as the card names the files of each config.
 """
 
 import zlib
@@ -14,23 +13,20 @@ from safe_stepwise.store.files import write_parts
 from safe_stepwise.store.names import BLOCKS, REPORT
 
 MOST = 1 << 30
-"""Bytes of lines that are packed: what a check of secrets unpacks. A file of more stays here."""
+"""The most bytes of a file of lines that is packed, as a check of secrets unpacks no more."""
 LINES, PACKED = ".jsonl", ".gz"
 _PACKED_LINES = LINES + PACKED
 
 
 def folders(root: Path) -> list[Path]:
-    """Every folder of reports in a release: its own, its blocks', those of their adapters."""
+    """List every folder of reports in a release: its own, its blocks', their adapters'."""
     blocks = (root / BLOCKS).glob(f"*/{REPORT}"), (root / BLOCKS).glob(f"*/*/{REPORT}")
     reports = [root / REPORT, *sorted(folder for places in blocks for folder in places)]
     return [folder for folder in reports if folder.is_dir()]
 
 
 def pack(root: Path) -> None:
-    """Put beside each file of lines in a report its packed form; the same lines, the same bytes.
-
-    One of more than `MOST` bytes gets none.
-    """
+    """Write a packed copy beside each file of lines in a report, up to `MOST` bytes; same lines, same bytes."""
     for folder in folders(root):
         for packed in folder.rglob(f"*{_PACKED_LINES}"):
             if not packed.with_suffix("").is_file():  # of an earlier run
@@ -44,9 +40,9 @@ def pack(root: Path) -> None:
 
 
 def published(root: Path) -> list[Path]:
-    """What of a release's reports is published: all but the lines, which go packed.
+    """List the published files of a release's reports: all but the lines, which are published packed.
 
-    A report without any was made by an older version, and stays as it was published: without it.
+    A report without packed lines was made by an older version, which did not publish it.
     """
     reports = [sorted(folder.rglob("*")) for folder in folders(root)]
     packed = [paths for paths in reports if any(path.name.endswith(_PACKED_LINES) for path in paths)]
@@ -55,7 +51,7 @@ def published(root: Path) -> list[Path]:
 
 
 def too_long(root: Path) -> list[Path]:
-    """Files of lines that are not packed, so that they stay here."""
+    """List files of lines that are too long to be packed, and so are not published."""
     return [file for file in _lines(root) if file.stat().st_size > MOST]
 
 

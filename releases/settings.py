@@ -1,4 +1,4 @@
-"""What an evaluation of a manifest runs over all its questions, and who plays in it."""
+"""The settings that a manifest's evaluation runs: methods with their players and options."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -26,13 +26,13 @@ class Setting:
     verifier: str | None
     options: tuple[tuple[str, Any], ...]
     gold: tuple[bool, Path | None]
-    """Whether a gold passage is taken away, and where another is searched."""
+    """Whether a gold passage is removed, and the corpus in which evidence is searched."""
     examples: tuple[str, ...]
     """The roles that are shown some."""
 
 
 def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
-    """Each method with every combination of the players and options that it has."""
+    """Yield each method with every combination of its players and options."""
     gold = entry.drop_gold, entry.corpus
     default = SHOWN if entry.as_published else ()
     examples = default if entry.examples is None else entry.examples
@@ -52,7 +52,7 @@ def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:
     """Raise ``UserError`` with the key of a manifest's evaluation that is wrong.
 
-    ``trained`` are those of `OWN_ADAPTER` and `OWN_GENERATOR` that stand for something.
+    ``trained`` are the placeholders, of `OWN_ADAPTER` and `OWN_GENERATOR`, whose models the release trains.
     """
     for name in entry.methods:
         one_of(name, METHODS, f"{place}.methods")
@@ -89,7 +89,7 @@ _PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
 def check_player(spec: str, place: str, trained: Collection[str]) -> None:
-    """Raise ``UserError`` for a spec of no engine, and of a model that is not trained here."""
+    """Raise ``UserError`` for a spec of no engine, or with a placeholder of a model that is not trained."""
     resolved = spec.replace(MEASURED_RATE, "0") if place.endswith(".verifier") else spec
     for placeholder, noun in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
         if placeholder in spec and placeholder not in trained:

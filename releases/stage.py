@@ -1,4 +1,4 @@
-"""What a release is made of: stages, each with what it needs, a check, a price and its making."""
+"""The stages that a release is made of, each with the parts it needs, a check, a price and its making."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ KEEP_FAILED = "--keep-failed"
 """The option that locks a part whose questions failed."""
 COUNTED = ("calls", "prompt", "computed", "reply")
 Take = Mapping[str, float]
-"""What one row or question takes: ``calls, prompt, reply``, and ``computed`` if that is less."""
+"""The calls and tokens of one row or question: ``calls, prompt, reply``, and ``computed`` if that is less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens a second of one GPU: prompts computed, replies written, rows trained on."""
+    """The speed of one GPU in tokens a second: prompts computed, replies written, rows trained on."""
 
     prompt: float
     reply: float
@@ -38,7 +38,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a part of a release takes; ``computed`` are the prompt tokens that no cache holds."""
+    """The calls and tokens of a part of a release; ``computed`` are the prompt tokens that no cache holds."""
 
     name: str
     rows: int
@@ -49,17 +49,16 @@ class Cost:
     trained: int = 0
 
     def hours(self, speed: Speed) -> float:
-        """GPU hours."""
+        """Return the GPU hours."""
         seconds = self.computed / speed.prompt + self.reply / speed.reply
         return (seconds + self.trained / speed.train) / _SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """A source of relation paths as it is here: its digest and rows (None of a graph), or nothing of it.
+    """A source of relation paths as it is here: its digest and rows (None for a graph); empty if it is missing.
 
-    Of questions that are put also how many there are of each number of hops, and the most topic
-    entities of one.
+    For questions it also has their number by hops, and the most topic entities of one.
     """
 
     sha256: str | None = None
@@ -70,22 +69,22 @@ class SourceRows:
 
 @dataclass
 class Forecast:
-    """What stages tell each other while a release is priced."""
+    """The figures that stages share while a release is priced."""
 
     build_rows: list[int] = field(default_factory=list)
-    """Of each build of the manifest."""
+    """The rows of each build of the manifest."""
     sources: dict[str, SourceRows] = field(default_factory=dict)
-    """Those of relation paths by their keys."""
+    """The sources of relation paths, by their keys."""
     questions_asked: dict[object, int] = field(default_factory=dict)
-    """By what is asked: what an earlier part asks in the same words is asked there, and cached."""
+    """The questions already counted, by request: a request that an earlier part makes is cached."""
 
     @cached_property
     def expected(self) -> Any:
-        """What one row or question of each part takes."""
+        """The calls and tokens of one row or question of each part."""
         return expectations()
 
     def question_rows(self, release: "Release[PathsManifest]", part: str) -> dict[str, int]:
-        """The rows of a part's questions by source; raises ``UserError`` where they are not known."""
+        """Return the rows of a part's questions by source; raise ``UserError`` where they are not known."""
         rows = {}
         for key, source in self.sources.items():
             entry = release.manifest.sources[key]
@@ -100,33 +99,30 @@ class Forecast:
         return rows
 
     def ask_anew(self, key: object, questions: int) -> int:
-        """How many of some questions no part before has asked."""
+        """Count the questions that no earlier part has asked."""
         earlier = self.questions_asked.get(key, 0)
         self.questions_asked[key] = max(earlier, questions)
         return max(0, questions - earlier)
 
 
 def expectations() -> Any:
-    """What one row or question of each part takes, and the speeds to go by if none is given.
-
-    Speeds are assumptions, and the report says so.
-    """
+    """Read the calls and tokens of one row or question of each part, and the default speeds, which are assumptions."""
     return yaml.safe_load(Path(__file__).with_name("expectations.yaml").read_text(encoding="utf-8"))
 
 
 def price_engine(spec: str, name: str, rows: int, take: Take) -> Cost:
-    """What one engine is asked; nothing if no model stands behind it."""
+    """Price the rows that one engine is asked for; an engine without a model costs nothing."""
     return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, take)
 
 
 def price_rows(name: str, rows: int, take: Take) -> Cost:
-    """``rows`` times what one row takes."""
+    """Multiply the calls and tokens of one row by ``rows``."""
     take = {"computed": take["prompt"], **take}
     return Cost(name, rows, *(round(rows * take[count]) for count in COUNTED))
 
 
 def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost:
-    """The sum of costs; ``rows`` in the place of theirs, where all are of the same rows."""
+    """Sum costs; ``rows`` replaces the sum of theirs, where all are of the same rows."""
     costs = list(costs)
     total = sum(cost.rows for cost in costs) if rows is None else rows
     return Cost(name, total, *(sum(getattr(cost, count) for cost in costs) for count in (*COUNTED, "trained")))
@@ -134,7 +130,7 @@ def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What stages are asked for."""
+    """The options of a run over a release's stages."""
 
     manifest: Path
     output: Path
@@ -154,44 +150,44 @@ class Options:
 
     @property
     def engine_options(self) -> dict[str, Any]:
-        """The fields of a build that say where it runs."""
+        """The options that decide where a build runs."""
         return {name: getattr(self, name) for name in ("workers", "engine", "ranks", "slurm")}
 
 
 @dataclass(frozen=True)
 class Release(Generic[M]):
-    """What all stages of a release work on; ``sha256`` is the digest of the manifest's file."""
+    """A release in the making; ``sha256`` is the digest of the manifest's file."""
 
     options: Options
     manifest: M
     sha256: str
     opened: list[Annotator] = field(default_factory=list)
-    """Who may hold models and connections."""
+    """The teachers and makers that may hold models and connections."""
 
     @property
     def file(self) -> Path:
-        """The manifest's file, with which errors begin."""
+        """The manifest's file, which errors name first."""
         return self.options.manifest
 
     @property
     def output(self) -> Path:
-        """The folder that it is made in."""
+        """The folder that the release is made in."""
         return self.options.output
 
     @property
     def datasets(self) -> Path:
-        """Where its datasets go."""
+        """The folder of the release's datasets."""
         return self.output / DATASETS
 
     def close(self) -> None:
-        """Let go of all teachers: what comes next may want their memory. The next use opens them again."""
+        """Close all teachers, to free their memory. The next use opens them again."""
         for annotator in self.opened:
             annotator.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a stage: what there is to say, and what the lock counts."""
+    """The result of a stage: a summary to print, and the counts that the lock records."""
 
     summary: str = ""
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -199,59 +195,59 @@ class Result:
 
 @dataclass(frozen=True)
 class Stage(Generic[M]):
-    """Something to make of a release; several stages of one ``name`` are one part, made or left out together."""
+    """A stage of a release; stages of one ``name`` are one part, which is made or left out as a whole."""
 
     release: Release[M]
     name: str
     kind: ClassVar[type] = Manifest
-    """The manifests that may name it."""
-    part: ClassVar[str] = ""
+    """The type of manifest that may name it."""
+    default_name: ClassVar[str] = ""
     key: ClassVar[str] = ""
-    """Without which a manifest does not name it; empty of what every release has."""
+    """The manifest's key that names it; empty for a stage of every release."""
     trains: ClassVar[bool] = False
-    """Whether it goes by ``--skip-training``."""
+    """Whether ``--skip-training`` leaves it out."""
     note: ClassVar[str] = ""
-    """What a dry run says below the costs, if there are any of this."""
+    """A note that a dry run prints below the costs, if the stage has any."""
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[Stage[Any]]":
-        """The stages of this class that a release's manifest names: one called ``part``, if it has the ``key``."""
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[Stage[Any]]":
+        """Yield the stages of this class that a release's manifest names: one, if the manifest has the ``key``."""
         if not cls.key or getattr(release.manifest, cls.key):
-            yield cls(release, cls.part)
+            yield cls(release, cls.default_name)
 
     @property
     def needs(self) -> Collection[str]:
-        """The parts that have to be there."""
+        """The parts that have to be made before it."""
         return ()
 
     @property
     def follows(self) -> str:
-        """A part without which it is made otherwise: once that is made, it is made again."""
+        """A part that changes its result: once that part is made, the stage is made again."""
         return ""
 
     def validate(self) -> None:
         """Raise ``UserError`` with the key of the manifest's entry that is wrong."""
 
     def check(self) -> None:
-        """Raise ``UserError``, before anything is made, if it could not be made."""
+        """Raise ``UserError``, before anything is made, if the stage could not be made."""
 
     def look(self) -> None:
-        """Raise ``UserError`` for a bad file that is named; a dry run looks, too."""
+        """Raise ``UserError`` for a bad file that the manifest names; a dry run calls it, too."""
 
     def preface(self, forecast: Forecast) -> str:
-        """What a dry run says above the costs."""
+        """Return the text that a dry run prints above the costs."""
         return ""
 
     def price(self, forecast: Forecast) -> Iterable[Cost]:
-        """What it takes, at most where prompts depend on replies."""
+        """Estimate its costs; they are upper bounds where prompts depend on replies."""
         return ()
 
-    def owed(self) -> Iterable[str]:
-        """What it can't be made without and is not here, a line each."""
+    def missing(self) -> Iterable[str]:
+        """List the files that it needs and that are missing, a line each."""
         return ()
 
     def make(self) -> Result:
-        """Make it, going on where an earlier run was stopped."""
+        """Make the stage, going on where an earlier run stopped."""
         raise NotImplementedError
 
     def refuse_failed(self, failed: int) -> None:

@@ -37,9 +37,9 @@ class ScoreOptions:
 
 def sample(options: SampleOptions) -> str:
     """Draw rows and write the page to judge them on."""
-    drawn = draw(options.input, options.of, options.rows, options.seed)
-    report.write_sample(drawn, meanings(options.of), options.output)
-    return f"{_strata(drawn)}\n\n{len(drawn.rows):,} rows; open the page in a browser:\n{options.output}"
+    selection = draw(options.input, options.of, options.rows, options.seed)
+    report.write_sample(selection, meanings(options.of), options.output)
+    return f"{_strata(selection)}\n\n{len(selection.rows):,} rows; open the page in a browser:\n{options.output}"
 
 
 def score_files(options: ScoreOptions) -> str:
@@ -52,14 +52,14 @@ def score_files(options: ScoreOptions) -> str:
     return text
 
 
-def meanings(of: str) -> Mapping[str, str]:
+def meanings(kind: str) -> Mapping[str, str]:
     """What the labels mean that a reviewer looks at."""
-    return WORDS["noise_types"] if of == LABELS else {entry.name: entry.definition for entry in TAXONOMY}
+    return WORDS["noise_types"] if kind == LABELS else {entry.name: entry.definition for entry in TAXONOMY}
 
 
 def _strata(sample: Sample) -> str:
-    drawn = Counter(row.stratum for row in sample.rows)
-    rows = [(", ".join(stratum), size, drawn[stratum]) for stratum, size in sample.sizes.items()]
+    counts = Counter(row.stratum for row in sample.rows)
+    rows = [(", ".join(stratum), size, counts[stratum]) for stratum, size in sample.sizes.items()]
     return text_table([("stratum", "rows", "drawn"), *rows])
 
 

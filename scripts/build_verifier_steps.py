@@ -76,10 +76,10 @@ class Options(Asking):
         return copy_into(StepsBuild, self, prompt_set=PromptSet(self.prompts, self.verdict_order), **terms)
 
     def _composed(self) -> dict[str, Any]:
-        given = {name: value for name in ("ideal", "rows_per_question") if (value := getattr(self, name)) is not None}
+        limits = {name: value for name in ("ideal", "rows_per_question") if (value := getattr(self, name)) is not None}
         refined = None if self.refined else 0
         return {
-            "composition": Composition(self.rows or 0, self.questions, refined=refined, **given),
+            "composition": Composition(self.rows or 0, self.questions, refined=refined, **limits),
             "seed": self.seed or 0,
             "test_share": TEST_SHARE if self.test_share is None else self.test_share,
         }
@@ -93,9 +93,9 @@ class Options(Asking):
                 )
         return {"test_split": None, "pool": None, **read_first(steps).terms}
 
-    def teachers(self, spec: str, **more: Any) -> Any:
+    def teachers(self, spec: str, **options: Any) -> Any:
         """A teacher by its spec; raises ``UserError`` for one that can't be."""
-        return resolve_teacher(spec, self.cache, self.in_flight, self.timeout, allowance=self.allowance, **more)
+        return resolve_teacher(spec, self.cache, self.in_flight, self.timeout, allowance=self.allowance, **options)
 
 
 def build_verifier_steps(options: Options) -> None:

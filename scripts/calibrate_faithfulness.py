@@ -24,9 +24,9 @@ def main(options: CalibrationOptions) -> str:
     measured: list[Measured] = []
     distances: list[Distance] = []
 
-    def add(name: str, found: Benchmark) -> None:
-        if found.sources:
-            measured.append(measure(name, found.sources, judges, options.seed, found.graph, found.left_out))
+    def add(name: str, group: Benchmark) -> None:
+        if group.sources:
+            measured.append(measure(name, group.sources, judges, options.seed, group.graph, group.left_out))
 
     for name, read in labelled_rows(options) if options.verified or options.questions else ():
         rows = list(read)

@@ -43,7 +43,7 @@ def main(options: Options) -> None:
         raise UserError("--output is of two builds; write --disagreements of published labels")
     if options.verified and options.published:
         published = read_published(options.published)
-        rows = {name: drop_repeats(found) for name, found in labelled(options.verified)}
+        rows = {name: drop_repeats(labels) for name, labels in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
     rows = apply_confidence(rows, options.min_confidence, warn)
@@ -62,16 +62,16 @@ def main(options: Options) -> None:
 
 
 def _two_builds(options: Options) -> str:
-    named = [f"--{name.replace('_', '-')}" for name in ALONE if getattr(options, name)]
-    if named:
-        raise UserError(f"{', '.join(named)}: of no use to two builds; leave out one or the other")
+    unused = [f"--{name.replace('_', '-')}" for name in ALONE if getattr(options, name)]
+    if unused:
+        raise UserError(f"{', '.join(unused)}: of no use to two builds; leave out one or the other")
     if len(options.builds) != 2:
         raise UserError(f"{options.builds[0]}: name two builds to compare, and no more")
-    one, other = map(builds.read_labels, options.builds)
-    parts = builds.compare(one, other)
+    build, reference = map(builds.read_labels, options.builds)
+    comparisons = builds.compare(build, reference)
     if options.output:
-        builds.write(one, other, parts, options.output)
-    return builds.render(one, other, parts)
+        builds.write(build, reference, comparisons, options.output)
+    return builds.render(build, reference, comparisons)
 
 
 if __name__ == "__main__":

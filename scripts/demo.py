@@ -30,17 +30,17 @@ class Options:
 def main(options: Options) -> None:
     """Regenerate the demo manifest, load every config, run the loop, print what was found."""
     output = options.output
-    how: dict[str, Any] = {"skip_training": True, "cache": output / "replies.sqlite", "workers": cores()}
-    release = open_release(stage.Options(manifest=MANIFEST, output=output, **how))
+    run_options: dict[str, Any] = {"skip_training": True, "cache": output / "replies.sqlite", "workers": cores()}
+    release = open_release(stage.Options(manifest=MANIFEST, output=output, **run_options))
     forget_stale(release)
     print(make(release))
     opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
-    rows = [(*config, split, found.num_rows) for config, splits in opened.items() for split, found in splits.items()]
+    rows = [(*config, split, table.num_rows) for config, splits in opened.items() for split, table in splits.items()]
     print(text_table([("dataset", "config", "split", "rows"), *rows]))
-    found = noise_types(opened[VERIFIED, "synthetic_labeled"])
+    predicted = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
-    scores = score_rows(by_noise_type(truth(release.manifest), found))
+    scores = score_rows(by_noise_type(truth(release.manifest), predicted))
     print(text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")
@@ -67,8 +67,8 @@ def forget_stale(release: stage.Release[Manifest]) -> None:
     """Remove a demo that other code, or another manifest, made: it would show old figures."""
     if not (release.output / LOCK).exists():
         return
-    made = read_lock(release.output)
-    if (made["code_sha256"], made["manifest"]["sha256"]) != (release_code(), release.sha256):
+    lock = read_lock(release.output)
+    if (lock["code_sha256"], lock["manifest"]["sha256"]) != (release_code(), release.sha256):
         (release.output / LOCK).unlink()
         remove_folder(release.output / DATASETS)
 

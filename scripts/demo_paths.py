@@ -62,10 +62,10 @@ def built(kb: Path, questions: Path, output: Path) -> Path:
 
 def trained(method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None) -> PathRecipe:
     """Train by a method on templates of the train split alone; returns by what recipe."""
-    asked = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
-    asked |= {} if rows is None else {"filters.rows": str(rows)}
-    asked |= {} if start is None else {"start": str(start)}
-    recipe, text = train_anew(RECIPES / f"dp-{method}-smollm2-cpu.yaml", asked, PathRecipe)
+    values = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
+    values |= {} if rows is None else {"filters.rows": str(rows)}
+    values |= {} if start is None else {"start": str(start)}
+    recipe, text = train_anew(RECIPES / f"dp-{method}-smollm2-cpu.yaml", values, PathRecipe)
     print(f"\n{method.upper()}:", text, "\n")
     return recipe
 

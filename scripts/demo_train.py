@@ -42,8 +42,8 @@ def main(options: Options) -> None:
     if not (datasets / VERIFIER_STEPS).is_dir():
         raise UserError(f"{datasets}: holds no {VERIFIER_STEPS}; run `make demo` first")
     need("vllm", "vLLM", "vllm", "vllm")  # before minutes of training
-    asked = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
-    recipe, text = train_anew(RECIPE, asked, VerifierRecipe)
+    values = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
+    recipe, text = train_anew(RECIPE, values, VerifierRecipe)
     print(text)
     losses = [point["loss"] for point in read_json(adapter / RECORD)["curve"]]
     print("\nLoss of each step:", *(f"{loss:.3f}" for loss in losses))
@@ -53,8 +53,8 @@ def main(options: Options) -> None:
     merge(base, adapter, model)
     for name, value in ON_A_CPU.items():
         os.environ.setdefault(name, value)
-    measured = verifier.Options(
-        steps=asked["dataset"],
+    evaluation = verifier.Options(
+        steps=values["dataset"],
         verified=datasets,
         verifier=f"vllm:{model}",
         baseline=(f"vllm:{base.folder}", "symbolic"),
@@ -62,9 +62,9 @@ def main(options: Options) -> None:
         cache=options.output / "replies.sqlite",
         output=options.output / "quality",
     )
-    print(evaluated(measured))
-    found = read_json(measured.output / "verifier_quality.json")
-    print("\n" + "\n".join(margins(found)))
+    print(evaluated(evaluation))
+    quality = read_json(evaluation.output / "verifier_quality.json")
+    print("\n" + "\n".join(margins(quality)))
 
 
 if __name__ == "__main__":

@@ -32,31 +32,31 @@ class Options(QuestionOptions):
 def main(options: Options) -> str:
     """Write the results; returns their page, and raises ``UserError`` for what the user can mend."""
     chains = read_chains(options.chains)
-    one, other = (read_labels(file, chains) for file in options.labels)
+    reader_1, reader_2 = (read_labels(file, chains) for file in options.labels)
     derivations = read_derivations(options.derivations) if options.derivations else {}
-    wanted = {(chain.benchmark, chain.question_id) for chain in chains}
-    known: dict[tuple[str, str], Grounds] = {}
+    keys = {(chain.benchmark, chain.question_id) for chain in chains}
+    grounds_by_key: dict[tuple[str, str], Grounds] = {}
     for benchmark, rows in labelled_rows(options):
         for question, label in rows:
-            if (key := (benchmark, question.id)) in wanted:
-                given = derivations.get(question.id, ()) if benchmark == "hotpotqa" else ()
-                if source := question_source(question, label.knowledge_graph, given):
-                    known[key] = source.grounds
-    grounds = {chain.id: _of(chain, known, options.chains) for chain in chains}
+            if (key := (benchmark, question.id)) in keys:
+                gold = derivations.get(question.id, ()) if benchmark == "hotpotqa" else ()
+                if source := question_source(question, label.knowledge_graph, gold):
+                    grounds_by_key[key] = source.grounds
+    grounds = {chain.id: _grounds_of(chain, grounds_by_key, options.chains) for chain in chains}
     verdicts = human.judge_chains(list_judges(options.retrieval), chains, grounds)
-    found = human.compare(chains, (one, other), verdicts, options.who)
-    written = f"written: {', '.join(human.FILES)} in {options.output}"
-    return f"{human.write(found, options.output)}\n{written}"
+    results = human.compare(chains, (reader_1, reader_2), verdicts, options.who)
+    note = f"written: {', '.join(human.FILES)} in {options.output}"
+    return f"{human.write(results, options.output)}\n{note}"
 
 
-def _of(chain: WrittenChain, known: dict[tuple[str, str], Grounds], file: Path) -> Grounds:
+def _grounds_of(chain: WrittenChain, grounds_by_key: dict[tuple[str, str], Grounds], file: Path) -> Grounds:
     key = (chain.benchmark, chain.question_id)
-    if key not in known:
+    if key not in grounds_by_key:
         raise UserError(
             f"{file}: chain {chain.id!r}: no {chain.benchmark} question {chain.question_id!r} with "
             "a gold path is given; HotpotQA's need --derivations"
         )
-    return known[key]
+    return grounds_by_key[key]
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def main(options: Options) -> str:
         check_release(release, hub if options.push else None, on_file)
     if not options.push:
         return dry_run(hub, release)
-    hub.ask(f"namespace {options.namespace}", hub.api.whoami)
+    hub.request(f"namespace {options.namespace}", hub.api.whoami)
     plans = plan_release(hub, release)
     publisher = Publisher(hub, str(token), options.namespace, options.private, tqdm.write)
     return f"all repos are in {push(publisher, release, plans)}"

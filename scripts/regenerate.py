@@ -6,7 +6,7 @@ from typing import Any
 
 from builders.work.executors import Submitted
 from releases import making, stage
-from releases.making import dry_run, refuse_owed
+from releases.making import dry_run, refuse_missing
 from releases.stage import Speed, expectations
 from releases.stages import open_release
 from safe_stepwise.commands.values import Count
@@ -27,7 +27,7 @@ def make(options: Options) -> str | None:
     opened = open_release(options)
     if options.dry_run:
         print(dry_run(opened, Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)), flush=True)
-        refuse_owed(opened)
+        refuse_missing(opened)
         return None
     try:
         return making.make(opened)

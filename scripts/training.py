@@ -58,8 +58,8 @@ class Training(Called):
             if option.startswith("--"):
                 check_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.kind)], option)
             raise UserError(f"{ctx.args[0]!r} belongs to no option; see {ctx.command_path} --help")
-        given = {key.name: ctx.params[_param(key)] for key in keys(self.kind)}
-        options = {name: value for name, value in given.items() if value is not None}
+        entered = {key.name: ctx.params[_param(key)] for key in keys(self.kind)}
+        options = {name: value for name, value in entered.items() if value is not None}
         return ctx.params["config"], options, ctx.params["resume"]
 
     def invoke(self, ctx: click.Context) -> None:
@@ -108,8 +108,8 @@ def _param(key: Key) -> str:
 
 def _option(key: Key) -> click.Option:
     spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
-    how: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if key.type is bool else {}
-    option = click.Option([*sorted(spellings), _param(key)], metavar=_values(key.type), help=_help(key), **how)
+    settings: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if key.type is bool else {}
+    option = click.Option([*sorted(spellings), _param(key)], metavar=_values(key.type), help=_help(key), **settings)
     option.group = "everyday" if key.name in EVERYDAY else _KEYS  # type: ignore[attr-defined]
     return option
 
@@ -125,7 +125,7 @@ def _values(kind: Any) -> str:
     """
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return _values(next(part for part in inner if part is not type(None)))
+        return _values(next(hint for hint in inner if hint is not type(None)))
     if origin is Literal:
         return f"{{{','.join(inner)}}}"
     return f"{_values(inner[0])},..." if origin is tuple else _WORDS.get(kind, "TEXT")
@@ -144,7 +144,7 @@ def _help(key: Key) -> str:
 
 def summary(record: Mapping[str, Any], output: Path) -> str:
     """What was trained, how long it took, where it is, how to open it."""
-    run_, curve, held = record["run"], record["curve"], record["held_out"]
+    run_, curve, held_out = record["run"], record["curve"], record["held_out"]
     memory = run_["peak_memory_bytes"] / 2**30
     lines = [
         f"{record['dataset']['rows']:,} rows, {run_['steps']:,} steps of "
@@ -152,10 +152,10 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
         f"({run_['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run_['device']})",
         f"loss {curve[0]['loss']:.4f} at the first step, {curve[-1]['loss']:.4f} at the last",
     ]
-    measured = [name.removesuffix("_before") for name in held if name.endswith("_before")]
-    if held["rows"]:
-        told = (f"{n} {held[f'{n}_before']:.4f} before, {held[f'{n}_after']:.4f} after" for n in measured)
-        lines.append(f"{held['rows']} held-out rows: {'; '.join(told)}")
+    measured = [name.removesuffix("_before") for name in held_out if name.endswith("_before")]
+    if held_out["rows"]:
+        changes = (f"{n} {held_out[f'{n}_before']:.4f} before, {held_out[f'{n}_after']:.4f} after" for n in measured)
+        lines.append(f"{held_out['rows']} held-out rows: {'; '.join(changes)}")
     if long := len(record["dataset"]["dropped_as_long"]):
         lines.append(f"left out as too long: {long:,} rows (ids in training.json)")
     base = record["base_model"]["name"]
@@ -176,11 +176,11 @@ def forget_stale(recipe: Recipe) -> None:
     file = recipe.output / RECORD
     if not file.is_file():
         return
-    made = read_json(file)
+    record = read_json(file)
     rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
     places = ("base_model", "dataset", "output", "start")
-    same = all(made["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
+    is_same = all(record["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
     if recipe.start is not None:
-        same &= made["start"]["revision"] == find_adapter(Model.read(recipe.start)).revision
-    if not same or made["dataset"]["sha256"] != fingerprint(rows):
+        is_same &= record["start"]["revision"] == find_adapter(Model.read(recipe.start)).revision
+    if not is_same or record["dataset"]["sha256"] != fingerprint(rows):
         shutil.rmtree(recipe.output)

@@ -79,17 +79,17 @@ class Training:
 
     def refuse_another(self, complete: Mapping[str, Any]) -> None:
         """Raise ``UserError`` for a complete output, its record ``complete``, that is of another training."""
-        begun = {key: value for key, value in complete["recipe"].items() if key not in _PLACES}
-        now = {key: value for key, value in sorted(self.recipe.plain().items()) if key in begun} | self.contents
-        begun |= {
+        trained = {key: value for key, value in complete["recipe"].items() if key not in _PLACES}
+        current = {key: value for key, value in sorted(self.recipe.plain().items()) if key in trained} | self.contents
+        trained |= {
             "base_model": complete["base_model"]["revision"],
             "start": complete.get("start", {}).get("revision"),
             "dataset": complete["dataset"]["sha256"],
         }
-        for key in now:
-            if begun[key] != now[key]:
+        for key in current:
+            if trained[key] != current[key]:
                 raise UserError(
-                    f"{self.recipe.output}: was trained with another {key} ({begun[key]}, now {now[key]}); "
+                    f"{self.recipe.output}: was trained with another {key} ({trained[key]}, now {current[key]}); "
                     "use that one, choose another --output, or delete that folder"
                 )
 

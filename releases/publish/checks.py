@@ -57,7 +57,7 @@ def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
             return str(error)
 
     place = f"{artifact.folder}/{README}"
-    if (fault := hub.ask(place, complaint)) is not None:
+    if (fault := hub.request(place, complaint)) is not None:
         raise UserError(f"{place}: does not pass the Hub's check of cards: {shorten(fault)}")
 
 

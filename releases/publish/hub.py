@@ -63,10 +63,10 @@ class Hub:
     seconds: float = SECONDS
 
     def call(self, subject: str, method: str, *args: Any, size: int = 0, **options: Any) -> Any:
-        """What a method of the client returns; ``size`` bytes may go with it. Raises as `ask`."""
-        return self.ask(subject, lambda: getattr(self.api, method)(*args, **options), size)
+        """What a method of the client returns; ``size`` bytes may go with it. Raises as `request`."""
+        return self.request(subject, lambda: getattr(self.api, method)(*args, **options), size)
 
-    def ask(self, subject: str, call: Callable[[], Any], size: int = 0) -> Any:
+    def request(self, subject: str, call: Callable[[], Any], size: int = 0) -> Any:
         """What ``call`` gets of the Hub about ``what``; ``size`` bytes may go with it.
 
         Raises UserError with one line for whatever goes wrong, and when time is up.
@@ -102,7 +102,7 @@ def remote(hub: Hub, artifact: Artifact) -> Remote | None:
         except RepositoryNotFoundError:
             return None
 
-    refs = hub.ask(artifact.repo, list_refs)
+    refs = hub.request(artifact.repo, list_refs)
     if refs is None:
         return None
     heads = {ref.name: ref.target_commit for ref in refs.branches}
@@ -133,7 +133,7 @@ def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, Any]:
         tree = hub.api.list_repo_tree(artifact.repo, repo_type=artifact.kind, revision=commit, recursive=True)
         return list(islice(tree, MOST_FILES + 1))
 
-    entries = hub.ask(artifact.repo, list_tree)
+    entries = hub.request(artifact.repo, list_tree)
     if len(entries) > MOST_FILES:
         raise UserError(f"{artifact.url}: lists more than {MOST_FILES:,} files; look there")
     return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}

@@ -244,7 +244,7 @@ def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
 def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Artifact]) -> str:
     """Put every repo into the namespace's collection, which is made if there is none."""
     hub, place = publisher.hub, f"collection {collection.title!r} of {publisher.namespace}"
-    hub_collection = hub.ask(place, lambda: _collection(hub.api, publisher, collection))
+    hub_collection = hub.request(place, lambda: _collection(hub.api, publisher, collection))
     items = {(item.item_type, item.item_id) for item in hub_collection.items}
     for artifact in artifacts:
         if (artifact.kind, artifact.repo) not in items:

@@ -27,7 +27,7 @@ from releases.publish.folder import LocalFile
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.terminal import PATTERNS, spellings
 
-_COMPILED = [(name, start.encode(), re.compile((re.escape(start) + rest).encode())) for name, start, rest in PATTERNS]
+_COMPILED = [(name, start.encode(), re.compile((re.escape(start) + tail).encode())) for name, start, tail in PATTERNS]
 
 
 def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> str | None:

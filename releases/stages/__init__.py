@@ -1,7 +1,4 @@
-"""The stages of a release.
-
-They are loaded by their names, as the way down from them is long.
-"""
+"""The stages of a release, loaded by their names, as they import much."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,18 +18,18 @@ STAGES = (
     *("evaluation.Evaluation", "space.Traces"),
     *("paths.PathsSet", "training.Proposer", "deliberation.Deliberation"),
 )
-"""In the order of their making; what a block has of them comes behind."""
+"""The stages in the order of their making; those of blocks come last."""
 SKIPPED, NOT_ASKED = "--skip-training", "--only"
-"""Why a part is left out."""
+"""The options that leave out a part."""
 
 
 def modules() -> list[str]:
-    """The modules of all stages, each once."""
+    """List the modules of all stages, each once."""
     return list(dict.fromkeys(f"{__name__}.{stage.partition('.')[0]}" for stage in STAGES))
 
 
 def open_release(options: Options) -> Release[Any]:
-    """The release of a manifest; raises ``UserError`` with its file and the key that is wrong."""
+    """Open the release of a manifest; raise ``UserError`` with its file and the key that is wrong."""
     content = content_of(options.manifest)
     with at_place(f"{options.manifest}", (UserError, ValueError)):
         values = parse_yaml(content)
@@ -45,19 +42,19 @@ def open_release(options: Options) -> Release[Any]:
 
 
 def stages_of(release: Release[Any]) -> Sequence[Stage[Any]]:
-    """What a release's manifest is a list of, in the order of its making."""
+    """List the stages that a release's manifest names, in the order of their making."""
     blocks = [*getattr(release.manifest, "blocks", ())]
     stages: list[Stage[Any]] = []
     for stage in STAGES:
         module, _, name = stage.partition(".")
         kind: type[Stage[Any]] = getattr(import_module(f"{__name__}.{module}"), name)
         if isinstance(release.manifest, kind.kind):
-            stages += kind.named_in(release)
+            stages += kind.from_manifest(release)
     return sorted(stages, key=lambda stage: blocks.index(stage.name) + 1 if stage.name in blocks else 0)
 
 
-def needs(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
-    """The parts in the order of their making, with the other parts that each needs."""
+def needs_by_part(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
+    """Map each part, in the order of their making, to the other parts that it needs."""
     parts: dict[str, set[str]] = {}
     for stage in stages:
         parts[stage.name] = parts.get(stage.name, set()) | {need for need in stage.needs if need != stage.name}
@@ -65,13 +62,12 @@ def needs(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
 
 
 def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, str]:
-    """Parts that a run does not make, with the option that leaves each out.
+    """Map each part that a run does not make to the option that leaves it out.
 
-    Without training these are those that train, and what needs one. With ``only`` it is all but
-    those named, and what they need. Raises ``UserError`` for a name of no part, and for one that
-    can't be made without training.
+    Without training these are the parts that train, and those that need one. With ``only`` they are all but the
+    named parts and their needs. Raises ``UserError`` for an unknown part, and for one that needs training.
     """
-    parts, only, requested = needs(stages), release.options.only, set[str]()
+    parts, only, requested = needs_by_part(stages), release.options.only, set[str]()
     skipped: dict[str, str] = {}
     if release.options.skip_training:
         trained = {stage.name for stage in stages if stage.trains}
@@ -89,6 +85,6 @@ def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, s
 
 
 def _transitive_needs(name: str, parts: dict[str, set[str]]) -> set[str]:
-    """What a part needs, and what that needs."""
+    """Collect the parts that a part needs, directly or through others."""
     direct = parts[name] & parts.keys()
-    return direct.union(*(_transitive_needs(need, parts) for need in direct))
+    return direct.union(*(_transitive_needs(needed, parts) for needed in direct))

@@ -40,7 +40,7 @@ def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists:
 class Datasets(Stage[Manifest]):
     """All builds of a manifest."""
 
-    part = DATASETS
+    default_name = DATASETS
 
     @cached_property
     def builds(self) -> list[Build]:
@@ -110,7 +110,7 @@ class Datasets(Stage[Manifest]):
             else:
                 yield price_rows(name, rows, BENCHMARKS[entry.benchmark].EXPECTED["verification"])
 
-    def owed(self) -> list[str]:
+    def missing(self) -> list[str]:
         return [f"{plan.source} is not here" for plan in self.builds if not is_local(plan)]
 
     def make(self) -> Result:
@@ -148,7 +148,7 @@ class Datasets(Stage[Manifest]):
 class Audits(Stage[Manifest]):
     """The audits of a manifest, which have to be of the release's own rows: a look alone, as cards tell of them."""
 
-    part = key = "audits"
+    default_name = key = "audits"
 
     @property
     def needs(self) -> list[str]:

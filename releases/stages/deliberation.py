@@ -29,7 +29,7 @@ class Deliberation(Stage[PathsManifest]):
     """The evaluation of a manifest, asked one way."""
 
     entry: DeliberationEntry
-    way: str
+    mode: str
     kind = PathsManifest
     note = (
         "Answers are priced at most: a path proposed for each candidate, and with a generator 1 + "
@@ -37,10 +37,10 @@ class Deliberation(Stage[PathsManifest]):
     )
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[Deliberation]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[Deliberation]":
         """One for each way."""
         if (entry := release.manifest.deliberation) is not None:
-            yield from (cls(release, EVALUATION, entry, way) for way in entry.places)
+            yield from (cls(release, EVALUATION, entry, mode) for mode in entry.places)
 
     @property
     def needs(self) -> list[str]:
@@ -73,7 +73,7 @@ class Deliberation(Stage[PathsManifest]):
         questions = self._questions(forecast, rows)
         for contender in entry.paths:
             name, spec = split_name(contender)
-            title = f"answer by {name or spec}, {self.way}"
+            title = f"answer by {name or spec}, {self.mode}"
             proposed = 0 if spec in BASELINES else candidates
             costs = [price_engine(spec, title, questions, _multiply(expected["propose"], proposed))]
             if entry.generator is not None:
@@ -87,7 +87,7 @@ class Deliberation(Stage[PathsManifest]):
         summary = run_deliberation(options, Questions.of_options)
         self.refuse_failed(sum(run["failed"] for run in read_json(options.output / RESULTS)["runs"]))
         page.show(options.output)
-        if self.way == self.entry.ways[-1] and self.entry.names(OWN_ADAPTER):
+        if self.mode == self.entry.ways[-1] and self.entry.names(OWN_ADAPTER):
             output, places = self.release.output, self.entry.places.values()
             write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
         return Result(summary)
@@ -106,7 +106,7 @@ class Deliberation(Stage[PathsManifest]):
         return Options(
             questions=tuple(source.input for source in entry.questions or paths.questions),
             paths=tuple(map(self._located, entry.paths)),
-            output=release.output / entry.places[self.way],
+            output=release.output / entry.places[self.mode],
             kb=None if paths.kb is None else Path(paths.kb.input),
             benchmark=paths.benchmark,
             split=entry.split if entry.questions else paths.split,
@@ -115,7 +115,7 @@ class Deliberation(Stage[PathsManifest]):
             train=release.datasets / paths_set(paths.benchmark),
             held_out=entry.held_out,
             candidates=entry.candidates,
-            free=self.way == "free",
+            free=self.mode == "free",
             seed=manifest.seed,
             **{name: value for name, value in optional.items() if value is not None},
         )

@@ -42,10 +42,10 @@ class Evaluation(Stage[Manifest]):
     """Who plays where `OWN_ADAPTER` is named, and whose card tells of it."""
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[Evaluation]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[Evaluation]":
         """The release's own; of each block one for each of its adapters, or one without any."""
         manifest: Manifest = release.manifest
-        adapter = None if manifest.adapter is None else Adapter.own(release)
+        adapter = None if manifest.adapter is None else Adapter.of_release(release)
         if manifest.evaluation is not None:
             yield cls(release, "evaluation", manifest.evaluation, release.output, adapter)
         for name, block in manifest.blocks.items():
@@ -67,13 +67,13 @@ class Evaluation(Stage[Manifest]):
         check_evaluation(self.entry, place, trained)
 
     def check(self) -> None:
-        if self.owed():
+        if self.missing():
             raise UserError(
                 f"{self.entry.corpus} is not here: the passages that evidence is searched in; make it "
                 "with safe-stepwise build_corpus"
             )
 
-    def owed(self) -> list[str]:
+    def missing(self) -> list[str]:
         corpus = self.entry.corpus
         return [] if corpus is None or corpus.is_file() else [f"{corpus.name} is not here"]
 

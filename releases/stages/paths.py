@@ -28,7 +28,7 @@ from safe_stepwise.store.tables import text_table
 class PathsSet(Stage[PathsManifest]):
     """The set of a manifest."""
 
-    kind, part = PathsManifest, PATHS
+    kind, default_name = PathsManifest, PATHS
 
     @property
     def plan(self) -> PathsBuild:
@@ -58,7 +58,7 @@ class PathsSet(Stage[PathsManifest]):
 
     def check(self) -> None:
         """Raise ``UserError`` for a source that is not here or is another, and for other sets."""
-        for problem in self.owed():
+        for problem in self.missing():
             raise UserError(f"{self.release.file}: {problem}")
         datasets = self.release.datasets
         allowed = {REJECTS, paths_set(self.release.manifest.paths.benchmark)}
@@ -84,7 +84,7 @@ class PathsSet(Stage[PathsManifest]):
         forecast.build_rows.append(rows)
         yield Cost(f"search {paths.benchmark} {paths.split}", rows)
 
-    def owed(self) -> Iterator[str]:
+    def missing(self) -> Iterator[str]:
         reader = READERS[self.release.manifest.paths.benchmark]
         for key, entry in self.release.manifest.sources.items():
             place = f"{key}: {entry.input}"
@@ -130,7 +130,7 @@ PROBE_REJECTS = f"{PROBE}_{REJECTS}"
 class PathProbe(Stage[Manifest]):
     """The probe of a manifest."""
 
-    part = key = PROBE
+    default_name = key = PROBE
 
     @property
     def entry(self) -> PathProbeEntry:

@@ -26,7 +26,7 @@ _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 class Space(Stage[Manifest]):
     """The Space's folder."""
 
-    part = SPACE
+    default_name = SPACE
 
     def make(self) -> Result:
         copy_space(CHECKOUT, self.release.output)
@@ -37,7 +37,7 @@ class Space(Stage[Manifest]):
 class Traces(Stage[Manifest]):
     """The traces that the Space shows."""
 
-    part, key = SPACE, "evaluation"
+    default_name, key = SPACE, "evaluation"
 
     follows = "evaluation"
 

@@ -102,7 +102,7 @@ class Adapter(Training[Manifest]):
     plus: Path | None = None
 
     @classmethod
-    def own(cls, release: Release[Manifest]) -> "Adapter":
+    def of_release(cls, release: Release[Manifest]) -> "Adapter":
         """The release's own."""
         entry = release.manifest.adapter
         assert entry is not None
@@ -120,10 +120,10 @@ class Adapter(Training[Manifest]):
             yield cls(release, name, entry, home / key, steps, plus)
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[Adapter]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[Adapter]":
         """The release's own, and those of its blocks."""
         if release.manifest.adapter is not None:
-            yield cls.own(release)
+            yield cls.of_release(release)
         for name in release.manifest.blocks:
             yield from cls.of_block(release, name)
 
@@ -206,7 +206,7 @@ class Adapter(Training[Manifest]):
 class Generator(Training[Manifest]):
     """What learns to write steps from the release's verifier set."""
 
-    part = key = names.GENERATOR
+    default_name = key = names.GENERATOR
     needs = (names.DATASETS, OWN_SET)
 
     @property
@@ -244,7 +244,7 @@ class Proposer(Training[PathsManifest]):
     kind = PathsManifest
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[Proposer]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[Proposer]":
         """SFT and KTO in this order, as far as they are named."""
         if (adapter := release.manifest.adapter) is None:
             return
@@ -282,7 +282,7 @@ class Proposer(Training[PathsManifest]):
 
 def write_card(release: Release[PathsManifest], results: Mapping[str, Any]) -> None:
     """The card of the adapter that is published; ``results`` are those of evaluations by their place."""
-    steps = list(Proposer.named_in(release))
+    steps = list(Proposer.from_manifest(release))
     published = steps[-1]
     text = proposer_card(
         [read_json(step.folder / RECORD) for step in steps],

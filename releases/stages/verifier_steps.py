@@ -53,7 +53,7 @@ class VerifierSet(Stage[Manifest]):
     """A verifier set of a manifest, by the name of the part that makes it."""
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[VerifierSet]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[VerifierSet]":
         """The release's own, and one of each block that has another."""
         yield from (cls(release, name) for name in release.manifest.sets)
 
@@ -114,7 +114,7 @@ class VerifierSet(Stage[Manifest]):
         resolve_teacher(self.entry.teacher, option=f"{key}.teacher", lists=None)
 
     def check(self) -> None:
-        for unmined in self.owed():
+        for unmined in self.missing():
             raise UserError(f"{self.release.file}: {unmined}")
         self.maker.check()
 
@@ -132,7 +132,7 @@ class VerifierSet(Stage[Manifest]):
         ]
         yield add_costs("verifier set", costs, entry.rows)
 
-    def owed(self) -> list[str]:
+    def missing(self) -> list[str]:
         entry, is_own = self.entry, self.name == OWN_SET
         if not entry.refined or entry.refined_from or entry.refinement:
             return []
@@ -159,7 +159,7 @@ class Refinement(Stage[Manifest]):
     trains = True
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> "Iterator[Refinement]":
+    def from_manifest(cls, release: Release[Any]) -> "Iterator[Refinement]":
         """Where the verifier set names it."""
         steps = release.manifest.verifier_steps
         if steps is not None and steps.refinement is not None:
@@ -202,7 +202,7 @@ class Refinement(Stage[Manifest]):
         builds = zip(manifest.builds, forecast.build_rows, strict=True)
         train_rows = sum(min(rows, steps.pool or rows) for build, rows in builds if build.split == names.TRAIN)
         questions = min(train_rows, entry.limit or train_rows) * entry.rounds
-        (training,) = Adapter.own(self.release).price(forecast)
+        (training,) = Adapter.of_release(self.release).price(forecast)
         yield Cost("refinement: train", training.rows * entry.rounds, trained=training.trained * entry.rounds)
         loop = forecast.expected["evaluation"]["safe"]
         yield price_engine(entry.generator, "refinement: run the loop", questions, loop)
@@ -221,7 +221,7 @@ class Refinement(Stage[Manifest]):
             train(self._adapter(folder).recipe, resume=True, warn=warn)
             summary = "mined by an earlier run"
             if not (folder / _MINED / STATISTICS).is_file():
-                summary = self._mine(folder)
+                summary = self._mine_cases(folder)
             summaries.append(f"refinement, round {number}: {summary}")
             mined.append(folder / _MINED)
             joined = folder / "joined"
@@ -242,7 +242,7 @@ class Refinement(Stage[Manifest]):
         Of eleven labels, whatever the release's own learns: the loop in which it is diagnosed has all
         evidence.
         """
-        adapter = Adapter.own(self.release)
+        adapter = Adapter.of_release(self.release)
         entry = replace(adapter.entry, incomplete_evidence=False)
         return replace(adapter, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
 
@@ -252,7 +252,7 @@ class Refinement(Stage[Manifest]):
         composition = plan.composition if file else replace(plan.composition, refined=0)
         return replace(plan, output=folder / _SET, composition=composition, refined=file)
 
-    def _mine(self, folder: Path) -> str:
+    def _mine_cases(self, folder: Path) -> str:
         """Mine no question that steps are not made of, as its rows could not join."""
         entry, plan, manifest = self.entry, self.verifier_set.plan, self.release.manifest
         limit = entry.limit

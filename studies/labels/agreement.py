@@ -24,8 +24,8 @@ def agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str
     Score(name='unverifiable', both=1, true=1, found=2)
     """
     shared = [key for key in gold if key in predicted]
-    both = sum(gold[key] and predicted[key] for key in shared)
-    return Score(name, both, sum(gold[k] for k in shared), sum(predicted[k] for k in shared))
+    both_flagged = sum(gold[key] and predicted[key] for key in shared)
+    return Score(name, both_flagged, sum(gold[k] for k in shared), sum(predicted[k] for k in shared))
 
 
 def by_noise_type(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list[Score]:
@@ -86,9 +86,9 @@ def checker_rows(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
         true = sum(n for (true_type, _), n in pairs.items() if true_type == entry.name)
         flagged = sum(n for (_, verdict), n in pairs.items() if verdict == entry.name)
         rows.append(_row(Score(entry.name, pairs[entry.name, entry.name], true, flagged), pairs))
-    both = sum(n for (true_type, verdict), n in pairs.items() if true_type == verdict)
+    correct = sum(n for (true_type, verdict), n in pairs.items() if true_type == verdict)
     all_flagged = sum(n for (_, verdict), n in pairs.items() if verdict not in (None, CORRECT))
-    return [*rows, _row(Score("all", both, sum(pairs.values()), all_flagged), pairs)]
+    return [*rows, _row(Score("all", correct, sum(pairs.values()), all_flagged), pairs)]
 
 
 def _row(score: Score, pairs: Pairs) -> tuple[object, ...]:

@@ -136,16 +136,16 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     for (label, reference), rows in types.items():
         if _UNJUDGED not in (label, reference):
             verdicts[label not in SOUND, reference not in SOUND] += rows
-    judged, both = verdicts.total(), verdicts[True, True]
-    score = Score("", both, both + verdicts[False, True], both + verdicts[True, False])
-    agreed = (both + verdicts[False, False]) / judged if judged else None
+    judged, both_flagged = verdicts.total(), verdicts[True, True]
+    score = Score("", both_flagged, both_flagged + verdicts[False, True], both_flagged + verdicts[True, False])
+    agreed = (both_flagged + verdicts[False, False]) / judged if judged else None
     kappa = cohens_kappa([(str(a), str(b)) for a, b in verdicts.elements()])
     shares = {"agreement": agreed, "kappa": kappa, **score.shares}
     return {
         "judged": judged,
         "noise_one": score.found,
         "noise_other": score.true,
-        "noise_both": both,
+        "noise_both": both_flagged,
         **{name: None if share is None else round(share, 4) for name, share in shares.items()},
     }
 

@@ -21,7 +21,7 @@ def manifest_of(file: Path) -> Any:
 
 def needs(file: Path) -> dict[str, set[str]]:
     """What each part of a release needs."""
-    return stages.needs(stages.stages_of(release_of(file)))
+    return stages.needs_by_part(stages.stages_of(release_of(file)))
 
 
 def left_out(file: Path, **options: Any) -> dict[str, str]:

@@ -34,7 +34,7 @@ class Greeting(Stage[Manifest]):
     """A greeting in the report, of a release whose seed is even."""
 
     @classmethod
-    def named_in(cls, release: Release[Any]) -> Iterator[Greeting]:
+    def from_manifest(cls, release: Release[Any]) -> Iterator[Greeting]:
         if release.manifest.seed % 2 == 0:
             yield cls(release, "greeting")
 

@@ -125,13 +125,13 @@ def test_an_interrupted_release_searches_nothing_twice(
     # What an interrupted build leaves is gone once there is a lock; until then it is what the next
     # run goes on from.
     with monkeypatch.context() as patch:
-        patch.setattr(Proposer, "named_in", lambda release: [Kill(release, "sft")])
+        patch.setattr(Proposer, "from_manifest", lambda release: [Kill(release, "sft")])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     shards = {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")}
     assert shards
     with monkeypatch.context() as patch:
-        patch.setattr(Proposer, "named_in", lambda release: [Kill(release, "sft")])
+        patch.setattr(Proposer, "from_manifest", lambda release: [Kill(release, "sft")])
         with pytest.raises(KeyboardInterrupt):
             regenerate.regenerate(manifest, output, workers=1)
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*.arrow")} == shards
