@@ -45,10 +45,10 @@ class SafeMultihopTask(vf.Task[SafeMultihopData]):
         answers = [self.data.row["answer"], *self.data.row["aliases"]]
         last = trace.last_reply.strip().rpartition("\n")[2]
         try:
-            said = final_answer(parse_step(last))
+            answer = final_answer(parse_step(last))
         except StepError:
-            said = ""
-        return float(exact_match(said, answers, self.data.benchmark))
+            answer = ""
+        return float(exact_match(answer, answers, self.data.benchmark))
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
         """Whether the ideal trajectory of the question is worth 1."""
@@ -84,18 +84,18 @@ class SafeMultihopTaskset(vf.Taskset[SafeMultihopTask, SafeMultihopConfig]):
         config = self.config
         rows = load_dataset(config.source, f"{config.benchmark}_labeled", split=config.split, revision=config.revision)
         for row in rows:
-            known = {name: row[name] for name in COLUMNS}
-            checker = checker_of(known) if row["noise_type"] == SOUND else None
+            columns = {name: row[name] for name in COLUMNS}
+            checker = checker_of(columns) if row["noise_type"] == SOUND else None
             if checker is not None:
-                yield SafeMultihopTask(self._data(known, checker), config.task)
+                yield SafeMultihopTask(self._data(columns, checker), config.task)
 
     def _data(self, row: dict[str, Any], checker: Checker) -> SafeMultihopData:
-        asked = checker.question
-        told = prompts.load("rewards/trajectory")
+        question = checker.question
+        prompt = prompts.load("rewards/trajectory")
         return SafeMultihopData(
-            id=asked.id,
-            system_prompt=told.system,
-            prompt=told.render_user(question=asked.question, passages=asked.passages),
+            id=question.id,
+            system_prompt=prompt.system,
+            prompt=prompt.render_user(question=question.question, passages=question.passages),
             benchmark=self.config.benchmark,
             row=row,
         )
