@@ -1,4 +1,4 @@
-"""Dataset cards: README (and figures) of a dataset, from the statistics that its build wrote alone.
+"""Dataset cards: README (and figures) of a dataset, from nothing but its build's statistics.
 
 A card that lacks a figure raises ``KeyError``.
 """
@@ -24,12 +24,12 @@ from safe_stepwise.taxonomy import CATEGORIES, TAXONOMY, category
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 ANNOTATIONS = "annotations"
 FULL = {("hotpotqa", "validation"): 7_405, ("musique", "train"): 19_938, ("musique", "validation"): 2_417}
-"""Questions of a split, by its benchmark, where the papers' tables have fewer."""
+"""The questions of a split, by benchmark and split, where the papers' tables have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Scores of people who judged a sample, as `audit_labels score` wrote them, and their file."""
+    """The scores of people who judged a sample, as `audit_labels score` writes them, and their file."""
 
     file: str
     sha256: str
@@ -46,7 +46,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class DatasetCard:
-    """A dataset as its README tells it, whatever it holds."""
+    """The fields of any dataset's README."""
 
     dataset: str
     version: str
@@ -58,7 +58,7 @@ class DatasetCard:
 
     @property
     def sources(self) -> tuple[Record, ...]:
-        """The benchmarks it comes from."""
+        """The builds that describe its source benchmarks."""
         return sources_of(self.builds)
 
     @property
@@ -68,7 +68,7 @@ class DatasetCard:
 
     @property
     def simulated(self) -> bool:
-        """Whether any label comes from a teacher that only plays a model."""
+        """Whether any label comes from a simulated teacher."""
         return any(build["simulated"] for build in self.builds)
 
     @property
@@ -77,9 +77,9 @@ class DatasetCard:
         return all(build["source"]["synthetic"] for build in self.builds)
 
     def readme(self, template: str, tasks: list[str], default: str | None = None, **values: Any) -> str:
-        """The YAML header, then the template with this ``card`` and the further values.
+        """Return the YAML header, then the template with this ``card`` and the further values.
 
-        ``default`` names the config that `load_dataset` opens when it is told none.
+        ``default`` is the config that `load_dataset` opens by default.
         """
         return headed(self._metadata(tasks, default), fill(template, card=self, **values))
 
@@ -113,7 +113,7 @@ class DatasetCard:
 
 
 def size_category(rows: int) -> str:
-    """The Hub's name for a number of rows.
+    """Return the Hub's size category of a number of rows.
 
     >>> size_category(2_000)
     '1K<n<10K'
@@ -122,17 +122,17 @@ def size_category(rows: int) -> str:
 
 
 def sources_of(builds: Sequence[Record]) -> tuple[Record, ...]:
-    """A build of each benchmark: it tells the licence, home page and citation of its source."""
+    """Return one build of each benchmark, which has licence, home page and citation of its source."""
     return tuple({build["benchmark"]: build for build in builds}.values())
 
 
 def licenses_of(builds: Sequence[Record]) -> list[str]:
-    """The licences of the builds' sources, as Hub licence ids, each once."""
+    """Return the licences of the builds' sources, as Hub licence ids, each once."""
     return sorted({build["license"] for build in builds})
 
 
 def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[Config, ...]:
-    """Every config of a dataset of verified questions that has rows, with the splits that have them."""
+    """Return every config of a dataset of verified questions that has rows, with its non-empty splits."""
     splits: dict[str, list[tuple[str, int]]] = {}
     for build in statistics:
         for name, files in build["files"][dataset].items():
@@ -142,7 +142,7 @@ def configs_of_builds(dataset: str, statistics: Sequence[Record]) -> tuple[Confi
 
 
 def configs_of(files: Mapping[str, Mapping[str, Record]], default: str = "") -> tuple[Config, ...]:
-    """Every config of any other dataset that has rows, the default first; ``files`` as its statistics hold them."""
+    """Return every config of another dataset that has rows, the default first; ``files`` is from its statistics."""
     configs = []
     for name in sorted(files, key=lambda name: (name != default, name.startswith(names.MISSING), name)):
         rows = {split: file["rows"] for split, file in files[name].items()}
@@ -161,11 +161,11 @@ def card_of_builds(
     dataset_info: Sequence[Record],
     audit: Audit | None = None,
 ) -> str:
-    """README of a dataset that the given builds make up, all of one version.
+    """Write the README of a dataset that consists of these builds, all of one version.
 
     ``statistics`` are the builds' records as ``statistics/*.json`` hold them, ``dataset_info`` the
-    Hub's entries of that name, one a config; ``audit`` is what people found who judged labels, if
-    any did. Raises ``KeyError`` for a figure that is missing.
+    Hub's entries of that name, one a config; ``audit`` has the scores of people who judged labels,
+    if any. Raises ``KeyError`` for a figure that is missing.
     """
     (version,) = {build["version"] for build in statistics}
     rows = sum(build["rows"] - build["rejected"] for build in statistics)
@@ -194,11 +194,11 @@ def card_of_builds(
 verified_multihop = partial(card_of_builds, names.VERIFIED, ["question-answering"])
 noise_labels = partial(card_of_builds, names.NOISE_LABELS, ["question-answering", "text-classification"])
 CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
-"""What makes the card of each dataset of verified questions."""
+"""The function that writes the card of each dataset of verified questions."""
 
 
 def measured() -> dict[str, Record]:
-    """How labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
+    """Read how labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
     figures_ = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
     return {name: {"weak": "", **figures} for name, figures in figures_.items()}
 
@@ -212,7 +212,7 @@ def _sort_of_teacher(build: Record) -> str:
 
 
 def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
-    """Versions by name; of a library that changed between builds, each of them."""
+    """Return the libraries' versions by name; all versions of a library that changed between builds."""
     versions: dict[str, set[str]] = {}
     for build in statistics:
         for name, version in build["libraries"].items():
@@ -221,9 +221,9 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
 
 
 def ratios(builds: Sequence[Record]) -> list[Record]:
-    """Noise among the judged rows of each build, beside what the papers print of its split and where they do.
+    """Compute the noise among the judged rows of each build, beside the papers' figures of its split.
 
-    ``percent`` is None where nothing was judged, ``full`` the questions of the split, if the tables have fewer.
+    ``percent`` is None without judged rows, ``full`` the questions of the split, if the tables have fewer.
     """
     rows: list[Record] = []
     for build in builds:
@@ -239,9 +239,9 @@ def ratios(builds: Sequence[Record]) -> list[Record]:
 
 
 def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
-    """Rows of noise that the builds kept to show, each with its benchmark and split.
+    """Return example rows of noise from the builds, each with its benchmark and split.
 
-    One of each type first, in the order of the types, and from one build after another.
+    One of each type comes first, in the order of the types, and the builds take turns.
     """
     rows_by_type: dict[str, list[Record]] = {type_: [] for type_ in NOISE_TYPES}
     for build in builds:
@@ -249,7 +249,7 @@ def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
             row = {"benchmark": build["benchmark"], "split": build["split"], **row}
             rows_by_type[row["noise_type"]].append(row)
     groups = [rows for rows in rows_by_type.values() if rows]
-    # Each begins one place further on, so that not one build has all the first rows.
+    # Each type starts one place further on, so that no build has all the first rows.
     rotated = [rows[n % len(rows) :] + rows[: n % len(rows)] for n, rows in enumerate(groups)]
     return [row for rows in zip_longest(*rotated) for row in rows if row][:number]
 
@@ -259,7 +259,7 @@ def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
 
 
 def verifier_steps(statistics: Record, dataset_info: Sequence[Record], audit: Audit | None = None) -> dict[str, bytes]:
-    """README.md of ``safe-verifier-steps`` and the images it shows; ``audit`` is of people who judged its rows."""
+    """Make README.md of ``safe-verifier-steps`` and its images; ``audit`` is of people who judged its rows."""
     counts = {e.name: [by_type.get(e.name, {}) for by_type in statistics["types"].values()] for e in TAXONOMY}
     types = {name: by_benchmark for name, by_benchmark in counts.items() if any(by_benchmark)}
     rows = {name: sum(sum(splits.values()) for splits in by_benchmark) for name, by_benchmark in types.items()}
@@ -281,7 +281,7 @@ def verifier_steps(statistics: Record, dataset_info: Sequence[Record], audit: Au
 
 
 def path_probe(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
-    """README.md of ``safe-path-probe``."""
+    """Make README.md of ``safe-path-probe``."""
     by_form = _accuracy_by_form(statistics["marked"])
     page = "path_probe.md.jinja"
     readme = _readme(names.PATH_PROBE, statistics, dataset_info, page, default=names.PROBED, by_form=by_form)
@@ -298,7 +298,7 @@ def _readme(
 
 
 def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
-    """The balanced accuracy of going by a path's form alone; None where a label has no rows."""
+    """Return the balanced accuracy of judging by a path's form alone; None where a label has no rows."""
     valid = marked.get("valid", {"rows": 0, "marked": 0})
     wrong = [counts for kind, counts in marked.items() if kind != "valid"]
     rows = sum(counts["rows"] for counts in wrong)
@@ -309,7 +309,7 @@ def _accuracy_by_form(marked: Mapping[str, Record]) -> float | None:
 
 
 def paths(statistics: Record, dataset_info: Sequence[Record]) -> dict[str, bytes]:
-    """README.md of a set of relation paths."""
+    """Make README.md of a set of relation paths."""
     builds = [{**statistics, "source": source} for source in statistics["sources"]]
     configs = configs_of(statistics["files"])
     rows = sum(rows for _, rows in next(c.splits for c in configs if c.name == names.PATHS))
@@ -323,7 +323,7 @@ ORIGIN_COLORS = {IDEAL: "#bbbbbb", INJECTED: "#4477aa", REFINED: "#ee7733"}
 
 
 def types_bars(types: Mapping[str, int]) -> bytes:
-    """A bar for each type with its rows, by category; ``types`` are rows by type."""
+    """Draw a bar for each error type, coloured by category; ``types`` has rows by type."""
     counts = [(e.name, types[e.name]) for e in TAXONOMY if types.get(e.name)]
     counts.sort(key=lambda item: CATEGORIES.index(category(item[0])))
     total = sum(number for _, number in counts)
@@ -348,7 +348,7 @@ def types_bars(types: Mapping[str, int]) -> bytes:
 
 
 def positions_histogram(positions: Mapping[str, Mapping[str, int]]) -> bytes:
-    """Rows by a step's position, stacked by origin; ``positions`` has counts by origin for each."""
+    """Draw rows by a step's position, stacked by origin; ``positions`` has counts by origin for each."""
     numbers = sorted(map(int, positions))
 
     def draw(axes: Any) -> None:

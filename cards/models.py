@@ -1,6 +1,6 @@
-"""Model cards: README of a verifier, of what writes steps, and of a proposer of relation paths.
+"""Model cards: README of a verifier, of a generator, and of a proposer of relation paths.
 
-What they tell stands in ``training.json`` and ``adapter_config.json`` (as ``scripts.train_verifier``,
+Their figures come from ``training.json`` and ``adapter_config.json`` (as ``scripts.train_verifier``,
 ``train_generator`` and ``train_paths`` write them), ``verifier_quality.json``
 (``scripts.evaluate_verifier``), ``results.json`` of the release's evaluations and the statistics of
 the set that was learnt. A figure that one of them lacks is an error, never a guess.
@@ -22,7 +22,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.agreement import MEASURES, title_of
 
 _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
-"""Identifiers that packages use and the Hub has, but for capitals."""
+"""Identifiers that packages and the Hub share, apart from capitals."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _UNFILTERED: Record = {
@@ -35,12 +35,12 @@ _UNFILTERED: Record = {
     "twins": True,
 }
 """Filters of a verifier's recipe that leave nothing out."""
-_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}  # likewise of a proposer's
+_ALL_PATHS: Record = {"negatives": [], "paths": None, "rows": None}  # the same for a proposer's recipe
 
 
 @dataclass(frozen=True, slots=True)
 class License:
-    """The base model's licence: a Hub licence id, and who says so.
+    """The base model's licence: a Hub licence id, and its source.
 
     ``name`` and ``link`` are those of a licence that the Hub calls ``other``.
     """
@@ -57,18 +57,18 @@ class License:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The model that was tuned, or that an adapter is for."""
+    """The base model of a tuned model or an adapter."""
 
     name: str
     revision: str
     on_hub: bool
-    """Whether it was trained on as the Hub has it, at the commit ``revision``."""
+    """Whether training used the Hub's files at the commit ``revision``."""
     source: str
-    """Where else it came from: ``folder``, another repo of the Hub, or in words."""
+    """Another origin: ``folder``, another repo of the Hub, or words."""
 
     @classmethod
     def read(cls, training: Record) -> "Base":
-        """The one that ``training.json`` names; raises ``KeyError`` for what it does not say."""
+        """Read the base model of ``training.json``; raises ``KeyError`` for a missing field."""
         model, recipe = training["base_model"], training["recipe"]
         renamed = recipe["base_model_name"] is not None and model["on_hub"]
         source = recipe["base_model"] if renamed else model["source"]
@@ -76,24 +76,24 @@ class Base:
 
     @property
     def repo(self) -> str | None:
-        """Its id on the Hub, None of one that is known by a folder's name only."""
+        """Its id on the Hub, None for a local folder."""
         return hub_id(self.name)
 
     @property
     def commit(self) -> str | None:
-        """The commit that it was trained on, if it came from the Hub; else there is a digest."""
+        """The commit of the files that training used, if they came from the Hub."""
         return self.revision if self.on_hub and _COMMIT.fullmatch(self.revision) else None
 
 
 def filters_of(training: Record, neutral: Record) -> dict[str, Any]:
-    """The recipe's filters that left something out, in the order of the neutral ones."""
-    # Each has those of its own kind, and adapters of before have not all.
+    """Return the recipe's filters that left rows out, in the order of ``neutral``."""
+    # Each kind has its own filters, and older adapters lack some.
     filters = {**neutral, **training["recipe"]["filters"]}
     return {name: value for name, value in filters.items() if name not in neutral or value != neutral[name]}
 
 
 def _learnt_data(training: Record, published: str | None) -> Record:
-    """Where the rows are that were learnt, ``published`` being a dataset's id on the Hub, and what was left out.
+    """Return the place of the training rows (``published`` is a dataset's id on the Hub), and the active filters.
 
     Raises ``UserError`` where ``published`` is no dataset's place.
     """
@@ -118,7 +118,7 @@ def model_card(
     weights: str = "",
     first: str = names.REPORT,
 ) -> str:
-    """README of an adapter that verifies, or of a model that was tuned as a whole.
+    """Write the README of a verifying adapter, or of a wholly tuned model.
 
     Args:
         training: what ``training.json`` holds.
@@ -130,8 +130,8 @@ def model_card(
             citations of its sources.
         published: where that set is on the Hub, ``NAMESPACE/NAME@TAG``, if not where it was read.
         loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
-        weights: how these name the model, ``NAME@DIGEST``; those without it are not told.
-        first: the folder of the one that was made for this model.
+        weights: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out.
+        first: the folder of the evaluation that was made for this model.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
     and for results that may go on no card.
@@ -168,7 +168,7 @@ def model_card(
 
 
 def _tuned_header(card: Record, role: str, made_of: Sequence[str]) -> Any:
-    """The header of the card of what plays a role; ``made_of`` are tags of what its rows were made of."""
+    """Return the header of a card of a model in a role; ``made_of`` are tags of its training rows."""
     config, data, measured = card["config"], card["data"], card["quality"]
     results = loop_eval_results(card["scored_loops"], card["version"])
     if measured is not None:
@@ -191,7 +191,7 @@ def _check_run(training: Record, config: Record | None, base: Base, steps: Recor
 
 
 def _measured_on(steps: Record, learnt: str | None, data: Record) -> tuple[str, str | None]:
-    """Dataset and revision that the test rows are of, where they are published if that is known."""
+    """Return dataset and revision of the test rows, on the Hub where that is known."""
     is_same_version = learnt is not None and steps["version"] == learnt
     if hub_id(steps["name"]) is None and data["published"] and is_same_version:
         return data["published"], data["revision"]
@@ -208,7 +208,7 @@ def proposer_card(
     results: Mapping[str, Record] | None = None,
     weights: str = "",
 ) -> str:
-    """README of ``dp-BENCHMARK-<base>``, an adapter that proposes relation paths.
+    """Write the README of ``dp-BENCHMARK-<base>``, an adapter that proposes relation paths.
 
     Args:
         stages: what ``training.json`` of each stage holds, that of the published adapter last.
@@ -217,7 +217,7 @@ def proposer_card(
         version: of the release, ``vMAJOR.MINOR.PATCH``.
         license: the base model's; None where it is not known, and the header says ``other``.
         results: what ``results.json`` of its evaluations holds, by the folder of each.
-        weights: how these name the adapter, ``NAME@DIGEST``.
+        weights: the adapter's name in them, ``NAME@DIGEST``.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs.
     """
@@ -280,7 +280,7 @@ def _check_config(config: Record, base: Base, recipe: Record) -> None:
 
 
 def _metadata(card: Record, dataset: str | None, tags: list[str], results: list[Any], metrics: list[str]) -> Any:
-    """The header of a card; what it says of the base model, and so of its licence, with it."""
+    """Return the header of a card, with the base model and its licence."""
     from huggingface_hub import ModelCardData
 
     base, license, config = card["base"], card["license"], card["config"]
@@ -307,7 +307,7 @@ def _metadata(card: Record, dataset: str | None, tags: list[str], results: list[
 
 
 def license_of_base(base: str) -> License | None:
-    """The base model's licence as the base model says it; None if it does not.
+    """Return the licence that the base model states; None if it states none.
 
     ``base`` is what a recipe names: ``package:NAME``, a folder, or a model of the Hub.
     """
@@ -319,7 +319,7 @@ def license_of_base(base: str) -> License | None:
 
 
 def license_of(readme: str, model: str) -> License | None:
-    """The licence that a base model's own card names, None if it names none that is an id.
+    """Return the licence of a base model's card, None if the card names no licence id.
 
     >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
     License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
@@ -335,7 +335,7 @@ def license_of(readme: str, model: str) -> License | None:
 
 
 def license_of_package(package: str) -> License | None:
-    """The licence that an installed package with a base model in it names, None if it is no id."""
+    """Return the licence of an installed package with a base model, None if it is no id."""
     from importlib.metadata import PackageNotFoundError, metadata, version
 
     try:

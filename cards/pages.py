@@ -1,4 +1,4 @@
-"""A card's page: a template filled, values that can't break it, the YAML header on top."""
+"""A card's page: a filled template, safe values, and the YAML header on top."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,27 +12,27 @@ from safe_stepwise.store.tables import line as line
 from safe_stepwise.taxonomy import ERROR_TYPES
 
 Record = Mapping[str, Any]
-"""What a JSON file of a run says."""
+"""The content of a run's JSON file."""
 WORDS: Mapping[str, Mapping[str, str]] = parse_yaml(Path(__file__).with_name("words.yaml").read_bytes())
-"""What cards say of the names in records; ``words`` in templates."""
+"""Cards' words for the names in records; ``words`` in templates."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLAIN = frozenset(" .,;:?!'\"/-")
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 
 def fill(template: str, /, **values: Any) -> str:
-    """The text of a card's template; raises ``KeyError`` for a figure that it lacks."""
+    """Fill a card's template; raises ``KeyError`` for a missing figure."""
     tables.environment((_TEMPLATES,)).filters |= _FILTERS
     return tables.fill(_TEMPLATES, template, words=WORDS, errors=len(ERROR_TYPES), **values)
 
 
 def headed(data: Any, body: str) -> str:
-    """A README: one of `huggingface_hub`'s ``CardData`` as YAML, then the body."""
+    """Return a README: one of `huggingface_hub`'s ``CardData`` as YAML, then the body."""
     return f"---\n{data.to_yaml().rstrip()}\n---\n\n{body}"
 
 
 def escape_html(text: str) -> str:
-    r"""Text of a row as it stands, in HTML: no Markdown, no markup, no end of its place.
+    r"""Escape a row's text for HTML within Markdown, so that it shows as it is and cannot end its element.
 
     >>> escape_html("a <b>\n\n# c | `d` [e](f)")
     'a &#60;b&#62;&#10;&#10;&#35; c &#124; &#96;d&#96; &#91;e&#93;&#40;f&#41;'
@@ -49,7 +49,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
 
 
 def hub_id(name: object) -> str | None:
-    """``NAMESPACE/NAME`` if that is what a name is, else None.
+    """Return a name if it has the form ``NAMESPACE/NAME``, else None.
 
     >>> hub_id("Qwen/Qwen3-8B"), hub_id("my-folder"), hub_id("a/b; rm -r")
     ('Qwen/Qwen3-8B', None, None)
@@ -62,12 +62,12 @@ def hub_id(name: object) -> str | None:
         validate_repo_id(text)
     except HFValidationError:
         return None
-    # What the Hub allows beyond this (a dash in front) a shell would take for an option.
+    # The Hub also allows a dash in front, which a shell would read as an option.
     return text if text.count("/") == 1 and _PLAIN_ARGUMENT.fullmatch(text) else None
 
 
 def metadata(readme: str) -> dict[str, Any]:
-    """What the YAML header of a README says; empty if it has none."""
+    """Read the YAML header of a README; empty if it has none."""
     from huggingface_hub import RepoCard
 
     data: Any = RepoCard(readme, ignore_metadata_errors=True).data

@@ -1,7 +1,7 @@
 """The overview of a release: README on top of its folder, from its lock and its artifacts' records.
 
-It goes to no repo: every artifact has a card of its own. A figure that is missing raises
-``KeyError``, a lock that is of another version than the records ``UserError``.
+It goes to no repo: every artifact has its own card. A missing figure raises ``KeyError``, a lock of
+another version than the records ``UserError``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from safe_stepwise.store.boundary import read_file
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One of the five: where it is in the folder, what its repo is called, under what licence."""
+    """One artifact of a release: its folder, its repo's name, its licences."""
 
     title: str
     folder: str
@@ -41,7 +41,7 @@ def release(
     blocks: Mapping[str, Record] | None = None,
     probe: Record | None = None,
 ) -> str:
-    """README of a release folder.
+    """Write the README of a release folder.
 
     Args:
         lock: what ``release.lock.json`` holds (``files`` is not looked at).
@@ -82,7 +82,7 @@ def release(
 
 
 def read_release(folder: Path, lock: Record) -> str:
-    """The overview from the files of a release folder, as far as they are there."""
+    """Write the overview from the files of a release folder, as far as they exist."""
     builds = sorted((folder / names.DATASETS / names.VERIFIED / names.STATISTICS).glob("*.json"))
     headers = {
         name: header((folder / name / names.README).read_text(encoding="utf-8"))
@@ -107,7 +107,7 @@ def _record(file: Path) -> Any:
 
 
 def _results(folder: Path, reports: Sequence[Path]) -> dict[str, Any]:
-    """What the evaluations that are complete came to, by the folder of each."""
+    """Read the results of complete evaluations, by folder."""
     complete = (place for place in reports if (place / names.RESULTS).is_file())
     return {place.relative_to(folder).as_posix(): _record(place / names.RESULTS) for place in complete}
 
@@ -158,7 +158,7 @@ def paths_release(
     license: str | None = None,
     results: Mapping[str, Record] | None = None,
 ) -> str:
-    """README of a release folder of relation paths.
+    """Write the README of a release folder of relation paths.
 
     Args:
         lock: what ``release.lock.json`` holds (``files`` is not looked at).
@@ -188,7 +188,7 @@ def paths_release(
 
 
 def read_paths_release(folder: Path, lock: Record) -> str:
-    """The overview of a release of relation paths from its files, as far as they are there."""
+    """Write the overview of a release of relation paths from its files, as far as they exist."""
     (paths,) = (folder / names.DATASETS).glob(f"*/{names.PATHS_RECORD}")
     records = {name: _record(folder / name / names.TRAINING) for name in (names.SFT, names.ADAPTER)}
     stages = {name: record for name, record in records.items() if record is not None}

@@ -1,7 +1,7 @@
-"""What was measured of a model that is published, as its card and the header for the Hub tell it.
+"""The measures of a published model, for its card and the header for the Hub.
 
-All figures are those of ``results.json`` and ``verifier_quality.json``, as evaluations wrote them. A model is known
-there by its name with a digest of its files, so that no other one's scores can get on its card.
+All figures are those of ``results.json`` and ``verifier_quality.json``. These name a model with a digest of its
+files, so that no other model's scores can get on its card.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ from safe_stepwise.store import names
 from safe_stepwise.store.agreement import MEASURES, title_of
 
 METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by the judge"}
-"""Of answers in the loop."""
+"""Titles of the metrics of answers in the loop."""
 PATH_METRICS = {"hits_at_1": "Hits@1", "hit": "Hit", "f1": "F1"}
-"""Of answers over a knowledge graph."""
+"""Titles of the metrics of answers over a knowledge graph."""
 _BASELINE_MEASURES = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
 """Measures on which a baseline that is as good gets a line of its own."""
 
 
 def judge_of(settings: Record) -> str | None:
-    """Who judged in an evaluation, and how, if not our way: that makes another measure of it.
+    """Name an evaluation's judge with its settings that differ from our defaults, as these change the measure.
 
     >>> judge_of({"judge": "openai:m", "judge_without_question": True})
     'openai:m (judge without question)'
@@ -45,26 +45,26 @@ class Loop:
     """The folder of its report in the release."""
     results: Record
     weights: str
-    """The model's own name in it: ``NAME@DIGEST``."""
+    """The model's name in the results: ``NAME@DIGEST``."""
     is_first: bool = False
-    """Whether it was evaluated for this model, and not for a table of its own."""
+    """Whether this evaluation was made for the model, and not for another table."""
     kind: str = "adapter"
-    """What it is: an adapter, or a model that was tuned as a whole."""
+    """The kind of model: an adapter, or a wholly tuned model."""
 
     @property
     def systems(self) -> Sequence[Record]:
-        """All that were compared, baselines too."""
+        """All compared systems, with baselines."""
         systems: Sequence[Record] = self.results["comparison"]["systems"]
         return systems
 
     @cached_property
     def own_systems(self) -> list[Record]:
-        """Those in which the model played."""
+        """The systems in which the model plays."""
         return [system for system in self.systems if self.is_own(system)]
 
     @property
     def lacks(self) -> list[str]:
-        """In words what evidence was other than that of the samples."""
+        """The conditions under which evidence differs from that of the samples, in words."""
         settings = self.results["settings"]
         evidence = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
         conditions = (evidence, *(system.get("conditions") or {} for system in self.systems))
@@ -73,17 +73,17 @@ class Loop:
 
     @property
     def judge(self) -> str | None:
-        """Who judged, if anybody did, and how."""
+        """The judge with its settings, None without one."""
         return judge_of(self.results["settings"])
 
     @property
     def has_scores(self) -> bool:
-        """Whether its scores stand on the card: its own, and those of the loop as it is."""
+        """Whether its scores are on the card: those of its own evaluation, and of unchanged loops."""
         changes_judge = any(self.results["settings"].get(name) for name in JUDGED)
         return self.is_first or not (self.lacks or changes_judge or any(map(self.options, self.systems)))
 
     def options(self, system: Record) -> str:
-        """The options of a system that its method has otherwise.
+        """Return the options of a system that differ from its method's defaults.
 
         >>> Loop("report", {}, "").options({"method": "safe", "options": {"max_steps": 2}})
         'max_steps=2'
@@ -95,7 +95,7 @@ class Loop:
 
     @property
     def margins(self) -> list[tuple[Record, Record, list[Record | None]]]:
-        """How much better the model's systems are than others: both, and a test a measure.
+        """How much better the model's systems are than others: both systems, and a test for each metric.
 
         Of the mean of the benchmarks.
         """
@@ -107,11 +107,11 @@ class Loop:
         return [(t["first"], t["second"], [by_metric.get(n) for n in METRICS]) for t, by_metric in pairs]
 
     def is_own(self, system: Record) -> bool:
-        """Whether the model plays in a system."""
+        """Return whether the model plays in a system."""
         return any(map(self._names_it, system["players"].values()))
 
     def played(self, player: str) -> str:
-        """A player as the card tells it."""
+        """Return a player's name for the card."""
         return f"this {self.kind}" if self._names_it(player) else player
 
     def _names_it(self, player: object) -> bool:
@@ -119,46 +119,46 @@ class Loop:
         return f"{mark}{self.weights}" in str(player)
 
     def answering(self, system: Record) -> str:
-        """Who plays the role that answers."""
+        """Return the player of the answering role."""
         return self.played(str(system["players"][answering_role(system)]))
 
     def title(self, system: Record) -> str:
-        """The name of a system's method."""
+        """Return the title of a system's method."""
         name = str(system["method"])
         return METHODS[name].title if name in METHODS else name
 
     def cell(self, system: Record, benchmark: str) -> str:
-        """Scores with half their 95% interval: EM, F1 and accuracy, from 0 to 1."""
+        """Return scores with half their 95% interval: EM, F1 and accuracy, from 0 to 1."""
         scores = system["average"] if benchmark == "average" else system["benchmarks"].get(benchmark, {})
         estimates = [scores.get(name) for name in METRICS]
         margins = [e and f"{e['value']:.3f} ±{(e['high'] - e['low']) / 2:.3f}" for e in estimates]
         return " / ".join(margin or "-" for margin in margins)
 
     def failed(self, system: Record) -> int:
-        """Questions that a failed request ended, which count as wrong."""
+        """Count the questions that a failed request ended, which count as wrong."""
         return sum(scores["failed"] for scores in system["benchmarks"].values())
 
 
 def answering_role(system: Record) -> str:
-    """The role that answers in a system or a run."""
+    """Return the answering role of a system or a run."""
     method = METHODS.get(system["method"])
     return method.roles[0] if method else str(min(system["players"]))
 
 
 def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: str) -> list[Loop]:
-    """The evaluations of a release, by the place of each, in which a model of a kind took part.
+    """Return the evaluations of a release in which a model takes part; ``results`` is by place.
 
-    ``first`` is the place of the one that was made for it.
+    ``first`` is the place of the evaluation that was made for the model.
     """
     loops = [Loop(place, record, weights, place == first, kind) for place, record in results.items()]
     return [loop for loop in loops if loop.own_systems]
 
 
 def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
-    """The model's scores as `huggingface_hub.EvalResult`, one a benchmark and measure.
+    """Return the model's scores as `huggingface_hub.EvalResult`, one for each benchmark and metric.
 
-    None of a system that was simulated or of which a question failed, and none with other evidence than the samples':
-    these are no scores on them. A setting that several evaluations have is told once.
+    Systems that are simulated, that have a failed question, or that saw other evidence than the samples' are left out.
+    A setting of several evaluations is listed once.
     """
     results: dict[str, Any] = {}
     for loop in loops:
@@ -197,21 +197,21 @@ def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """A verifier's measured quality beside baselines: parts of ``verifier_quality.json`` as they stand."""
+    """A verifier's measured quality beside baselines: parts of ``verifier_quality.json``, unchanged."""
 
     steps: Record
-    """The rows: of which dataset, asked and answered how."""
+    """The rows' dataset and the settings of the requests."""
     bootstrap: Record
     adapter: Record
     baselines: Sequence[Record]
     agreement: Sequence[tuple[str, Record]]
-    """Titles of baselines, and how far their labels are equal to the adapter's."""
+    """The agreement of each baseline, by title, with the adapter."""
 
     @classmethod
     def read(cls, record: Record) -> "Quality":
-        """Raise ``KeyError`` for a figure that is missing, ``UserError`` for figures that may not stand on a card.
+        """Read the quality; raises ``KeyError`` for a missing figure, ``UserError`` for figures that no card may have.
 
-        Those are of a verifier that is no model, or with requests that failed.
+        Those are figures of a simulated verifier, or with failed requests.
         """
         adapter, *baselines = record["verifiers"]
         if adapter["simulated"]:
@@ -226,7 +226,7 @@ class Quality:
 
     @property
     def not_better(self) -> list[tuple[str, str, float]]:
-        """Each baseline and measure on which the adapter is not better: name, title, margin."""
+        """The baselines and measures on which the adapter is not better: name, title, margin."""
         return [
             (title_of(baseline), MEASURES[name][1], margin)
             for baseline in self.baselines
@@ -235,12 +235,12 @@ class Quality:
         ]
 
     def margin(self, baseline: Record, measure: str) -> float | None:
-        """How much the adapter has more than a baseline, None where one was not measured."""
+        """Return the adapter's lead over a baseline, None where one was not measured."""
         value, baseline_value = self.adapter["measures"][measure], baseline["measures"][measure]
         return None if value is None or baseline_value is None else value - baseline_value
 
     def eval_results(self, dataset: str, revision: str | None) -> list[Any]:
-        """The adapter's measures as `huggingface_hub.EvalResult`, one each; only what was measured."""
+        """Return the adapter's available measures as `huggingface_hub.EvalResult`."""
         from huggingface_hub import EvalResult
 
         return [
@@ -269,11 +269,11 @@ class Deliberation:
     place: str
     results: Record
     weights: str = ""
-    """How its runs name the adapter of the card, if it has one."""
+    """The name of the card's adapter in its runs, if it has one."""
 
     @property
     def mode(self) -> str:
-        """How it was asked, in words."""
+        """Whether proposals are constrained to the graph, in words."""
         is_constrained = self.results["settings"]["constrained"]
         return "held to the paths of the graph" if is_constrained else "free to name any path"
 
@@ -283,7 +283,7 @@ class Deliberation:
         return list(self.results["runs"][0]["by_hop"])
 
     def is_own(self, run: Record) -> bool:
-        """Whether the adapter of the card proposes."""
+        """Return whether the card's adapter proposes in a run."""
         return self.weights in run["players"]["proposer"]
 
     @property
@@ -293,12 +293,12 @@ class Deliberation:
 
     @property
     def is_result(self) -> bool:
-        """Whether it tells anything of the adapter: nothing was simulated, and nothing failed."""
+        """Whether its scores count: nothing was simulated, and nothing failed."""
         return not self.own_run["simulated"] and not self.own_run["failed"]
 
     @property
     def not_better(self) -> list[tuple[str, str, float]]:
-        """Where another run is as good or better: the run, hops, and the margin in Hits@1."""
+        """The runs and hops where another run is as good or better, with the margin in Hits@1."""
         rows = []
         for run in self.results["runs"]:
             for hop in self.hops if not self.is_own(run) else ():
@@ -308,7 +308,7 @@ class Deliberation:
         return rows
 
     def eval_results(self, dataset: str) -> list[Any]:
-        """The scores by hop as `huggingface_hub.EvalResult`; none of what was simulated or failed."""
+        """Return the scores by hop as `huggingface_hub.EvalResult`; none where simulated or failed."""
         from huggingface_hub import EvalResult
 
         settings = self.results["settings"]
@@ -331,7 +331,7 @@ class Deliberation:
 
 
 def read_deliberations(results: Mapping[str, Record], weights: str) -> list[Deliberation]:
-    """The evaluations by the folder of each; raises ``UserError`` for one of another adapter."""
+    """Read evaluations by folder; raises ``UserError`` for an evaluation of another adapter."""
     evaluations = [Deliberation(place, record, weights) for place, record in results.items()]
     for evaluation in evaluations:
         if not any(map(evaluation.is_own, evaluation.results["runs"])):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from evaluators.comparison.systems import System
-from evaluators.faithfulness.said import Kind
+from evaluators.faithfulness.responses import Kind
 from evaluators.outcomes import Outcome
 from safe_stepwise.checking.faithfulness.grounds import ChainVerdict, Rule, Verdict, verdict_row
 from safe_stepwise.methods.loop import read_reply, tries_at_steps

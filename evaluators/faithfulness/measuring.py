@@ -12,7 +12,7 @@ from functools import partial
 from evaluators.comparison.systems import in_order, system_of
 from evaluators.faithfulness.knowledge import Knowledge
 from evaluators.faithfulness.lines import RULES, Line, Pair, Verdicts, is_grounded
-from evaluators.faithfulness.said import Response, response_of, takes
+from evaluators.faithfulness.responses import Response, response_of, takes
 from evaluators.outcomes import Outcome
 from safe_stepwise.checking.faithfulness.grounds import Chain, Rule, grounds_of
 from safe_stepwise.checking.faithfulness.judging import judge_chain

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
 from evaluators.comparison.systems import in_order, names, pairs
 from evaluators.faithfulness.lines import ANSWERS, COLUMNS, AnswerBy, Line, column_of, is_right, places
-from evaluators.faithfulness.said import Kind
+from evaluators.faithfulness.responses import Kind
 from evaluators.outcomes import grouped, numbered
 from safe_stepwise.checking.faithfulness.grounds import Rule, Verdict
 from safe_stepwise.store.names import marked
@@ -136,9 +136,9 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
     All pairs of `evaluators.comparison.systems.pairs` (of a vote its majority), by rule, measure, answer and
     benchmark, with Holm's p within these. McNemar's exact test counts the questions on which one alone is *spurious*
     (a right answer by an unfaithful chain) or *unfaithful*. A question that is undecided in either system is left out
-    and counted: its chain is unjudgeable, or an answer has no chain, whether right or wrong (else only wrong ones would
-    remain). An abstention is not spurious. A system with more right answers has more that can be spurious:
-    *unearned* are unfaithful chains among the questions that both answered rightly.
+    and counted: its chain is unjudgeable, or its answer has no chain, right or wrong (else only wrong ones would stay).
+    An abstention is not spurious. A system with more right answers has more that can be spurious: *unearned* are
+    unfaithful chains among the questions that both answered rightly.
     """
     compared = [line for line in lines if line.taken != "best_of_n"]
     by_system = {
