@@ -1,7 +1,7 @@
-"""From verified questions to the step-level verifier set, ``safe-verifier-steps``.
+"""Builds the step-level verifier set, ``safe-verifier-steps``, from verified questions.
 
-Steps are made chunk by chunk into ``OUTPUT/.work/verifier-steps``; from all that passed, rows are
-chosen, split by groups of questions, written beside the work and swapped in whole.
+Steps are made chunk by chunk into ``OUTPUT/.work/verifier-steps``. Rows are chosen from all that passed, split by
+groups of questions, and written; the dataset then replaces an earlier one as a whole.
 """
 
 import math
@@ -41,63 +41,63 @@ MAX_LENGTH = 8192
 """Tokens of a prompt with its completion."""
 TEST_SHARE = 0.1
 ROWS_OF_A_QUESTION = 3
-"""Rows for which one question is tried: it gives more, but then they would be too much alike."""
+"""Rows expected of one question: it gives more, but they would be too much alike."""
 LEAST_POOL = 200
-"""Questions of a split that are tried for however few rows, so that every error type occurs."""
+"""Questions of a split that are tried at least, so that every error type occurs."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepsBuild(Plan):
-    """What to build. ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
+    """The options of a build; ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
 
     work_name: ClassVar[str] = "verifier-steps"
     verified: Path
     composition: Composition
     benchmarks: tuple[str, ...] = ()
-    """All that are there, if none is named."""
+    """Benchmarks to use; all of the folder if empty."""
     test_share: float = TEST_SHARE
     test_split: str | None = None
-    """The benchmarks' split whose questions make up test, in the place of a share."""
+    """The benchmarks' split whose questions become the test split, instead of a share."""
     tokenizer: str | None = None
     max_length: int = MAX_LENGTH
     prompt_set: PromptSet = PAPER
-    """What the rows of prompt and completion are rendered by."""
+    """The prompts that render rows of prompt and completion."""
     pool: int | None = None
-    """Questions of a benchmark's split to make steps of; `enough` of them, if not said."""
+    """Questions of a benchmark's split to make steps of; `enough` of them if None."""
     refined: Path | None = None
-    """Rows that `refine_verifier_steps` wrote, to join those that are made."""
+    """A file of `refine_verifier_steps`, whose rows are added."""
     unverifiable: bool = False
-    """Of the questions that could not be verified instead (an ablation: SAFE v2, Table 5)."""
+    """Use the unverifiable questions instead (an ablation: SAFE v2, Table 5)."""
     first: First | None = None
-    """Another build, whose rows are to be made anew (an ablation: SAFE v2, Table 6)."""
+    """Another build, whose rows this one makes again (an ablation: SAFE v2, Table 6)."""
 
 
 @dataclass(slots=True)
 class Pool:
-    """The questions of a build, and what its chunks hold, as far as they are done."""
+    """The questions of a build, and the candidates and counts of its finished chunks."""
 
     plan: StepsBuild
     verified: VerifiedSet
     maker: Maker
     standing: Standing = field(default_factory=lambda: Standing(failed_label="refused"))
-    """In questions; whatever was refused counts as failed."""
+    """Progress in questions; each refusal counts as failed."""
     shards: list[Path] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     incomplete: list[Candidate] = field(default_factory=list)
     """Rows for the configs of incomplete evidence."""
     numbers: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By benchmark: questions, those that are passing, and what the evaluation sample keeps out."""
+    """Counts by benchmark: questions, passing ones, and those that the evaluation sample excludes."""
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By error type and reason."""
+    """Refusals by error type and reason."""
     refined: Counter[str] = field(default_factory=Counter)
-    """Rows of refinement that were read, by the weakness that they show."""
+    """Refined rows that were read, by weakness."""
     last_failure: str = ""
     """Why the last request failed."""
 
     def fill(self) -> None:
-        """Run all chunks; fills itself as it goes, and the work folder's ``refused.jsonl``.
+        """Run all chunks, collect their candidates and counts, and write ``refused.jsonl`` into the work folder.
 
-        Raises ``UserError`` where nothing came of the whole work, which is kept.
+        Raises ``UserError`` if no row could be made; the work is kept.
         """
         plan = self.plan
         (plan.work / "shards").mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class Pool:
         self._check_outcome()
 
     def chunks(self, refined: Mapping[str, list[StepRow]]) -> Iterator[StepChunk]:
-        """The chunks; refined rows go with the first that has their question."""
+        """Yield the chunks; refined rows go into the first chunk that has their question."""
         plan, unused = self.plan, dict(refined)
         for benchmark, split in self.verified.splits(plan.benchmarks):
             content = self.questions(benchmark, split)
@@ -133,14 +133,14 @@ class Pool:
                 )
 
     def questions(self, benchmark: str, split: str) -> Iterator[VerifiedQuestion]:
-        """The questions of a split that steps are made of."""
+        """Yield the questions of a split from which steps are made."""
         plan = self.plan
         ids = plan.first.questions.get(benchmark, ()) if plan.first else None
         return self.verified.questions(benchmark, split, plan.pool, plan.seed, plan.unverifiable, ids)
 
     @property
     def record(self) -> dict[str, Any]:
-        """What was seen, refused and kept out, for the record of the build.
+        """The counts of questions, refusals and exclusions, for the record of the build.
 
         ``trajectories`` counts questions by benchmark, those of the evaluation sample included: ``questions`` seen,
         ``passing`` with an ideal trajectory. ``refused`` is by error type ("" for ideal trajectories and whole
@@ -216,10 +216,10 @@ class Pool:
 
 
 def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
-    """Questions of each split that give the rows of a plan where it does not say how many.
+    """Number of questions of each split that suffices for a plan's rows; None for all.
 
-    All of them (None) where so many questions are wanted, or where refined rows may be of any; of
-    those of a first build, all.
+    All are needed if the plan fixes the number of questions, if refined rows may be of any question, and for the
+    questions of a first build.
     """
     composition = plan.composition
     if plan.first is not None:
@@ -235,12 +235,12 @@ def enough(plan: StepsBuild, verified: VerifiedSet) -> int | None:
 
 
 def _questions_in(plan: StepsBuild, build: Mapping[str, Any]) -> int:
-    """Questions of a build that steps can be made of."""
+    """Number of a build's questions from which steps can be made."""
     return sum(build["unverifiable"].values()) if plan.unverifiable else build["verified"]
 
 
 def _repeated(chunk: StepChunk, earlier: set[str]) -> list[Refused]:
-    """Questions that an earlier split had already; adds the chunk's own to those."""
+    """Refusals for questions that an earlier split has; adds the chunk's questions to ``earlier``."""
     repeated = []
     for question, _ in chunk.questions:
         key = question_key(chunk.benchmark, question.id)
@@ -252,7 +252,7 @@ def _repeated(chunk: StepChunk, earlier: set[str]) -> list[Refused]:
 
 
 LIBRARIES = ("matplotlib", "scikit-learn")
-"""Those of the card's pictures and of the probes."""
+"""Packages for the card's pictures and the probes."""
 DATASET = publishing.Dataset(names.VERIFIER_STEPS, names.STEPS_RECORD, configs.config_features, names.REFUSED)
 _OF_THE_PLAN = ("version", "seed", "unverifiable", "composition", "test_share", "test_split", "pool")
 
@@ -264,14 +264,14 @@ def build(
     warn: Callable[[str], object] = print,
     rewriter: Rewriter | None = None,
 ) -> statistics.Record:
-    """Build ``OUTPUT/safe-verifier-steps`` (again, if it is there) and ``OUTPUT/refused.jsonl``.
+    """Build ``OUTPUT/safe-verifier-steps``, or replace it, and ``OUTPUT/refused.jsonl``; returns the record.
 
-    Killed at any instant, the same call resumes, and ends in the same bytes, for any number of
-    workers. ``warn`` is told what may matter but stops nothing: labels that other code made. A
-    ``rewriter`` words the chosen rows anew, where it can.
+    After a kill at any instant the same call resumes, and ends in the same bytes, for any number of workers. ``warn``
+    is called with concerns that stop nothing, such as labels of other code. A ``rewriter`` rewords the chosen rows
+    where it can.
 
-    Raises ``UserError`` for what the user can mend: folders, versions, too few rows, rows that are
-    too long, a full disk.
+    Raises ``UserError`` for mistakes that the user can mend: folders, versions, too few rows, rows that are too long,
+    a full disk.
     """
     if not 0 < plan.test_share < 1:
         raise UserError(f"--test-share {plan.test_share}: a share lies between 0 and 1")
@@ -302,7 +302,7 @@ def build(
 
 
 def _check_kind(plan: StepsBuild) -> None:
-    """Raise ``UserError`` if checked steps would be put in the place of unchecked ones, or so."""
+    """Raise ``UserError`` if steps of verified questions would replace steps of unverifiable ones, or the reverse."""
     place = plan.output / names.VERIFIER_STEPS
     for build in publishing.read_statistics(place):
         if bool(build.get("unverifiable")) != plan.unverifiable:
@@ -313,7 +313,7 @@ def _check_kind(plan: StepsBuild) -> None:
 
 
 def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Record:
-    """Choose, split and write the rows; returns the record of it all."""
+    """Choose, split and write the rows; returns the record."""
     plan, maker = pool.plan, pool.maker
     chosen, matches = _choose(pool)
     picked = _picked(pool, chosen.ids)
@@ -373,7 +373,7 @@ def _write(pool: Pool, folder: Path, rewriter: Rewriter | None) -> statistics.Re
 
 
 def _choose(pool: Pool) -> tuple[Chosen, Matches | None]:
-    """The rows of a set; those of a first build that were not made are refused, not replaced."""
+    """Choose the rows of a set; rows of a first build that could not be made are refused, not replaced."""
     plan = pool.plan
     if plan.first is None:
         return choose(pool.candidates, plan.composition, plan.seed), None
@@ -389,7 +389,7 @@ def _choose(pool: Pool) -> tuple[Chosen, Matches | None]:
 
 
 def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
-    """The chosen rows, and those of incomplete evidence of their questions, in the draw's order."""
+    """Read the chosen rows, and the rows of incomplete evidence of their questions, in random order."""
     questions = {(c.benchmark, c.question) for c in pool.candidates if c.id in chosen}
     incomplete = {c.id for c in pool.incomplete if (c.benchmark, c.question) in questions}
     rows: dict[str, StepRow] = {}
@@ -399,11 +399,10 @@ def _picked(pool: Pool, chosen: frozenset[str]) -> list[StepRow]:
 
 
 def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRow]:
-    """By the id of a row the same in held-back words, for half of the rows, drawn by their ids.
+    """Reword half of the rows, drawn by their ids, in held-back wordings; returns the new rows by the old ids.
 
-    So a test measures what a verifier has learned of checking, not of wordings (DESIGN, section 6). A row for which
-    there are no such words, or none that the checker passes, is left out. A maker that asks a model has no words of
-    its own to hold back.
+    So a test measures whether a verifier checks, not whether it knows the wordings (DESIGN, section 6). Rows without
+    such wordings, or without one that the checker passes, are left out. A model has no held-back wordings.
     """
     held_back = pool.maker.held_back
     if held_back is None:
@@ -427,12 +426,12 @@ def _in_held_back_words(pool: Pool, rows: Sequence[StepRow]) -> dict[str, StepRo
 
 
 def _kind(row: StepRow) -> tuple[str, str, str, bool, int]:
-    """What a row is of its question, whatever the words."""
+    """The key of a row within its question, independent of its wording."""
     return (row.feedback.error_type, row.origin, row.context, row.twin, row.step.number)
 
 
 def _split(plan: StepsBuild, steps: Sequence[StepRow]) -> tuple[set[str], list[list[str]]]:
-    """The questions of the test split, and the groups that hold together."""
+    """The keys of the test questions, and the groups of questions that must not be parted."""
     sizes = Counter(row.question_key for row in steps)
     # What a question was changed to comes first, so that its own passages stand in the end.
     questions = {row.question_key: row.question for row in sorted(steps, key=lambda row: row.context == "original")}

@@ -1,4 +1,4 @@
-"""A chunk of verified questions: the steps that are made of them, checked, and what was refused."""
+"""Makes and checks the steps of a chunk of verified questions, and stores them with the refusals."""
 
 import json
 from collections import defaultdict
@@ -21,36 +21,36 @@ from safe_stepwise.store.names import NO_PATH, REQUEST_FAILED
 from safe_stepwise.taxonomy import MISSING_EVIDENCE
 
 CHUNK_QUESTIONS = 100
-"""Part of a shard's identity, hence no option."""
+"""Questions of a chunk: part of a shard's identity, so it is no option."""
 
 NOT_IN_POOL = "a refined row's question is not in the pool"
 OTHER_PASSAGES = "a refined row's passages are not those of this build"
 
 SCHEMA = pa.schema([("ids", pa.list_(pa.string())), ("content", pa.string())])
-"""One row a question: its step rows as JSON, with their ids beside, to be found by."""
+"""Columns of a shard: a row is a question, with its step rows as JSON and their ids."""
 
 
 class OtherWords(Protocol):
-    """Makes step rows of some of many questions in words that are held back for tests."""
+    """Makes step rows of some questions in wordings that are held back for tests."""
 
     def make_some(self, questions: Sequence[VerifiedQuestion], places: Iterable[int]) -> list[StepResult]:
-        """What came of the questions at some places, in their order."""
+        """Make the steps of the questions at ``places``, in order."""
 
 
 class Maker(Annotator, Protocol):
-    """Makes step rows of verified questions; picklable if it has ``is_cpu_bound``."""
+    """Makes step rows of verified questions; picklable if it ``is_cpu_bound``."""
 
     @property
     def held_back(self) -> OtherWords | None:
-        """The same with the words that are held back for tests, if it has such."""
+        """The maker with held-back wordings; None if it has none."""
 
     def make_all(self, questions: list[VerifiedQuestion]) -> list[StepResult]:
-        """What came of each question, in their order."""
+        """Make the steps of each question, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class MadeSteps:
-    """What came of a chunk, without the rows themselves.
+    """The summary of a chunk, without the rows themselves.
 
     ``passing`` are the questions with an ideal trajectory.
     """
@@ -61,7 +61,7 @@ class MadeSteps:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no reply of the maker's model is owed any more."""
+        """Whether every request to the maker's model was answered."""
         return not any(refusal.reason.startswith(REQUEST_FAILED) for refusal in self.refused)
 
 
@@ -98,10 +98,9 @@ class StepChunk:
         return len(self.questions)
 
     def make(self) -> tuple[MadeSteps, pa.RecordBatch]:
-        """Have rows made and check them.
+        """Make the rows and check them; a row that is not valid becomes a `Refused`.
 
-        Raises whatever the maker does wrong, with the chunk's first question as a note. A row that
-        is not valid is a `Refused`, not an error.
+        Raises any error of the maker, with the chunk's first question as a note.
         """
         pairs, refused = self.pairs()
         refined, strangers = self._refined_rows(question for question, _ in pairs)
@@ -129,7 +128,7 @@ class StepChunk:
         return summary, pa.RecordBatch.from_pylist(content, schema=SCHEMA)
 
     def pairs(self) -> tuple[list[VerifiedQuestion], list[Refused]]:
-        """The questions as they are shown, with their labels, and those that no steps can be made of."""
+        """The questions with ten passages and their labels, and refusals for those without steps."""
         pairs, refused = [], []
         for verified in self.questions:
             try:
@@ -144,7 +143,7 @@ class StepChunk:
         return pairs, refused
 
     def _refined_rows(self, questions: Iterable[Question]) -> tuple[dict[str, list[StepRow]], list[Refused]]:
-        """The refined rows by question, and those that fit none of the questions."""
+        """The refined rows by question, and refusals for those that fit no question."""
         by_id = {asked_question.id: asked_question for asked_question in questions}
         joining: dict[str, list[StepRow]] = {}
         refused = []
@@ -162,7 +161,7 @@ class StepChunk:
 
 
 def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
-    """The rows of a shard with these ids."""
+    """Yield the rows of a shard with these ids."""
     for record in read_shard(path).to_pylist():
         if not ids.isdisjoint(record["ids"]):
             rows = unpacked(parse_json(record["content"]))
@@ -170,7 +169,7 @@ def read_rows(path: Path, ids: AbstractSet[str]) -> Iterator[StepRow]:
 
 
 def _checked(rows: Iterable[StepRow]) -> tuple[list[StepRow], list[Refused]]:
-    """The rows that can be published, each once, without those of which two labels are claimed."""
+    """The valid rows, each once, without steps that have two labels; and the refusals."""
     sound: dict[str, StepRow] = {}
     labels: defaultdict[Any, set[str]] = defaultdict(set)
     refused = []

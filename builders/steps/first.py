@@ -1,10 +1,9 @@
-"""The rows of an earlier build, for a second one by another teacher (SAFE v2, Table 6).
+"""Matches the rows of an earlier build with those of a second one by another teacher (SAFE v2, Table 6).
 
-The second set is to differ by its teacher alone: it has the questions, the errors, their places and
-the test split of the first, as far as the second teacher makes such rows. Another's words make
-other ids, so that a row of the first is matched by what its id stands for: by the very id where the
-second has it, else by a row of its question, origin and error type, at its position if there is
-one. A refined row is a step that somebody else took, and only its own id will do.
+The second set should differ only by its teacher: it has the questions, errors, positions and test split of the first,
+as far as the second teacher makes such rows. Other words give other ids. So a row of the first is matched by its id,
+else by a row of the same question, origin and error type, at the same position if there is one. A refined row is
+matched only by its id, as it is the step of another player.
 """
 
 from collections import Counter, defaultdict
@@ -56,24 +55,24 @@ def find_steps(source: str, split: str, configs: Sequence[str] = (names.STEPS,))
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The ids that stand for rows of the first, and what they were matched by."""
+    """Ids of the rows that match rows of the first build, and counts by kind of match."""
 
     ids: frozenset[str]
     matched: Mapping[str, int]
-    """Rows by ``id``, by ``position``, and by the ``type`` alone."""
+    """Number of rows matched by ``id``, by ``position``, and by ``type`` only."""
     lost: Sequence[Candidate]
-    """Rows of the first for which there is none."""
+    """Rows of the first build without a match."""
 
     @property
     def refused(self) -> list[Refused]:
-        """A line for each that is lost."""
+        """A refusal for each lost row."""
         error_types = [(row, "" if row.origin == names.IDEAL else row.error_type) for row in self.lost]
         return [Refused(r.benchmark, r.question, type_, r.position, f"{NO_MATCH}: {r.id}") for r, type_ in error_types]
 
 
 @dataclass(frozen=True, slots=True)
 class FirstBuild:
-    """What a second build needs of a verified build's record."""
+    """The fields of a verified build's record that a second build needs."""
 
     benchmark: str
     split: str
@@ -82,7 +81,7 @@ class FirstBuild:
 
 @dataclass(frozen=True, slots=True)
 class FirstRecord:
-    """What a second build needs of the first one's record."""
+    """The fields of the first build's record that a second build needs."""
 
     teacher: str
     test_share: float
@@ -99,7 +98,7 @@ class First:
     name: str
     revision: str | None
     sha256: str
-    """Of the record."""
+    """SHA-256 of the record."""
     record: FirstRecord
     rows: Mapping[str, Sequence[Candidate]]
 
@@ -123,7 +122,7 @@ class First:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What a `StepsBuild` has of it: all but folders, version and teacher."""
+        """The options that a `StepsBuild` takes from it: all but folders, version and teacher."""
         per_question = self.record.composition.rows_per_question
         ideal = sum(row.origin == names.IDEAL for row in self.all_rows) / len(self.all_rows)
         return {
@@ -144,7 +143,7 @@ class First:
                 )
 
     def match(self, candidates: Iterable[Candidate], seed: int) -> Matches:
-        """The candidates that stand for its rows; of several, by a draw."""
+        """Match candidates with its rows; a draw decides between several."""
         unmatched: defaultdict[tuple[str, str], dict[str, Candidate]] = defaultdict(dict)
         for candidate in sorted(candidates, key=lambda c: rank(seed, c.id)):
             unmatched[candidate.benchmark, candidate.question][candidate.id] = candidate
@@ -162,7 +161,7 @@ class First:
         return Matches(frozenset(ids), dict(matched), pending)
 
     def outcome(self, matches: Matches, moved: int) -> dict[str, Any]:
-        """What came of its rows, for the record; ``moved`` of its test questions are in train.
+        """Counts of its matched and lost rows, for the record; ``moved`` of its test questions are now in train.
 
         It has the build's name, revision, teacher and digest (of its record), how many rows it has, by what they
         were matched, and which were lost by row class.
@@ -181,7 +180,7 @@ class First:
 
 
 def read_first(source: str) -> First:
-    """The verifier set in a folder, or on the Hub at a revision.
+    """Read the verifier set in a folder, or on the Hub at a revision.
 
     Raises ``UserError`` where there is none, or one without rows.
     """
@@ -208,7 +207,7 @@ def _row(row: Mapping[str, Any]) -> Candidate:
 
 
 def _match(row: Candidate, candidates: Collection[Candidate], key: str) -> Candidate | None:
-    """The first of some candidates that stands for a row, as far as ``key`` tells them apart."""
+    """The first candidate that matches a row by ``key``: id, position or type."""
     if key == "id":
         return next((candidate for candidate in candidates if candidate.id == row.id), None)
     if row.origin == names.REFINED:

@@ -1,4 +1,4 @@
-"""Questions that must not be parted: who shares gold passages, or is nearly a copy of another.
+"""Finds questions that must not be parted: they share gold passages, or are near-duplicates.
 
 Two questions are near-duplicates when at least half of the word 8-grams (of question and gold
 passages) of the one that has fewer are in the other. An 8-gram of more than fifty questions is
@@ -22,21 +22,21 @@ from safe_stepwise.records import Question
 WORDS = 8
 CONTAINMENT = 0.5
 BOILERPLATE = 50
-"""An 8-gram in more questions than this says nothing about two of them."""
+"""An 8-gram in more questions than this is boilerplate."""
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What of a question can leak: a key for its set of gold passages, and its 8-grams."""
+    """The content of a question that can leak: a key of its set of gold passages, and its 8-grams."""
 
     passages: bytes
     grams: frozenset[int]
 
 
 def document(question: Question) -> Document:
-    """The document of a question; a text of fewer than eight words is one gram of all its words."""
+    """Make the document of a question; a text of fewer than eight words is one gram."""
     gold = sorted({(p.title, p.text) for _, p in question.gold})
     digest = hashlib.sha256(repr(gold if gold else question.question).encode("utf-8", "replace"))
     grams: set[int] = set()
@@ -49,7 +49,7 @@ def document(question: Question) -> Document:
 
 
 def near(document: Document, reference: Document) -> bool:
-    """Whether the two must not be on different sides of a split."""
+    """Whether two documents share their passages or are near-duplicates."""
     if document.passages == reference.passages:
         return True
     shared = len(document.grams & reference.grams)
@@ -57,7 +57,7 @@ def near(document: Document, reference: Document) -> bool:
 
 
 class Index:
-    """Documents to look others up in, such as the evaluation sample."""
+    """An index of documents, such as the evaluation sample, that finds near-duplicates."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._documents = list(documents)
@@ -74,9 +74,9 @@ class Index:
 
 
 def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
-    """All keys, in groups that near-duplicates connect; in the order of their first keys.
+    """Group keys that near-duplicates connect; groups are in the order of their first keys.
 
-    ``links`` are pairs of keys that belong together whatever they hold.
+    ``links`` are further pairs of keys that belong together.
     """
     keys = sorted(documents)
     joined = UnionFind(range(len(keys)))
@@ -93,10 +93,10 @@ def groups(documents: Mapping[str, Document], links: Iterable[tuple[str, str]] =
 
 
 def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int) -> list[int]:
-    """Numbers of the groups that make up a test split of ``size`` rows or barely more.
+    """Choose groups for a test split of ``size`` rows or barely more; returns their numbers.
 
-    Groups are taken in the given order (a draw) as long as they fit; if that ends short, the one
-    that overshoots least is added. At least one group stays out.
+    Groups are chosen in the given order as long as they fit. If rows are still lacking, the group that overshoots
+    least is added. At least one group stays in train.
     """
     sizes = [sum(rows[key] for key in group) for group in groups]
     chosen: list[int] = []
@@ -110,9 +110,9 @@ def held_out(groups: Sequence[Sequence[str]], rows: Mapping[str, int], size: int
 
 
 def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
-    """Ids of the test rows whose step says what one of train says, verbatim.
+    """Ids of the test rows whose step occurs in train verbatim, apart from case, white space and number.
 
-    Case, white space and the step's number aside. Final answers are exempt: there is one way to say "yes".
+    Final answers are exempt, as there is one form of "yes".
     """
 
     def plain(row: StepRow) -> str:
@@ -123,7 +123,7 @@ def copied(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
 
 
 def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
-    """Pairs worth comparing: the same passages, or a gram in common that is no boilerplate."""
+    """Yield pairs to compare: they have the same passages, or share a gram that is no boilerplate."""
     by_passages: dict[bytes, int] = {}
     for number, document in enumerate(documents):
         first = by_passages.setdefault(document.passages, number)
@@ -136,7 +136,7 @@ def _pairs(documents: Sequence[Document]) -> Iterator[tuple[int, int]]:
 
 
 def _holders(documents: Sequence[Document]) -> dict[int, list[int]]:
-    """By each 8-gram the numbers of the documents that hold it."""
+    """Numbers of the documents that have each 8-gram."""
     holders: dict[int, list[int]] = defaultdict(list)
     for number, document in enumerate(documents):
         for gram in document.grams:

@@ -1,4 +1,4 @@
-"""Refinement: where a verifier errs on steps that a generator really takes (SAFE v1, section 3.3).
+"""Mines the steps of a real generator on which a verifier errs (SAFE v1, section 3.3).
 
 Every step, of the loop over training questions or accepted by a verifier elsewhere, is judged twice, by the verifier
 under test and by the checker; where the two labels differ is a hard case. What the checker can't judge teaches
@@ -63,22 +63,22 @@ ANNOTATIONS = "annotations"
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What to mine. ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
+    """The options of a refinement; ``verified`` is a folder that `build_verified` or `regenerate` wrote."""
 
     verified: Path
     output: Path
     rows: Count
     limit: Count | None = None
-    """Training questions at most, shared out over the benchmarks; all, if not said."""
+    """Training questions at most, divided among the benchmarks; all if None."""
     benchmarks: tuple[Annotated[str, Known(BENCHMARKS)], ...] = ()
-    """All that are there, if none is named."""
+    """Benchmarks to use; all of the folder if empty."""
     limits: Limits = DEFAULT
     version: Version = "v0.1.0"
     seed: int = 0
     at_once: int = 256
     """Questions under way at a time."""
     accepted: Path | None = None
-    """Steps that a verifier accepted somewhere else (`AcceptedStep`): no loop runs."""
+    """A file of steps that a verifier accepted elsewhere (`AcceptedStep`); then no loop runs."""
 
 
 class Pattern(NamedTuple):
@@ -97,19 +97,19 @@ class Case:
     row: StepRow
     pattern: Pattern
     doubt: str = ""
-    """Why its label is not to be trusted (see `doubted`), "" if it is."""
+    """The reason to doubt its label (see `find_doubt`), or ""."""
 
 
 @dataclass(slots=True)
 class Mined:
-    """What the steps came to; ``seed`` is that of the ideal steps."""
+    """The cases and counts of a run; ``seed`` is that of the ideal steps."""
 
     seed: int = 0
     cases: list[Case] = field(default_factory=list)
     questions: Counter[str] = field(default_factory=Counter)
-    """What became of them: run, failed, no plan, kept out (of the evaluation sample)."""
+    """Questions by outcome: run, failed, no plan, kept out (by the evaluation sample)."""
     tries: Counter[str] = field(default_factory=Counter)
-    """What became of the loop's tries, each different one once."""
+    """Distinct tries of the loop, by outcome."""
     checked: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Steps by the checker's label, the step's kind and the plan's."""
 
@@ -119,7 +119,7 @@ class Mined:
         return len(self.cases) / self.checked.total() if self.checked else 0.0
 
     def add(self, checker: Checker, previous: tuple[Step, ...], step: Step, label: str) -> None:
-        """Count a step to which a verifier gave a label, and what the checker says of it."""
+        """Count a step with the verifier's label, and add a case if the checker's label differs."""
         verdict = checker.check(previous, step)
         self.tries["checker abstains" if verdict is None else "checked"] += 1
         if verdict is None:
@@ -133,7 +133,7 @@ class Mined:
             self.cases.append(Case(row, pattern, find_doubt(checker, previous, step, verdict.error_type, self.seed)))
 
     def add_trajectory(self, checker: Checker, trajectory: Trajectory) -> None:
-        """Count what the checker says of each try of one trajectory."""
+        """Count the tries of one trajectory, and add its cases."""
         self.questions[FAILED if trajectory.stop_reason == FAILED else "run"] += 1
         steps = set()
         for attempt in tries_at_steps(trajectory):
@@ -149,10 +149,10 @@ class Mined:
 
 
 def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: str, seed: int = 0) -> str:
-    """Why the checker's label of a generator's step is not to be trusted; "" if nothing is known.
+    """The reason to doubt the checker's label of a generator's step; "" if there is none.
 
-    A step that is one of the ideal ones teaches nothing of generators. Of any other the checker's
-    reading is one witness only, and a second one has to agree with it (`witness`).
+    An ideal step teaches nothing about generators. For other steps the checker is only one witness, and a second one
+    has to agree with it (`witness`).
     """
     words = words_of(step.text)
     if any(words == words_of(ideal.text) for ideal in write_trajectory(checker, seed)):
@@ -163,9 +163,9 @@ def find_doubt(checker: Checker, previous: Sequence[Step], step: Step, label: st
 
 
 def in_turn(cases: Iterable[Case]) -> list[Case]:
-    """One case of each family, then another of each, and so on: rare ones come soon enough.
+    """Order cases so that each family has one in turn, and rare families come early.
 
-    Within a family, likewise one of each pattern.
+    Within a family the patterns take turns in the same way.
     """
     return _turns(_turns(cases, lambda case: case.pattern), lambda case: case.row.family)
 
@@ -208,9 +208,9 @@ async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verif
 def _checkers(
     plan: Refinement, verified: VerifiedSet, mined: Mined, among: Mapping[str, Sequence[str]] | None = None
 ) -> Iterator[Checker]:
-    """The checkers of training questions that the evaluation knows nothing like; counts the others.
+    """Yield checkers of the training questions that are unlike all evaluation questions; the others are counted.
 
-    ``among`` are ids by benchmark, of all training questions if not said.
+    ``among`` are ids by benchmark; None stands for all training questions.
     """
     near = verified.near_evaluation()
     for benchmark, pool in _pools(plan, verified).items():
@@ -226,7 +226,7 @@ def _checkers(
 
 
 def _pools(plan: Refinement, verified: VerifiedSet) -> dict[str, int | None]:
-    """Benchmarks with training questions, and how many of them to draw."""
+    """Number of questions to draw from each benchmark with training questions; None for all."""
     benchmarks = [benchmark for benchmark, split in verified.splits(plan.benchmarks) if split == names.TRAIN]
     if plan.limit is None or not benchmarks:
         return dict.fromkeys(benchmarks)
@@ -256,7 +256,7 @@ class AcceptedStep:
 
 
 def read_accepted(file: Path) -> list[AcceptedStep]:
-    """The steps of a file; raises ``UserError`` for one that can't be read, with the line."""
+    """Read the steps of a file; raises ``UserError``, with the line, for one that can't be read."""
     mend = "make the file anew with safe-stepwise measure_faithfulness"
     read = lambda line: boundary.read(AcceptedStep, boundary.parse_json(line), "the step")  # noqa: E731
     steps = [step for _, step in read_lines(file, read, "accepted step", mend, blanks=True)]
@@ -266,7 +266,7 @@ def read_accepted(file: Path) -> list[AcceptedStep]:
 
 
 def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[AcceptedStep]) -> Mined:
-    """What the checker says of each step; cases in a fixed order.
+    """Compare the checker's label of each accepted step with Correct; the cases are in a fixed order.
 
     Raises ``UserError`` where no step is of a training question.
     """
@@ -304,7 +304,7 @@ SHOWN = 15
 """Patterns of errors in the summary; all of them are in the record."""
 
 Record = dict[str, Any]
-"""What a run found, as ``refinement.json`` has it."""
+"""The record of a run, as ``refinement.json`` has it."""
 
 
 def refine(plan: Refinement, generator: Client | None, verifier: Client | None, teacher: Client | None) -> Record:
@@ -359,12 +359,12 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
 
 
 def _name_of(teacher: Client | None) -> str:
-    """What lands in the ``teacher`` column."""
+    """The value of the ``teacher`` column."""
     return ANNOTATIONS if teacher is None else f"{teacher.name} prompts {verifying.prompt_digest()[:12]}"
 
 
 def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
-    """Who wrote and who accepted the steps of a file, and which it is."""
+    """Name and digest of a file of accepted steps, with their generators and verifiers."""
     listed = {role: dict.fromkeys(step.players.get(role, "") for step in steps) for role in ("generator", "verifier")}
     generator, verifier = (", ".join(filter(None, names_)) for names_ in listed.values())
     accepted = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
@@ -372,7 +372,7 @@ def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
 
 
 def summary(plan: Refinement, record: Record) -> str:
-    """What a refinement found, where it is."""
+    """Render the counts of a refinement and its files, for the terminal."""
     families = [family for family in record["families"] if family["disagreements"]]
     families.sort(key=lambda family: (-family["disagreements"], family["name"]))
     numbers = ("name", "disagreements", "doubted", "rows")
@@ -407,7 +407,7 @@ async def _relabel_all(cases: Sequence[Case], teacher: Client | None, number: in
 
 
 async def _relabel(row: StepRow, teacher: Client | None) -> StepRow | Refused:
-    """The row of a case: with the checker's verdict, or a teacher's that agrees with it."""
+    """Label the row of a case by the checker's verdict, or by a teacher's that agrees with it."""
     try:
         feedback = row.feedback if teacher is None else await _verdict(row, teacher)
     except EngineError as error:
@@ -433,7 +433,7 @@ async def _verdict(row: StepRow, teacher: Client) -> Feedback:
 
 
 def _record(plan: Refinement, verified: VerifiedSet) -> Record:
-    """What was asked for; ``simulated`` beside it: somebody is no model but a script or annotations at play."""
+    """The settings of a refinement, for its record."""
     prompt_set, dropped = plan.limits.prompt_set, plan.limits.drop_category
     return {
         "version": plan.version,
@@ -455,7 +455,7 @@ def _record(plan: Refinement, verified: VerifiedSet) -> Record:
 
 
 def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
-    """What was found: of every weakness and, largest first, of every cluster, a `Pattern` with its numbers.
+    """Count the cases by weakness and by cluster, a `Pattern` with its numbers, largest first.
 
     A cluster's mining rate is its share of the steps that the checker gives that label, of that kind and plan;
     ``doubted`` are those whose label no second rule bears out, or whose step is an ideal one.
@@ -494,11 +494,11 @@ def _counts(mined: Mined, rows: Sequence[StepRow]) -> Record:
 
 _AMOUNTS = frozenset(("earliest", "latest", "longest", "most", "fewest"))
 _OF_WHOM = frozenset((*EVIDENCE, *(entry.name for entry in ERROR_TYPES if entry.category == "Attribution")))
-"""Labels between which it decides what a step is about."""
+"""Labels between which the subject of a step decides."""
 _PLAIN = word_list("stop_words") | word_list("function_words")
 _DOUBTED: dict[str, str] = WORDS["doubted"]
 _PASSED: dict[str, str] = WORDS["passed"]
-"""What passes as `Correct`, by the label that it should have, else by that one's category."""
+"""Weaknesses of errors that pass as `Correct`, by label, else by category."""
 
 
 def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question: Question) -> str:
@@ -528,7 +528,7 @@ def family_of(verifier_label: str, label: str, step: Step, plan: Plan, question:
 
 
 def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
-    """Whether a step names what the plan speaks of, or something whose name is much like it."""
+    """Whether a step names an entity of the plan that has a namesake in question or passages."""
     reading = read_step(step.text)
     plan_names = dict.fromkeys(name for item in plan.items for name in item.ends)
     all_names = dict.fromkeys([*plan_names, *(page.title for page in question.passages)])
@@ -537,7 +537,7 @@ def _has_look_alikes(step: Step, plan: Plan, question: Question) -> bool:
 
 
 def alike(name: str, reference: str) -> bool:
-    """Whether the names of two things share half of the shorter one's words, at least.
+    """Whether two names share at least half of the shorter one's words.
 
     A single word that stands in the other is no look-alike, as it may be short for it.
 

@@ -1,6 +1,6 @@
-"""A model's trajectories and injected steps, read as far as they can be, and what bars them.
+"""Reads trajectories and injected steps from a model's replies, and refuses bad ones with a reason.
 
-`store.replies` finds the JSON. Marks of chat templates are broken up in what is kept.
+`store.replies` finds the JSON. Marks of chat templates are broken up in the texts that are kept.
 """
 
 import re
@@ -52,7 +52,7 @@ _ENGLISH_OF_A_STEP = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ReplyStep:
-    """A step of a reply as written, and what the reply says of it, as one line each."""
+    """A step of a reply as written, with the reply's remarks on it, one line each."""
 
     step: str
     diagnosis: str = ""
@@ -69,7 +69,7 @@ class StepRefused(Exception):
 
 @dataclass(frozen=True)
 class ModelAsker:
-    """Asks a model; its client is that of ``teachers``, should questions be verified in this process, too."""
+    """Asks a model through the client of ``teachers``, which verification in this process shares."""
 
     teachers: LLMTeachers
 
@@ -84,7 +84,7 @@ class ModelAsker:
         return self.teachers.client
 
     async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
-        """What ``read`` makes of the reply and what the request had ``quoted``; raises `StepRefused`."""
+        """Send a request and parse the reply by ``read``; raises `StepRefused`. ``quoted`` is the request's data."""
         try:
             reply = await self.client.ask(request)
         except EngineError as error:
@@ -106,10 +106,10 @@ class ModelAsker:
 
 
 def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
-    """The steps of a reply as written; raises `UnreadableReply`.
+    """Read the steps of a reply as written; raises `UnreadableReply`.
 
-    ``data`` is what the request quoted: steps that stand in it together are none. A step that comes
-    as text alone is read, too: nothing is said of it.
+    ``data`` is the text that the request quoted: a trajectory that occurs in it does not count. A step may be a bare
+    text; it then has no remarks.
 
     >>> read_trajectory('Sure: {"plan": [], "steps": ["Step 1: Oru. (Logical)"]}')
     (ReplyStep(step='Step 1: Oru. (Logical)', diagnosis='', guidance=''),)
@@ -136,7 +136,7 @@ def read_trajectory(text: str, data: str = "") -> tuple[ReplyStep, ...]:
 
 
 def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
-    """The steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
+    """Parse the steps, numbered from 1; raises `TrajectoryError` where they are no trajectory."""
     if not replied:
         raise TrajectoryError("the trajectory is empty")
     if len(replied) > MOST_STEPS:
@@ -157,9 +157,9 @@ def as_trajectory(replied: Sequence[ReplyStep]) -> tuple[Step, ...]:
 
 
 def read_injection(text: str, data: str = "") -> ReplyStep:
-    """The step, diagnosis and guidance of a reply.
+    """Read the step, diagnosis and guidance of a reply.
 
-    ``data`` is what the request quoted: remarks that stand in it are none.
+    ``data`` is the text that the request quoted: remarks that occur in it do not count.
 
     Raises `UnreadableReply`, and `StepRefused` for a reply with more than one step.
 
@@ -187,7 +187,7 @@ def read_injection(text: str, data: str = "") -> ReplyStep:
 
 
 def as_step(raw: str, position: int) -> Step:
-    """A step at a position, on one line; a missing "Step K:" is added.
+    """Parse a step at a position, on one line; a missing "Step K:" is added.
 
     Raises `StepRefused` for one that breaks the grammar, is two in one or is not in English.
 
@@ -249,9 +249,9 @@ def check_remarks(remarks: ReplyStep, error_type: str, passages: int, position: 
 
 
 def is_english(text: str, min_share: float = 0.2) -> bool:
-    """Whether a text can be English, as far as its script and everyday words tell.
+    """Whether a text can be English, by its script and its everyday words.
 
-    ``min_share`` is the number of everyday words it must have for each word in lower case.
+    ``min_share`` is the required number of everyday words for each word in lower case.
 
     >>> is_english("Passage 2 says that Oru lies on the Vel.")
     True
@@ -269,7 +269,7 @@ def is_english(text: str, min_share: float = 0.2) -> bool:
 
 
 def one_line(value: Any) -> str:
-    """Text of a reply on one line, as UTF-8 can hold it, marks of chat templates broken up.
+    """Put a reply's text on one line, in valid UTF-8, with marks of chat templates broken up.
 
     >>> one_line("End here: <|im_end|>\\nWrite ####ANSWER: <answer>.")
     'End here: < |im_end|> Write ####ANSWER: <answer>.'
@@ -284,7 +284,7 @@ def _reply_step(step: str, value: Mapping[str, Any]) -> ReplyStep:
 
 
 def _steps(value: Any) -> tuple[ReplyStep, ...] | None:
-    """The steps of a trajectory: under their key, or a bare list of numbered steps."""
+    """Read the steps of a trajectory, under their key or as a bare list of numbered steps; None for another value."""
     listed = value.get("steps") if isinstance(value, dict) else value
     if not isinstance(listed, list):
         return None
@@ -347,9 +347,9 @@ def check_grounded(question: Question, accepted: Sequence[Step], remarks: ReplyS
 
 
 def foretells(question: Question, accepted: Sequence[Step], coming: Sequence[Step], guidance: str) -> bool:
-    """Whether a guidance names what only a coming step finds: the answer, or a value read there.
+    """Whether a guidance names the answer, or a value that only a later step finds.
 
-    The subject of the passage that the very next step cites may be named: it is what to read about.
+    It may name the subject of the passage that the next step cites.
     """
     context = _context(question, accepted)
     if names_answer(question, accepted, guidance):
@@ -362,9 +362,9 @@ def foretells(question: Question, accepted: Sequence[Step], coming: Sequence[Ste
 
 
 def names_answer(question: Question, accepted: Sequence[Step], guidance: str) -> bool:
-    """Whether a guidance names the answer where no step has come to it yet.
+    """Whether a guidance names the answer before any step has reached it.
 
-    ``accepted`` are the steps so far, the one in question included.
+    ``accepted`` are the steps so far, including the present one.
     """
     guidance_words, question_words = words_of(guidance), words_of(question.question)
     before = words_of(_context(question, accepted).text)
@@ -382,7 +382,7 @@ def names_answer(question: Question, accepted: Sequence[Step], guidance: str) ->
 
 
 def _akin(value: str, pages: Sequence[Passage]) -> bool:
-    """Whether each word of a name is one that some text has with another ending, as of a nation."""
+    """Whether the texts have each word of a name with another ending, as demonyms do."""
     text_words = set(words_of(" ".join(f"{page.title} {page.text}" for page in pages)).split())
     stems = [word[: max(4, len(word) - 3)] for word in words_of(value).split()]
     return not value[:1].isdigit() and all(any(word.startswith(stem) for word in text_words) for stem in stems)
@@ -394,10 +394,10 @@ def _context(question: Question, accepted: Sequence[Step]) -> Passage:
 
 
 def gives_away(checker: Checker, accepted: Sequence[Step], guidance: str, *, is_sound: bool) -> bool:
-    """Whether a guidance about the last step taken names what only a later step is to find.
+    """Whether a guidance on the last step names a value that only a later step finds.
 
-    What the question, the accepted steps or the step itself name is known. After a step that is not sound, the fact
-    that the next one has to read may be named, as a correction names it.
+    Names of the question and of the steps so far are allowed. After an unsound step the guidance may name the fact
+    that the next step has to read, as a correction does.
     """
     established = checker.established(accepted if is_sound else accepted[:-1])
     allowed: set[int | None] = {*established} if is_sound else {*established, checker.next_item(established)}

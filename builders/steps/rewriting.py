@@ -1,4 +1,4 @@
-"""The annotations' rows in a model's words, kept only where they still say the same (issue 13).
+"""Rewords the annotations' rows by a model, and keeps a rewording only if its meaning is the same (issue 13).
 
 A row is asked for in one request: its step, diagnosis and guidance. The rewording counts if it has the same passages,
 steps, numbers and names, if the checker finds the same label in it after the same steps and beside the same passages,
@@ -42,7 +42,7 @@ SAME = "nothing was reworded"
 _DEFINITIONS = {entry.name: entry.definition for entry in TAXONOMY}
 _PLACES = re.compile(r"\b(passage|step)s? (\d{1,9}(?:(?:,| and|, and) \d{1,9})*)", re.IGNORECASE)
 _MUCH_LONGER, _FEW = 2, 120
-"""A rewording may have so many times the characters of what it rewords, and so many more."""
+"""A rewording may have this multiple of the original's characters, plus this number."""
 
 
 class Rewriter(replies.ModelAsker):
@@ -50,13 +50,13 @@ class Rewriter(replies.ModelAsker):
 
     @property
     def name(self) -> str:
-        """Lands in the ``teacher`` column of what is reworded: the model and the prompt."""
+        """The value of the ``teacher`` column of reworded rows: the model and the prompt."""
         return f"annotations, reworded by {self.teachers.about.name} prompts {REWRITE.digest[:12]}"
 
     def reword(
         self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
     ) -> tuple[list[StepRow], dict[str, Any]]:
-        """The rows, reworded or as they were, in their order, and how many of them, ``kept`` by reason up to a colon.
+        """Reword the chosen rows where possible; returns all rows in order, and counts (``kept`` by reason).
 
         ``checkers`` are those of `checkers_of`. Raises ``UserError`` where nothing answers.
         """
@@ -100,7 +100,7 @@ class Rewriter(replies.ModelAsker):
         return [results[number] for number in range(len(chosen))]
 
     async def _reworded(self, row: StepRow, checker: Checker | None) -> StepRow | str:
-        """The row in other words, or why it stays as it is."""
+        """Reword a row; returns the reason if it stays as it is."""
         if row.origin == REFINED:
             return REAL
         if checker is None or row.question != checker.question or row.feedback.query is not None:
@@ -114,16 +114,16 @@ class Rewriter(replies.ModelAsker):
 
 
 def resolve_rewriter(teachers: object, spec: str) -> Rewriter:
-    """The rewriter of a spec; raises ``UserError`` for one that names no model."""
+    """The rewriter of a spec; raises ``UserError`` if the spec names no model."""
     if not isinstance(teachers, LLMTeachers) or spec.partition(":")[0] == "symbolic":
         raise UserError(f"--rewrite {spec}: rewords nothing; name a model, as openai:MODEL@http://HOST:8000/v1")
     return Rewriter(teachers)
 
 
 def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequence[StepRow]) -> dict[str, Checker]:
-    """The checkers of the rows' questions by id, as they were when the rows were made.
+    """Make the checkers of the rows' questions, by id, as they were when the rows were made.
 
-    Of an id in several benchmarks there is the checker of one; `Rewriter` compares the questions.
+    If several benchmarks share an id, one of them has a checker; `Rewriter` compares the questions.
     """
     keys = {row.question_key for row in chosen}
     checkers: dict[str, Checker] = {}
@@ -137,7 +137,7 @@ def checkers_of(verified: Iterable[VerifiedQuestion], seed: int, chosen: Sequenc
 
 
 def rewriting_request(row: StepRow) -> Request:
-    """What is asked about a row: nothing but what is to be reworded, the question, the verdict."""
+    """The request to reword a row: the texts to reword, the question and the verdict."""
     feedback = row.feedback
     messages = REWRITE.messages(
         question=row.question.question,
@@ -152,7 +152,7 @@ def rewriting_request(row: StepRow) -> Request:
 
 
 def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, teacher: str) -> StepRow:
-    """The row as reworded; raises `StepRefused` where that says another thing, or nothing new."""
+    """Make the reworded row; raises `StepRefused` if its meaning differs, or nothing is reworded."""
     old, label, question = row.feedback, row.feedback.error_type, row.question
     step = replies.as_step(wording.step, row.step.number)
     if step.kind != row.step.kind:

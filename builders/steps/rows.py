@@ -20,7 +20,7 @@ def question_key(benchmark: str, question: str) -> str:
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step as a verifier sees it, and what a verifier should say of it.
+    """One step as a verifier sees it, and the feedback that a verifier should give.
 
     ``question`` holds the passages in the order and number in which steps cite them. ``previous``
     are the accepted steps before it; its position is ``step.number``.
@@ -58,7 +58,7 @@ class StepRow:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All but the question."""
+        """All fields but the question."""
         return {name: getattr(self, name) for name in _CONTENT}
 
 
@@ -114,7 +114,7 @@ class TrajectoryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A candidate that is in no split: a question, or one step of it, and why.
+    """A candidate that is in no split: a question, or one step of it, and the reason.
 
     ``error_type`` is what it was meant to have ("" for an ideal trajectory); ``reason`` begins
     with one of a few fixed clauses, so that it can be counted up to its first colon.
@@ -131,19 +131,19 @@ class Refused:
     def of_question(
         cls, question: Question, reason: str, text: str = "", error_type: str = "", position: int | None = None
     ) -> "Refused":
-        """A question without an ideal trajectory, or one step of it."""
+        """Refuse a question without an ideal trajectory, or one step of it."""
         return cls(question.benchmark, question.id, error_type, position, reason, text)
 
     @classmethod
     def of_row(cls, row: StepRow, reason: str) -> "Refused":
-        """A whole row."""
+        """Refuse a whole row."""
         error_type = row.feedback.error_type if row.origin != IDEAL else ""
         return cls.of_question(row.question, " ".join(reason.split()), row.step.text, error_type, row.step.number)
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What came of one question."""
+    """The rows and refusals of one question."""
 
     rows: tuple[StepRow, ...]
     refused: tuple[Refused, ...]

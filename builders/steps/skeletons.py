@@ -1,8 +1,8 @@
-"""The wording of a text without what it is about: how often a set says the same thing alike.
+"""Measures how varied the wordings of a set are, by the skeletons of its texts.
 
-A *skeleton* is what stays of a step or a diagnosis when all that a question brings along is masked:
-names, numbers, dates, quotations. Two rows with one skeleton were worded by one template, whatever
-they speak of. The rules, coarse on purpose (a set looks more monotonous by them, never less):
+A *skeleton* is a step or a diagnosis with the question's content masked: names, numbers, dates, quotations. Two rows
+with one skeleton were worded by one template. The rules are coarse on purpose (a set looks more monotonous by them,
+never less):
 
 - Quotation marks with what they enclose are one mask; so is what follows a colon and opens with a
   capital or a number ("Passage 3 states: Ana Vorr was ..."), but for a citation.
@@ -25,9 +25,9 @@ from safe_stepwise.taxonomy import TAXONOMY
 
 MASK = "_"
 MOST_SHARE = 0.02
-"""No skeleton should make up more than this of a type's rows, where a row alone is no more."""
+"""Highest share of a type's rows that one skeleton should have, if a single row is no greater share."""
 COMMONEST = 20
-"""Diagnoses whose common share of all rows is told."""
+"""Number of commonest diagnoses whose share is reported."""
 
 # A mark that opens twice is read from the second on: else a text of them took quadratic time.
 _QUOTED = re.compile(r"“[^“”]*+”|«[^«»]*+»|`[^`]*+`|\"[^\"]*+\"|(?<!\w)‘[^‘’]*+’(?!\w)|(?<!\w)'[^']*+'(?!\w)")
@@ -57,7 +57,7 @@ def skeleton(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Variety:
-    """How differently the rows of one type are worded; a share is None where there are no rows.
+    """Counts of the wordings of one type; a share is None where there are no rows.
 
     Final answers have one form by the grammar of steps: they are in ``rows`` and ``diagnoses``, not among the steps.
     """
@@ -66,7 +66,7 @@ class Variety:
     steps: int
     """Skeletons of steps."""
     commonest_step: float | None
-    """The share of the commonest of them, of the rows that are no final answers."""
+    """Share of the commonest skeleton among the rows that are no final answers."""
     diagnoses: int
     commonest_diagnosis: float | None
 
@@ -86,7 +86,7 @@ def varieties(rows: Iterable[StepRow]) -> dict[str, Variety]:
 
 
 def common_diagnoses(rows: Sequence[StepRow]) -> float | None:
-    """The share of the rows whose diagnosis has one of the `COMMONEST` skeletons; None without."""
+    """Share of the rows whose diagnosis has one of the `COMMONEST` skeletons; None without rows."""
     return _top(Counter(skeleton(row.feedback.diagnosis) for row in rows), COMMONEST)
 
 
@@ -104,7 +104,7 @@ def unseen(test: Iterable[StepRow], train: Iterable[StepRow]) -> frozenset[str]:
 
 
 def _top(counts: Counter[str], number: int = 1) -> float | None:
-    """The share of the commonest; None without any."""
+    """Share of the commonest entries; None without any."""
     return round(sum(n for _, n in counts.most_common(number)) / counts.total(), 4) if counts else None
 
 
@@ -122,7 +122,7 @@ def _masked(match: re.Match[str], starts: set[int]) -> str:
 
 
 def _merged(words: Iterable[str]) -> list[str]:
-    """The words with masks that belong together as one."""
+    """Merge masks that belong together."""
     merged: list[str] = []
     for word in words:
         if word == MASK:
@@ -133,7 +133,7 @@ def _merged(words: Iterable[str]) -> list[str]:
 
 
 def _join(merged: list[str]) -> None:
-    """Put a mask at the end, or let the one that stands there already be it."""
+    """Add a mask at the end, or merge it with the mask there."""
     end = len(merged)
     while end and merged[end - 1] in _INNER:
         end -= 1

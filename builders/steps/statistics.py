@@ -1,4 +1,4 @@
-"""What a build of the verifier set read, made, left out and chose: ``statistics/*.json``, and in words."""
+"""Makes the record of a build of the verifier set, ``statistics/*.json``, and its summary."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 
 def chosen_rows(rows: configs.RowGroups) -> Record:
-    """The part of a record that counts the chosen rows, given by split."""
+    """Count the chosen rows, given by split, for the record."""
     everything = [row for split_rows in rows.values() for row in split_rows]
     contexts = Counter(row.context for row in everything)
     questions = Counter(row.question_key for row in everything)
@@ -49,7 +49,7 @@ def chosen_rows(rows: configs.RowGroups) -> Record:
 
 
 def concerns(record: Record) -> Iterator[str]:
-    """What in a set is not as it should be, a line each: for the one who builds it."""
+    """Yield a line for each aim that a set misses."""
     for probe in (*record["probes"], record["missing_evidence_probe"]):
         if probe.is_above:
             yield (
@@ -65,7 +65,7 @@ def concerns(record: Record) -> Iterator[str]:
 
 
 def summary(output: Path, record: Record) -> str:
-    """What was made, where it is, how to open it."""
+    """Render the counts, the folder and how to load the set, for the terminal."""
     benchmarks = [("benchmark", "rows", "questions", *names.ORIGINS, "tried", "passing")]
     for name, sizes in record["benchmarks"].items():
         benchmarks.append((name, *sizes.values(), *record["trajectories"][name].values()))
@@ -92,12 +92,12 @@ def summary(output: Path, record: Record) -> str:
 
 
 def counts(record: Record) -> Record:
-    """What a release's lock says of the set."""
+    """The set's row counts for a release's lock."""
     return {name: record[name] for name in ("rows", "questions", "splits", "origins")}
 
 
 def _examples(rows: Sequence[StepRow]) -> list[Record]:
-    """Three rows for a card: an ideal one, two injected ones of different types."""
+    """Choose three rows for a card: an ideal one and two injected ones of different types."""
     ideal = [row for row in rows if row.origin == names.IDEAL and row.step.kind != "Final Answer"]
     injected = [row for row in rows if row.origin == names.INJECTED]
     different = [row for row in injected if _type(row) != _type(injected[0])]
@@ -108,7 +108,7 @@ def _examples(rows: Sequence[StepRow]) -> list[Record]:
 
 
 def _types(rows: configs.RowGroups) -> dict[str, dict[str, dict[str, int]]]:
-    """Rows by benchmark, then error type, then split."""
+    """Number of rows by benchmark, then error type, then split."""
     numbers = Counter((row.question.benchmark, _type(row), split) for split in rows for row in rows[split])
     present = sorted({(benchmark, name) for benchmark, name, _ in numbers})
     return {

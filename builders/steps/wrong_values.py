@@ -1,4 +1,4 @@
-"""Values that could be mistaken for a fact's own: of the same sort, near at hand if possible.
+"""Finds wrong values for a fact: of the same sort, and from the passages if possible.
 
 What a reader confuses is what the passages hold (the hamlet Eden for Lake Eden), so names, dates
 and places come from the passages, those that share words with the right one foremost.
@@ -20,13 +20,13 @@ from safe_stepwise.records import Passage, Question
 
 _MOST = 6
 _YEARS = 60
-"""Between two dates of which one could be mistaken for the other, at most."""
+"""Years between two dates that could be confused, at most."""
 _DEMONYMS: dict[str, str] = WORDS["demonyms"]
 _VOWEL = re.compile("[aeiou]", re.IGNORECASE)
 
 
 def wrong_values(question: Question, item: Item, value: str, choice: int, pages: Sequence[Passage] = ()) -> list[str]:
-    """Other values for a fact, at most six, in an order that ``choice`` varies.
+    """Find other values for a fact, at most six, in an order that ``choice`` varies.
 
     ``pages`` are passages of another question, where this one's have too few of the sort. There
     are none for a value whose sort is not known.
@@ -91,12 +91,12 @@ def _dates(question: Question, value: str) -> Iterator[str]:
 
 
 def _shape(date_text: str) -> str:
-    """How a date is written: digits and letters apart from which ones."""
+    """The format of a date, with its digits and letters masked."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", date_text))
 
 
 def _nations(value: str, choice: int) -> Iterator[str]:
-    """Nations in the form of the value, that begin as it does as far as an article goes."""
+    """Yield nations in the form of the value that need the same indefinite article."""
     vowel, form = bool(_VOWEL.match(value)), value in _DEMONYMS
     nations = list(_DEMONYMS.items())
     for n in range(len(nations)):
@@ -118,7 +118,7 @@ def _numbers(value: str) -> Iterator[str]:
 
 
 def _names(question: Question, item: Item, value: str, partners: Sequence[Passage]) -> Iterator[str]:
-    """Names of the value's sort, from the question's passages first, the likest foremost."""
+    """Yield names of the value's sort, from the question's passages first, the most similar ones first."""
     sort = sort_of_name(value, question.passages)
     if item.sentence is None:
         relation = item.triples[0].relation
@@ -162,7 +162,7 @@ _MONTHS = frozenset(month.title() for month in MONTHS)
 
 @lru_cache(maxsize=8192)
 def sort_of(page: Passage) -> Sort | None:
-    """What sort of thing a passage is about, by how its first sentence calls it.
+    """Sort of a passage's subject, by its first sentence.
 
     >>> sort_of(Passage("Dune Rain", ("Dune Rain is a 1954 film by Ors Velt, a poet.",)))
     'work'
@@ -185,7 +185,7 @@ def _matched_sort(noun: re.Match[str]) -> Sort:
 
 
 def sort_of_tail(relation: str) -> Sort | None:
-    """What sort of thing a relation leads to, where it leads to one alone.
+    """Sort of a relation's tails, where all have one sort.
 
     >>> sort_of_tail("director"), sort_of_tail("place of birth"), sort_of_tail("part of")
     ('person', 'place', None)
@@ -196,7 +196,7 @@ def sort_of_tail(relation: str) -> Sort | None:
 
 
 def sort_asked_for(question: str) -> Sort | None:
-    """What sort of thing a question asks for, where it says so.
+    """Sort of entity that a question asks for, where it says so.
 
     >>> sort_asked_for("Which city was Ana Vorr born in?"), sort_asked_for("Who won?")
     ('place', None)
@@ -206,7 +206,7 @@ def sort_asked_for(question: str) -> Sort | None:
 
 
 def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:
-    """What sort of thing a name means: that of the passage about it, or where someone was born."""
+    """Sort of a name: that of the passage about it, or a place where a passage says so."""
     plain_name = normal_name(name)
     for page in pages:
         if normal_name(page.title) == plain_name:
@@ -217,7 +217,7 @@ def sort_of_name(name: str, pages: Iterable[Passage]) -> Sort | None:
 
 
 def of_sort(sort: Sort, pages: Iterable[Passage]) -> Iterator[str]:
-    """Names of a sort: subjects of passages, and places that they name as such."""
+    """Yield names of a sort: subjects of passages, and places that passages name."""
     pages = list(pages)
     for page in pages:
         if sort_of(page) == sort:
