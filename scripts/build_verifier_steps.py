@@ -105,7 +105,7 @@ def build_verifier_steps(options: Options) -> None:
     maker = resolve_maker(teachers, plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
     rewriter = None
     if options.rewrite is not None:
-        rewriter = resolve_rewriter(options.teachers(options.rewrite, where="--rewrite"), options.rewrite)
+        rewriter = resolve_rewriter(options.teachers(options.rewrite, option="--rewrite"), options.rewrite)
     client = client_of(rewriter or maker)
     try:
         print(summary(plan.output, build(plan, maker, card, warn, rewriter)))
