@@ -136,7 +136,7 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
     All pairs of `evaluators.comparison.systems.pairs` (of a vote its majority), by rule, measure, answer and
     benchmark, with Holm's p within these. McNemar's exact test counts the questions on which one alone is *spurious*
     (a right answer by an unfaithful chain) or *unfaithful*. A question that is undecided in either system is left out
-    and counted: its chain is unjudgeable, or its answer has no chain, right or wrong (else only wrong ones would stay).
+    and counted: its chain is unjudgeable, or its answer has no chain, right or wrong (else only wrong ones stay).
     An abstention is not spurious. A system with more right answers has more that can be spurious: *unearned* are
     unfaithful chains among the questions that both answered rightly.
     """
