@@ -23,7 +23,6 @@ settings.register_profile(
     "any machine", deadline=None, max_examples=sizes.examples(100), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
-sketches.use_sketches()
 
 GRID = 6
 """Cases of a parametrised test in the quick suite, unless its mark `quick_cases` says another number."""
@@ -51,6 +50,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         sampled |= {*sizes.sample(grid, mark.args[0] if mark else GRID, seed=name)}
     config.hook.pytest_deselected(items=[item for item in items if item not in sampled])
     items[:] = [item for item in items if item in sampled]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Sketch figures, except where a test may compare them with those of a process that it starts."""
+    names = vars(getattr(item, "module", None) or sizes)
+    figures._render = sketches.render
+    if not {"subprocess", "killed"} & names.keys():
+        sketches.use_sketches()
 
 
 @pytest.fixture(scope="session")
