@@ -74,7 +74,7 @@ def test_who_says_so_locks_it_as_it_is(manifest: Path, tmp_path: Path, monkeypat
 @pytest.mark.parametrize("keep_failed", [False, True])
 def test_any_stage_refuses_or_keeps(keep_failed: bool, manifest: Path, tmp_path: Path) -> None:
     options = regenerate.stage.Options(manifest=manifest, output=tmp_path / "out", keep_failed=keep_failed)
-    stage = Adapter.own(regenerate.open_release(options))
+    stage = Adapter.of_release(regenerate.open_release(options))
     stage.refuse_failed(0)
     if keep_failed:
         stage.refuse_failed(3)
