@@ -333,6 +333,7 @@ def test_a_missing_figure_is_an_error() -> None:
         verifier_steps(lacking, INFO)
 
 
+@pytest.mark.usefixtures("rendered")
 def test_figures_are_pngs_of_the_same_bytes() -> None:
     one, two = (verifier_steps(statistics(), INFO) for _ in range(2))
     for name in ("images/types.png", "images/positions.png"):
