@@ -25,7 +25,6 @@ import os
 import re
 import socket
 import ssl
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
@@ -34,15 +33,14 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tqdm import tqdm
-
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, need
 from safe_stepwise.engines.dialect import PLAINLY, Complaint, Dialect
 from safe_stepwise.errors import UserError, start_server
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import LOOPBACK, SIMULATED
-from safe_stepwise.store.terminal import redacted, shown
+from safe_stepwise.store.progress import note
+from safe_stepwise.store.terminal import redacted
 
 if TYPE_CHECKING:
     import openai
@@ -173,7 +171,7 @@ class OpenAIEngine:
                 reply = await self._one(_A_WORD)
         if isinstance(reply, EngineError) and not reply.transient:
             raise UserError(f"{where}: the server lists {names}, not this model, and refuses it ({reply})")
-        tqdm.write(shown(f"note: {where} lists {names}; asked for {self.model} all the same"), file=sys.stderr)
+        note(f"{where} lists {names}; asked for {self.model} all the same")
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
         """One call a request, all at once."""
@@ -254,8 +252,7 @@ class OpenAIEngine:
             self._dialect = dialect
             switches = replace(dialect, template=self._spec.template).query
             advice = f"; end the spec in {switches}, and records say so, too" if switches != self._spec.query else ""
-            told = f"note: {self.name}: asked without {PLAINLY.get(field, field)} from now on ({refusal}){advice}"
-            tqdm.write(shown(told), file=sys.stderr)
+            note(f"{self.name}: asked without {PLAINLY.get(field, field)} from now on ({refusal}){advice}")
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

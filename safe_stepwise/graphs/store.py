@@ -12,7 +12,6 @@ differ in what may be visited again:
 - ``walk``: anything goes, as a plain join of the triples (62% and 53% at two and three hops).
 """
 
-import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
@@ -20,12 +19,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from tqdm import tqdm
-
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store.files import unpacked
-from safe_stepwise.store.terminal import shown
+from safe_stepwise.store.progress import note
 
 NamedTriple = tuple[str, str, str]
 """Head, relation, tail: their names."""
@@ -217,8 +214,8 @@ def instances(
     budget = iter(range(MAX_VISITED))
     chains = list(islice(_chains(graph, (start,), (topic,), path, convention, budget), limit))
     if next(budget, None) is None:
-        note = f"note: from {topic!r} only the first {len(chains):,} chains of {' > '.join(path)} are told"
-        tqdm.write(shown(f"{note}, and entities by them: {MAX_VISITED:,} were visited"), file=sys.stderr)
+        left_out = f"only the first {len(chains):,} chains of {' > '.join(path)} are told, and entities by them"
+        note(f"from {topic!r} {left_out}: {MAX_VISITED:,} were visited")
     return chains
 
 
@@ -282,8 +279,7 @@ def search(graph: GraphStore, topic: int, hops: int = HOPS) -> Reached:
 def _tell_cut(hop: int, topic: str) -> None:
     """Say that a search ended early, once a topic and hop."""
     excess = f"more than {MAX_PATHS:,} paths, or {MAX_REACHED:,} entities on the way"
-    note = f"note: from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}"
-    tqdm.write(shown(note), file=sys.stderr)
+    note(f"from {topic!r} paths of up to {hop} relations are searched: {hop + 1} would be {excess}")
 
 
 def paths_from(graph: GraphStore, topic: str, hops: int = HOPS) -> list[RelationPath]:

@@ -127,6 +127,11 @@ def counts(done: int, cached: int, owed: int | str, **others: int) -> str:
     return " ".join(f"{name} {number}" for name, number in said.items())
 
 
+def note(text: str) -> None:
+    """Print a note to standard error, above the progress bars, so that hostile text in it does no harm."""
+    tqdm.write(shown(f"note: {text}"), file=sys.stderr)
+
+
 @contextmanager
 def telling(
     title: str, unit: str, total: int | None, done: Callable[[], int], standing: Callable[[], str]
