@@ -289,7 +289,7 @@ class Trajectory:
     """Why it failed, if it did."""
 
 
-_SPARSE = frozenset({"thoughts", "thought"})
+_SPARSE = frozenset({"thoughts", "thought", "thought_tokens"})
 """Fields that records leave out where they are empty, as most are."""
 
 

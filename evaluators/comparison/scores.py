@@ -9,6 +9,7 @@ from evaluators.comparison.significance import CONFIDENCE, Estimate
 from evaluators.comparison.systems import System, conditions_of, names, notable
 from evaluators.outcomes import METRICS, Metric
 from safe_stepwise.methods.running import LoopStatistics
+from safe_stepwise.records import as_object
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.tables import Column, percent
 from safe_stepwise.taxonomy import CATEGORIES, CORRECT, ERROR_TYPES, MISSING_EVIDENCE, category
@@ -240,5 +241,5 @@ def _row_record(row: Row) -> dict[str, Any]:
         "simulated": row.simulated,
         "benchmarks": {name: cell | cell.pop("estimates") for name, cell in record["cells"].items()},
         "average": record["average"],
-        "loop": {**row.loop.as_json(), "error_positions": positions},
+        "loop": {**as_object(row.loop), "error_positions": positions},
     }

@@ -27,7 +27,7 @@ from safe_stepwise.methods.base import prompts_digest
 from safe_stepwise.methods.loop import GENERATOR
 from safe_stepwise.metric import judge as judging
 from safe_stepwise.players.truth import truth_of
-from safe_stepwise.records import FAILED, canonical_json, identity
+from safe_stepwise.records import FAILED, as_object, canonical_json, identity
 from safe_stepwise.store.files import write_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
@@ -171,6 +171,6 @@ def scores(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> dict[str, 
         "accuracy": verdicts["correct"] / judged if judged else None,
         "unscored": verdicts["unscored"],
         "failed": sum(outcome.trajectory.stop_reason == FAILED for outcome in outcomes),
-        **statistics_of(outcomes, roles).as_json(),
+        **as_object(statistics_of(outcomes, roles)),
         **({"prompting": prompting} if prompting else {}),
     }

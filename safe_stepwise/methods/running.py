@@ -8,7 +8,7 @@ way are few enough for an engine's prefix cache to hold their passages.
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from safe_stepwise.engines.client import Client
@@ -111,10 +111,6 @@ class LoopStatistics:
     """Edges that machines took, ``q4 → q0``, most frequent first."""
     thought_tokens: dict[str, int] = field(default_factory=dict)
     """The part of ``completion_tokens`` that reasoning models spent before they replied, of the roles that did."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As JSON values; without ``thought_tokens`` where nobody thought."""
-        return {name: value for name, value in asdict(self).items() if value or name != "thought_tokens"}
 
 
 def statistics(

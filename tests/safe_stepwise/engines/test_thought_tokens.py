@@ -28,7 +28,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.running import answering, run_questions, statistics
 from safe_stepwise.open import open_engine
-from safe_stepwise.records import Question, Trajectory, Usage, canonical_json
+from safe_stepwise.records import Question, Trajectory, Usage, as_object, canonical_json
 from safe_stepwise.store.boundary import parse_json, read
 from tests.makers.outcomes import outcome
 
@@ -182,7 +182,7 @@ def test_every_table_has_the_thoughts_of_who_thought_and_is_else_as_before(runs:
     assert thinking.thought_tokens == {"generator": thought}
     assert thinking.completion_tokens["generator"] == plain.completion_tokens["generator"] + thought
     assert thinking.completion_tokens["verifier"] == plain.completion_tokens["verifier"]
-    assert "thought_tokens" not in plain.as_json()
+    assert "thought_tokens" not in as_object(plain)
     outcomes = {
         thinks: [outcome(t.question_id, trajectory=t, verifier="checker") for t in ts] for thinks, ts in runs.items()
     }
