@@ -63,7 +63,7 @@ def main(options: Options) -> None:
         output=options.output / "quality",
     )
     print(evaluated(evaluation))
-    quality = read_json(evaluation.output / "verifier_quality.json")
+    quality = read_json(evaluation.output / verifier.QUALITY)
     print("\n" + "\n".join(margins(quality)))
 
 

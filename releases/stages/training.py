@@ -9,6 +9,7 @@ from typing import Any, Generic
 from builders.steps.first import find_steps
 from builders.verified.lookup import annotated
 from cards.models import License, license_of_base, model_card, proposer_card
+from evaluators.verifier.command import QUALITY as QUALITY_FILE
 from evaluators.verifier.command import Options, run_verifiers
 from releases import report
 from releases.manifest import OWN_ADAPTER, OWN_SET, AdapterEntry, Manifest
@@ -88,7 +89,7 @@ def _rows_of(training: Training[Manifest], sets: Sequence[str]) -> int:
     return sum(min(rows, training.recipe.filters.rows or rows) for rows in counts)
 
 
-QUALITY, _QUALITY_FILE = Path(names.REPORT) / "verifier", "verifier_quality.json"
+QUALITY = Path(names.REPORT) / "verifier"
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Adapter(Training[Manifest]):
                 drop_category=self.recipe.filters.dropped_category,
             )
             print(run_verifiers(options, find_steps, annotated))
-            verifiers = read_json(options.output / _QUALITY_FILE)["verifiers"]
+            verifiers = read_json(options.output / QUALITY_FILE)["verifiers"]
             self.refuse_failed(sum(verifier["failed"] for verifier in verifiers))
         self.write_card()
 
@@ -185,7 +186,7 @@ class Adapter(Training[Manifest]):
         }
         record, quality = read_json(folder / RECORD), None
         if self.entry.verifier is not None:
-            quality = read_json(self.home / QUALITY / _QUALITY_FILE)
+            quality = read_json(self.home / QUALITY / QUALITY_FILE)
         if self.model != folder:
             weights = find_model(Model(str(self.model)))
         else:
