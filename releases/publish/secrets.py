@@ -259,12 +259,14 @@ def _compressed(codec: str) -> Unpack:
 
 
 def _png(file: IO[bytes]) -> Iterator[bytes]:
-    """Its compressed texts; the plain ones are seen as they stand."""
+    """Its texts, each without the checksum behind it, whose first byte may be a letter."""
     file.seek(len(_PNG))
     while len(head := file.read(8)) == 8:
         length, kind = struct.unpack(">I4s", head)
         body = file.read(length)
         file.seek(4, io.SEEK_CUR)
+        if kind in (b"tEXt", b"iTXt"):
+            yield body
         start = body.find(b"x")  # of zlib, behind a keyword, and flags, and languages
         while kind in (b"zTXt", b"iTXt", b"iCCP") and start >= 0:
             unpacking = zlib.decompressobj()

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,12 @@ def png(kind: bytes, body: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk + b"\0\0\0\0IEND\xaeB`\x82"
 
 
+def before_a_letter(text: str) -> bytes:
+    """A chunk of text whose checksum begins with a letter."""
+    bodies = (b"note%d\0" % number + text.encode() for number in count())
+    return next(body for body in bodies if bytes([zlib.crc32(b"tEXt" + body) >> 24]).isalpha())
+
+
 def safetensors(text: str) -> bytes:
     header = json.dumps({"__metadata__": {"note": text}}).encode()
     return len(header).to_bytes(8, "little") + header + bytes(4)
@@ -202,6 +209,7 @@ PLACES: dict[str, Callable[[str], bytes]] = {
     "Feather": feathered,
     "safetensors": safetensors,
     "PNG": lambda s: png(b"tEXt", b"note\0" + s.encode()),
+    "PNG, a letter behind": lambda s: png(b"tEXt", before_a_letter(s)),
     "PNG, compressed": lambda s: png(b"zTXt", b"xnote\0\0" + zlib.compress(s.encode())),
     "PNG, international": lambda s: png(b"iTXt", b"n\0\1\0en\0x\0" + zlib.compress(s.encode())),
 }
