@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -32,8 +31,7 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
         status = 1
         if not isinstance(fault, BrokenPipeError):  # else whoever read the output has enough of it
             status = 2
-            with suppress(OSError):
-                print("error: the output cannot be written:", fault.strerror, file=sys.stderr)
+            _say(f"error: the output cannot be written: {fault.strerror}")
     leave(status)
 
 
@@ -43,10 +41,10 @@ def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
         main(sys.argv[1:])
     except UserError as error:
         sys.stdout.flush()  # in a file both go to, what was said before stands before
-        print("error:", told(str(error)), file=sys.stderr)
+        _say(f"error: {told(str(error))}")
         return 2
     except KeyboardInterrupt:
-        print("interrupted; the same command resumes", file=sys.stderr)
+        _say("interrupted; the same command resumes")
         return 130
     except SystemExit as leaving:
         if not isinstance(leaving.code, int):
@@ -60,9 +58,22 @@ def _output_fault() -> OSError | None:
     try:
         print(flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop(1)
         return error
     return None
+
+
+def _say(line: str) -> None:
+    """Print a line to standard error; if that takes no more, drop it, so that the exit status still tells."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        _drop(2)
+
+
+def _drop(descriptor: int) -> None:
+    """Let what is left for an output that takes no more go nowhere, or Python ends with status 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def warn(message: str) -> None:

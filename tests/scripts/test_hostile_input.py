@@ -194,6 +194,7 @@ def test_chains_of_the_metric_are_bounded_too() -> None:
         ("check --help > /dev/full", 2, "error: the output cannot be written: No space left on device\n"),
         ("check FILE >&-", 0, ""),
         ("check FILE > /dev/full 2> /dev/full", 2, ""),
+        ("check MISSING 2> /dev/full", 2, ""),
     ],
 )
 def test_an_output_that_takes_no_more_ends_without_a_traceback(
@@ -202,7 +203,8 @@ def test_an_output_that_takes_no_more_ends_without_a_traceback(
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join([json.dumps(ROW | {"steps": [STEP]})] * 500))
     line = f"{sys.executable} -m safe_stepwise.commands.main {shell.replace('FILE', str(file))}"
-    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False, env=buffered)
     assert (ran.returncode, ran.stderr) == (status, told)
 
 
