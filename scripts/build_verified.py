@@ -19,7 +19,7 @@ from cards.datasets import CARDS
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.commands.values import Count, Known, Price, Share
 from safe_stepwise.errors import UserError
-from scripts.cli import Asking, command, cores, run
+from scripts.cli import ModelOptions, command, cores, run
 
 ROLES = [prompt.role for prompt in PROMPTS]
 
@@ -33,7 +33,7 @@ def known_split(name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Asking, Plan):
+class Options(ModelOptions, Plan):
     benchmark: Annotated[str, Known(BENCHMARKS)]
     source: str
     split: Annotated[str, known_split]

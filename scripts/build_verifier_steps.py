@@ -18,7 +18,7 @@ from safe_stepwise.commands.values import Count, Known, Share, Version
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet, PromptsName
 from safe_stepwise.records import VerdictOrder
-from scripts.cli import Asking, command, cores, run, warn
+from scripts.cli import ModelOptions, command, cores, run, warn
 
 COMPOSED = (
     "questions",
@@ -35,7 +35,7 @@ COMPOSED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Asking):
+class Options(ModelOptions):
     verified: Path
     teacher: str
     output: Path

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from safe_stepwise import prompts
-from safe_stepwise.commands.asking import Asking as Asking
 from safe_stepwise.commands.command import command as command
 from safe_stepwise.commands.ending import run as run
 from safe_stepwise.commands.ending import warn as warn
+from safe_stepwise.commands.model_options import ModelOptions as ModelOptions
 
 HELP = Path(__file__).with_name("help")
 """What is written of the commands: options in ``NAME.yaml``, notes in ``NAME.txt``."""

@@ -9,11 +9,11 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
-from scripts.cli import Asking, command, roles_of, run
+from scripts.cli import ModelOptions, command, roles_of, run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Asking, Refinement):
+class Options(ModelOptions, Refinement):
     generator: str | None = None
     verifier: str | None = None
     teacher: str

@@ -16,7 +16,7 @@ from functools import partial
 from random import Random
 
 from builders.paths.world import SYMMETRIC, Path, PathQuestion, Side, World, sort_of
-from safe_stepwise.graphs.told import end_key, find_unreached
+from safe_stepwise.graphs.path_order import end_key, find_unreached
 from safe_stepwise.language.relations import same_nation
 from safe_stepwise.language.text import has_words, words_of
 from safe_stepwise.records import Triple

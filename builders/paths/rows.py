@@ -9,7 +9,7 @@ from typing import Any
 
 from builders.paths.corruptions import KINDS, Scope, corrupted
 from builders.paths.world import Path, PathQuestion, World
-from safe_stepwise.graphs.told import end_key, ends_in_question, find_unreached
+from safe_stepwise.graphs.path_order import end_key, ends_in_question, find_unreached
 from safe_stepwise.methods.paths import path_request
 from safe_stepwise.records import Triple, identity
 from safe_stepwise.store.names import CORRUPTIONS, PATH_LABELS, PROBED, PROMPT_COMPLETION, Corruption

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any, Literal
 
-from safe_stepwise.graphs.told import end_key, find_unreached, starts_of
+from safe_stepwise.graphs.path_order import end_key, find_unreached, starts_of
 from safe_stepwise.language.relations import RELATIONS, is_nation
 from safe_stepwise.language.text import words_of
 from safe_stepwise.records import Triple

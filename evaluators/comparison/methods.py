@@ -19,7 +19,7 @@ from evaluators.comparison.scores import Comparison
 from evaluators.comparison.systems import System, system_of
 from evaluators.outcomes import Outcome, asking_conditions, grouped, statistics_of
 from evaluators.prompting.measures import FORMS, OVERLAPS, REASONS, summary
-from safe_stepwise.methods.asking import ANSWERING
+from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt
 from safe_stepwise.store.tables import Column, Sheet, decimal, p_value, percent, signed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from safe_stepwise.commands.asking import Asking
+from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS, NO_TOPIC, Convention
@@ -24,7 +24,7 @@ IN_FLIGHT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Asking):
+class Options(ModelOptions):
     """The options of `scripts.evaluate_deliberation`, by their names.
 
     Raises ``UserError`` for options that are wrong whatever the files hold.

@@ -24,7 +24,7 @@ import sentencex
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
-from safe_stepwise.methods.asking import ANSWERING, vote
+from safe_stepwise.methods.prompting import ANSWERING, vote
 from safe_stepwise.methods.react import ACT
 from safe_stepwise.methods.sg_fsm_safe import step_of
 from safe_stepwise.records import FAILED, Attempt, Trajectory

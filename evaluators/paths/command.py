@@ -10,7 +10,7 @@ from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, JudgedPath, q
 from evaluators.run import verdicts
 from evaluators.run.verdicts import Verdicts
 from safe_stepwise import prompts
-from safe_stepwise.commands.asking import Asking
+from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError, one_of
@@ -117,7 +117,7 @@ SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Asking):
+class Options(ModelOptions):
     """The options of `evaluate_paths`, by their names; ``prompt`` are ways of asking."""
 
     probe: Path

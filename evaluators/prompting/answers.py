@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safe_stepwise.methods.asking import ANSWERING, salvaged_answer, voted
+from safe_stepwise.methods.prompting import ANSWERING, salvaged_answer, voted
 from safe_stepwise.methods.scene import SubAnswer
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE
 from safe_stepwise.methods.sg_fsm_safe import FIND, GUARDED

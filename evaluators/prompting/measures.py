@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from evaluators.derivations import Derivation, coverage
 from evaluators.outcomes import Outcome
 from evaluators.prompting.answers import Support
-from safe_stepwise.methods.asking import UNREADABLE, Prompting, readability
+from safe_stepwise.methods.prompting import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
 from safe_stepwise.methods.sg_fsm import WITHDREW
 from safe_stepwise.metric import evidence

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from evaluators.run.evaluation import Evaluation, Setting
 from evaluators.run.trial import SHOWN, Trial
 from safe_stepwise import prompts
-from safe_stepwise.commands.asking import Asking
+from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count, Known
 from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
@@ -32,7 +32,7 @@ SHORT = ("generator", "verifier")
 
 
 @dataclass(frozen=True, slots=True)
-class Options(Trial, Asking):
+class Options(Trial, ModelOptions):
     """The options of the command, by their names; ``report`` is where a release has its tables."""
 
     questions: str

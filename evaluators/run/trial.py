@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from safe_stepwise.commands.values import Commas, Count
-from safe_stepwise.methods import asking, verifier
+from safe_stepwise.methods import prompting, verifier
 from safe_stepwise.methods.limits import FEEDBACK_FORMS
 from safe_stepwise.methods.scene import JUDGE
 
@@ -35,7 +35,7 @@ class Trial:
     iterations: Annotated[Sequence[int], Commas(1)] = ()
     revisions: Annotated[Sequence[int], Commas()] = ()
     samples: Annotated[Sequence[int], Commas(1)] = ()
-    sampling: Annotated[Sequence[str], Commas(names=asking.SAMPLING)] = ()
+    sampling: Annotated[Sequence[str], Commas(names=prompting.SAMPLING)] = ()
     evidence: Sequence[bool] = ()
     """Whether prompting methods must name facts and triples, too."""
     tries_total: Sequence[bool] = ()

@@ -17,8 +17,8 @@ from evaluators.traces import deliberation
 from evaluators.traces.paths import read_paths
 from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
-from safe_stepwise.methods.asking import ANSWERING
 from safe_stepwise.methods.loop import FINAL_ANSWER
+from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
 from safe_stepwise.scoring import normalize_answer

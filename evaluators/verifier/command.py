@@ -12,8 +12,8 @@ from evaluators.run.verdicts import Reply, Verdicts
 from evaluators.verifier import step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
-from safe_stepwise.commands.asking import Asking
 from safe_stepwise.commands.ending import warn
+from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Choice, Count
 from safe_stepwise.engines.base import Engine, Request
 from safe_stepwise.engines.client import Client
@@ -42,7 +42,7 @@ IN_FLIGHT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Asking):
+class Options(ModelOptions):
     """The command's options; ``steps`` is a folder or a Hub dataset at a revision."""
 
     steps: str

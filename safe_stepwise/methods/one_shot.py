@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods import asking
+from safe_stepwise.methods import prompting
+from safe_stepwise.methods.prompting import GENERATOR, Prompting
 from safe_stepwise.methods.reading import read
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
@@ -22,12 +23,12 @@ class OneShot:
     name: str
     title: str
     prompts: tuple[str, ...]
-    options: type[asking.Prompting] = asking.Prompting
-    roles: tuple[str, ...] = (asking.GENERATOR,)
+    options: type[Prompting] = Prompting
+    roles: tuple[str, ...] = (GENERATOR,)
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], options: asking.Prompting) -> Trajectory:
+    async def answer(self, question: Question, clients: Mapping[str, Client], options: Prompting) -> Trajectory:
         """Everything that was done to answer one question."""
-        samples = options.samples if isinstance(options, asking.Samples) else 1
+        samples = options.samples if isinstance(options, prompting.Samples) else 1
         tries: list[Attempt] = []
         failure = ""
         try:
@@ -35,15 +36,15 @@ class OneShot:
                 tries.append(await self._try(question, clients, options, number, samples))
         except EngineError as error:
             failure = str(error)
-        answer = "" if failure else str(asking.voted(tries).get("answer", ""))
-        stop = FAILED if failure else ANSWERED if answer else asking.UNREADABLE
+        answer = "" if failure else str(prompting.voted(tries).get("answer", ""))
+        stop = FAILED if failure else ANSWERED if answer else prompting.UNREADABLE
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop, failure)
 
     async def _try(
-        self, question: Question, clients: Mapping[str, Client], options: asking.Prompting, number: int, samples: int
+        self, question: Question, clients: Mapping[str, Client], options: Prompting, number: int, samples: int
     ) -> Attempt:
         passages = question.passages
-        request = asking.request_of(
+        request = prompting.request_of(
             self.prompts[0],
             options,
             PromptingScene(question, options.evidence),
@@ -51,16 +52,16 @@ class OneShot:
             question=question.question,
             passages=passages,
         )
-        reply = await clients[asking.GENERATOR].ask(request)
-        fields = asking.answer_fields(passages, options.evidence)
-        quoted = asking.texts_of(passages, question.question)
+        reply = await clients[GENERATOR].ask(request)
+        fields = prompting.answer_fields(passages, options.evidence)
+        quoted = prompting.texts_of(passages, question.question)
         reading = read(reply.text, fields, quoted, last="answer").with_reply(reply)
-        return asking.attempt_of(number + 1, asking.ANSWERING, asking.END, reading, {asking.GENERATOR: reply})
+        return prompting.attempt_of(number + 1, prompting.ANSWERING, prompting.END, reading, {GENERATOR: reply})
 
 
 DIRECT = OneShot("direct", "Direct", ("direct/direct",))
 """The answer at once, from all passages (SG-FSM, appendix A.3)."""
-COT = OneShot("cot", "CoT", ("cot/cot",), asking.Samples)
+COT = OneShot("cot", "CoT", ("cot/cot",), prompting.Samples)
 """Reasoning before the answer (chain of thought; SG-FSM, appendix A.3), or a vote of several."""
 SP_COT = OneShot("sp_cot", "SP-CoT", ("sp_cot/sp_cot",))
 """Reasoning by a named shape of decomposition (SP-CoT as SG-FSM's appendix A.3 has it)."""

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.asking import GENERATOR, Prompting, answer_fields, request_of
 from safe_stepwise.methods.machine import Machine, Move, State, drive
+from safe_stepwise.methods.prompting import GENERATOR, Prompting, answer_fields, request_of
 from safe_stepwise.methods.reading import Form, Reading, read, reason, words
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import ANSWERED, Passage, Question, Trajectory

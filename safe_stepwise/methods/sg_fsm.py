@@ -26,8 +26,8 @@ from typing import Any
 from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import reading as reads
-from safe_stepwise.methods.asking import GENERATOR, SHOWN, Iterating, answer_fields, form_of, request_of, texts_of
 from safe_stepwise.methods.machine import UNASKED, Machine, Move, State, drive
+from safe_stepwise.methods.prompting import GENERATOR, SHOWN, Iterating, answer_fields, form_of, request_of, texts_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Trajectory

@@ -20,11 +20,11 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import sg_fsm
-from safe_stepwise.methods.asking import GENERATOR, Iterating
 from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
+from safe_stepwise.methods.prompting import GENERATOR, Iterating
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Scene, SubAnswer
 from safe_stepwise.methods.searching import note_vain_search, retrieve_new

@@ -8,14 +8,14 @@ from safe_stepwise.commands.command import Command
 from safe_stepwise.commands.options import Line, read_words
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
-from scripts.cli import HELP, Asking, roles_of
+from scripts.cli import HELP, ModelOptions, roles_of
 
 ROLES = ("extract", "path")
 
 
 def parsed(*arguments: str) -> Allowance:
-    made: list[Asking] = []
-    line = Line(Asking, read_words(HELP / "shared.yaml"), ROLES)
+    made: list[ModelOptions] = []
+    line = Line(ModelOptions, read_words(HELP / "shared.yaml"), ROLES)
     Command("try", made.append, line, "", "notes")(arguments)
     return made[0].allowance
 

@@ -19,8 +19,8 @@ from safe_stepwise.checking.faithfulness.misstating import (
     is_told_otherwise,
     novelties,
 )
-from safe_stepwise.checking.faithfulness.said import Stand, StepText, as_read, find_name, parse_text
 from safe_stepwise.checking.faithfulness.stating import stand_of_free, stand_of_known
+from safe_stepwise.checking.faithfulness.step_text import Stand, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.senses import meaning_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from safe_stepwise.checking.faithfulness.grounds import Fault, Grounds, Path, is_same
-from safe_stepwise.checking.faithfulness.said import Stand, StepText, parse_text
+from safe_stepwise.checking.faithfulness.step_text import Stand, StepText, parse_text
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean

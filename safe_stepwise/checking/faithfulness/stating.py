@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from safe_stepwise.checking.faithfulness import said as reads
-from safe_stepwise.checking.faithfulness.said import SORTS, STOP_WORDS, Stand, StepText, overlaps, pairs, parse_text
+from safe_stepwise.checking.faithfulness import step_text as reads
+from safe_stepwise.checking.faithfulness.step_text import Stand, StepText, overlaps, pairs, parse_text
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words, coverage
 from safe_stepwise.language.reading import Span, clean
@@ -161,7 +161,7 @@ def _ends(text: str) -> str:
 
 def leads_on(text: str, end: int, last: Span) -> bool:
     """Whether words say what the second span is: "the American actor Edward Dillon"."""
-    return bool(re.fullmatch(rf" (?:(?:film )?(?:{SORTS}) ){{0,3}}", text[end : last[0]]))
+    return bool(re.fullmatch(rf" (?:(?:film )?(?:{reads.SORTS}) ){{0,3}}", text[end : last[0]]))
 
 
 def _names_between(step: StepText, low: int, high: int) -> bool:
@@ -225,7 +225,7 @@ def stand_of_free(step: StepText, triple: Triple, heads: tuple[Span, ...], tails
     if not has_head and "…" not in triple.relation:
         # What a question asks about stands in it; its head is but the page that answers it.
         asked_about = parse_text(triple.relation).reading.values
-        has_head = any(step.spans_of(name) for name in asked_about if clean(name) not in STOP_WORDS)
+        has_head = any(step.spans_of(name) for name in asked_about if clean(name) not in reads.STOP_WORDS)
     has_tail = bool(tails) or _covers(step, triple.tail)
     share = coverage(words, step.reading.claim)
     if not has_tail:
@@ -445,5 +445,5 @@ def _is_adjective(step: StepText, head: Span, tail: Span, cues: Sequence[SenseCu
         return not led and all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in between)
     plain = step.clean[tail[1] : head[0]].split()
     acts = any(tail[1] <= cue.start < head[0] and cue.form != "nouns" for cue in cues)
-    is_short = len(plain) <= 4 and all(w.isalpha() and w not in STOP_WORDS for w in plain)
+    is_short = len(plain) <= 4 and all(w.isalpha() and w not in reads.STOP_WORDS for w in plain)
     return is_short and not acts

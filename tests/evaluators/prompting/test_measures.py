@@ -10,7 +10,7 @@ import pytest
 from evaluators.prompting.answers import Support, sub_answers
 from evaluators.prompting.measures import FAILURES, measures, summary
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.methods.asking import Prompting
+from safe_stepwise.methods.prompting import Prompting
 from tests.makers.prompting import outcome_of, question
 from tests.safe_stepwise.methods.machines import BAD, SIMPLE, Script, compound, find, go_on, stop, verdict
 from tests.safe_stepwise.methods.machines import summary as summed_up

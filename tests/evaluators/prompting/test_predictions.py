@@ -14,7 +14,7 @@ import pytest
 
 from evaluators.prompting import predictions
 from evaluators.prompting.measures import measures
-from safe_stepwise.methods.asking import Prompting
+from safe_stepwise.methods.prompting import Prompting
 from scripts import evaluate_stepwise
 from tests import sizes
 from tests.makers.prompting import OTHER as PAGE

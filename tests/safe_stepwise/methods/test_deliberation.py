@@ -21,7 +21,6 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import MemoryGraph, read_triples
-from safe_stepwise.methods.asking import UNREADABLE
 from safe_stepwise.methods.deliberation import NO_ANSWER, NO_PATHS, Deliberating, answers_of, deliberate
 from safe_stepwise.methods.path_deliberating import (
     Instantiated,
@@ -31,6 +30,7 @@ from safe_stepwise.methods.path_deliberating import (
     read_constraints,
     read_verdict,
 )
+from safe_stepwise.methods.prompting import UNREADABLE
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.open import opened
 from safe_stepwise.players.judging import OVER_PATHS

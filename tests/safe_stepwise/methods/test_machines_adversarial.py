@@ -23,8 +23,8 @@ from safe_stepwise.engines.base import Completion, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, react, sg_fsm, sg_fsm_safe
-from safe_stepwise.methods.asking import readability, salvaged_answer
 from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.prompting import readability, salvaged_answer
 from safe_stepwise.methods.reading import flag, maybe_words, read, words
 from safe_stepwise.methods.running import transitions
 from safe_stepwise.records import Passage, Question, Trajectory, Usage, canonical_json

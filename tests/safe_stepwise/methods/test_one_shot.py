@@ -13,8 +13,8 @@ from safe_stepwise.engines.base import EngineError, Request, request_key
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.asking import readability, salvaged_answer
 from safe_stepwise.methods.one_shot import OneShot
+from safe_stepwise.methods.prompting import readability, salvaged_answer
 from safe_stepwise.records import Passage, Question, Trajectory
 
 PASSAGES = (

@@ -16,8 +16,8 @@ from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS, sg_fsm, sg_fsm_safe
-from safe_stepwise.methods.asking import Iterating, form_of, readability
 from safe_stepwise.methods.machine import Machine, MachineError, Move, State, drive
+from safe_stepwise.methods.prompting import Iterating, form_of, readability
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.running import statistics, transitions
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer

@@ -16,8 +16,8 @@ from builders.synthetic import Spec, generate
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.asking import readability, salvaged_answer
 from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.prompting import readability, salvaged_answer
 from safe_stepwise.methods.running import run_questions, transitions
 from safe_stepwise.open import open_engine
 from safe_stepwise.players.steps import checker_of, facts_of

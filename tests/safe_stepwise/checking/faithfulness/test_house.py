@@ -24,7 +24,7 @@ from safe_stepwise.checking.faithfulness.grounds import (
     grounds_of_paths,
 )
 from safe_stepwise.checking.faithfulness.house import judge, stand
-from safe_stepwise.checking.faithfulness.said import parse_text
+from safe_stepwise.checking.faithfulness.step_text import parse_text
 from safe_stepwise.checking.statements import state
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.senses import meaning_of

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness import house
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Grounds, Rule, grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.said import Stand, StepText
+from safe_stepwise.checking.faithfulness.step_text import Stand, StepText
 from safe_stepwise.records import Passage, Triple, canonical_json
 from tests.benchmarks.bench_faithfulness import cases
 from tests.growth import POWER, exponent, too_slow

@@ -11,7 +11,7 @@ from safe_stepwise.engines.client import IN_FLIGHT, Client, ResponseCache, defau
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class ModelOptions:
     """How models are asked: where replies are kept, how many requests wait, for how long, what roles may have."""
 
     cache: Path | None = None
