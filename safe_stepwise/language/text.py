@@ -35,12 +35,13 @@ _DASH_IN_WORD = re.compile(r"(?<=[^\W\d_])[–−‒](?=[^\W\d_])")
 _MINUS = re.compile("[−‒]")
 _ISO_DATE = re.compile(r"(?<!\d)(?<!\d[.-])([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![\d-])")
 _INITIALS: dict[str, str] = load("words")["initials"]
-_STARTS = {word[:2] for word in _INITIALS} | {f"{word[0]}." for word in _INITIALS}
-# With a point behind each, or behind each and a space; without any where no capitals stand beside it.
+_STARTS = {start for word in _INITIALS for start in (word[:2], f"{word[0]}.", ".".join(word[:2]).lower())}
+# In any case with a point behind each; in capitals with a point and a space behind each, or, where no capitals stand
+# beside it, without any: "us" is a word.
 _POINTS = re.compile(
     r"(?<![\w.'-])(?:"
     + "|".join(
-        rf"{re.escape('.'.join(word))}\.(?!\w)|{re.escape('. '.join(word))}\.(?! [A-Z]\.)"
+        rf"(?i:{re.escape('.'.join(word))})\.(?!\w)|{re.escape('. '.join(word))}\.(?! [A-Z]\.)"
         rf"|(?<![A-Z]{{2}} ){word}(?![\w$£€-]| [A-Z]{{2}})"
         for word in sorted(_INITIALS, key=len, reverse=True)
     )
@@ -78,7 +79,7 @@ def _unescaped(entity: re.Match[str]) -> str:
 
 def _without_points(initials: re.Match[str]) -> str:
     """The initials as they count; the last point stays where it may close a sentence, too."""
-    plain = _INITIALS[re.sub("[. ]", "", initials[0])]
+    plain = _INITIALS[re.sub("[. ]", "", initials[0]).upper()]
     closes = initials[0].endswith(".") and not initials.string[initials.end() :].strip(" \"')”")
     return f"{plain}." if closes else plain
 
