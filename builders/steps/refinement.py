@@ -42,10 +42,10 @@ from safe_stepwise.language.text import normal_name, without_qualifier, words_of
 from safe_stepwise.language.vocabulary import word_list
 from safe_stepwise.methods import generator as generating
 from safe_stepwise.methods import verifier as verifying
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, dropped_category
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.loop import MALFORMED, UNREAD, read_reply, run_question, tries_at_steps
 from safe_stepwise.methods.scene import Scene
-from safe_stepwise.methods.taught import as_learnt, dropped_category
 from safe_stepwise.records import FAILED, Feedback, Question, Step, StepKind, Trajectory
 from safe_stepwise.store import boundary, files, names, progress, tables
 from safe_stepwise.store.code import code_digest, modules_of
@@ -318,7 +318,7 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
     verified = open_verified(plan.verified, plan.version)
     verified.select_builds(plan.benchmarks)
     engines = [client.engine for client in (generator, verifier) if client is not None]
-    plan = replace(plan, limits=as_learnt(plan.limits, engines))
+    plan = replace(plan, limits=adopt_learnt_prompts(plan.limits, engines))
     if verifier is not None:
         dropped = dropped_category([verifier.engine], plan.limits.drop_category)
         plan = replace(plan, limits=replace(plan.limits, drop_category=dropped))

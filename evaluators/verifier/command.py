@@ -19,8 +19,8 @@ from safe_stepwise.engines.base import Engine, Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts, check_examples, dropped_category
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
-from safe_stepwise.methods.taught import as_learnt, check_examples, dropped_category
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.open import Opener
 from safe_stepwise.records import FAILED, Question, VerdictOrder
@@ -73,7 +73,7 @@ class Options(ModelOptions):
         engines = [self._opened(spec, opener) for spec in self.specs]
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance, ROLE)
-        learnt = as_learnt(self, engines)
+        learnt = adopt_learnt_prompts(self, engines)
         return Setting(self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order))
 
     def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:

@@ -1,8 +1,8 @@
-"""Whether a relation path is told in an order in which each of its triples follows.
+"""Check that the triples of a relation path come in an order in which each follows.
 
-A triple follows when one of its ends is known by then: the question names it, or a triple before this one does. So the
-branches of a comparison may come in any order, and a hop may be walked against the direction of its relation; what is
-no order is a hop that starts from what nobody has found (the coherence error of arXiv 2402.11199, section 3.1).
+A triple follows when the question or an earlier triple names one of its ends. So the branches of a comparison may come
+in any order, and a hop may go against the direction of its relation. A hop that starts from an entity nobody has
+reached is the coherence error of arXiv 2402.11199, section 3.1.
 """
 
 import re
@@ -15,7 +15,7 @@ _ARTICLE = re.compile(r"^an? (?=\w)")
 
 
 def end_key(name: str) -> str:
-    """The form under which an end of a triple is known; never empty for a name that is not.
+    """Normalise an end of a triple for comparison; the key of a non-empty name is never empty.
 
     >>> end_key("The Silent Ford (film)"), end_key("a ford"), end_key("$")
     ('silent ford', 'ford', '$')
@@ -25,10 +25,10 @@ def end_key(name: str) -> str:
 
 
 def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
-    """The ends of a gold path that a reader may start from, as `end_key`.
+    """Return the ends of a gold path that a reader may start from, as `end_key`.
 
-    Those that the question names; and the head of each triple that does not follow otherwise, as
-    annotations may spell a name as the question does not.
+    The question names most of them. The head of a triple that would not follow otherwise counts too, since annotations
+    may spell a name differently from the question.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> kelvia = Triple("Oru", "country", "Kelvia")
@@ -46,7 +46,7 @@ def starts_of(question: str, path: Sequence[Triple]) -> frozenset[str]:
 
 
 def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:
-    """The ends of a path that the question names, as `end_key`."""
+    """Return the ends of a path that the question names, as `end_key`."""
     padded_question = f" {words_of(question)} "
     ends = {end for triple in path for end in (triple.head, triple.tail)}
     forms = ((end, form) for end in ends for form in (end_key(end), words_of(end)))
@@ -54,7 +54,7 @@ def ends_in_question(question: str, path: Sequence[Triple]) -> frozenset[str]:
 
 
 def find_unreached(path: Sequence[Triple], starts: frozenset[str]) -> int | None:
-    """The place (from 1) of the first triple that does not follow; None where all do.
+    """Return the place (from 1) of the first triple that does not follow; None if all do.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> kelvia = Triple("Oru", "country", "Kelvia")

@@ -30,10 +30,10 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
 from safe_stepwise.methods.generator import generator_request
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
 from safe_stepwise.methods.limits import DEFAULT, Limits
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.methods.searching import NO_EVIDENCE, Searching, note_vain_search
-from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Feedback, Passage, Question, Step, Trajectory
 from safe_stepwise.steps import ANSWER_MARKER, StepError, final_answer, read_step
 from safe_stepwise.taxonomy import CORRECT, STEP_KINDS
@@ -163,11 +163,11 @@ class Stepwise:
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
     def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
-        """The options with the prompts that those who are asked have learnt (see `taught`)."""
-        resolved: Limits = as_learnt(options, (client.engine for client in clients.values()))
+        """Return the options with the prompts that the engines were trained with (`learnt_prompts`)."""
+        resolved: Limits = adopt_learnt_prompts(options, (client.engine for client in clients.values()))
         if self.judged_by is not None:
             judge = clients[self.judged_by]
-            resolved = taught(resolved, judge.engine, judge.allowance, verifying.ROLE)
+            resolved = adopt_learnt_category(resolved, judge.engine, judge.allowance, verifying.ROLE)
         return resolved
 
 

@@ -20,6 +20,7 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import sg_fsm
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_category, adopt_learnt_prompts
 from safe_stepwise.methods.limits import OnExhausted, Search
 from safe_stepwise.methods.loop import UNREAD, VERIFIER, VERIFY
 from safe_stepwise.methods.machine import Machine, Move, State, drive
@@ -29,7 +30,6 @@ from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import Scene, SubAnswer
 from safe_stepwise.methods.searching import note_vain_search, retrieve_new
 from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, END, SEARCH, SUMMARIZE, TERMINATE, WITHDRAWN, Asking, Memory
-from safe_stepwise.methods.taught import as_learnt, taught
 from safe_stepwise.methods.verifier import ROLE, verifier_request
 from safe_stepwise.records import ANSWERED, Feedback, Question, Step, Trajectory, VerdictOrder
 from safe_stepwise.steps import ANSWER_MARKER, StepError, format_step
@@ -264,10 +264,10 @@ class SgFsmSafe:
     machine = MACHINE
 
     def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
-        """The options with the prompt that the verifier has learnt (see `taught`)."""
+        """Return the options with the prompt that the verifier was trained with (`learnt_prompts`)."""
         judge = clients[VERIFIER]
-        learnt = as_learnt(options, [judge.engine])
-        resolved: Guarding = taught(learnt, judge.engine, judge.allowance, ROLE)
+        learnt = adopt_learnt_prompts(options, [judge.engine])
+        resolved: Guarding = adopt_learnt_category(learnt, judge.engine, judge.allowance, ROLE)
         return resolved
 
     def prompts_of(self, options: Guarding) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ import pytest
 from safe_stepwise.engines.base import Completion, Message, Request, Sampling
 from safe_stepwise.engines.transformers import TransformersEngine
 from safe_stepwise.engines.weights import Model
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.prompt_sets import PromptSet
-from safe_stepwise.methods.taught import as_learnt
 from tests.evaluators.verifier.step_rows import row, step, write_set
 from tests.models.killing import killed
 from trainers.config import GeneratorRecipe
@@ -70,7 +70,7 @@ def test_an_engine_loads_it_and_knows_its_prompts(recipe: GeneratorRecipe, whole
     asked = Request((Message("user", "Step 1?"),), Sampling(max_tokens=3), role="generate")
     (reply,) = run(engine.generate([asked]))
     assert isinstance(reply, Completion)
-    assert as_learnt(Limits(), [engine]).prompt_set == PromptSet("compact")
+    assert adopt_learnt_prompts(Limits(), [engine]).prompt_set == PromptSet("compact")
     run(engine.close())
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from safe_stepwise.checking.faithfulness import step_text as reads
+from safe_stepwise.checking.faithfulness import step_text
 from safe_stepwise.checking.faithfulness.step_text import Stand, StepText, overlaps, pairs, parse_text
 from safe_stepwise.checking.statements import is_free
 from safe_stepwise.checking.step_reading import content_words, coverage
@@ -161,7 +161,7 @@ def _ends(text: str) -> str:
 
 def leads_on(text: str, end: int, last: Span) -> bool:
     """Whether words say what the second span is: "the American actor Edward Dillon"."""
-    return bool(re.fullmatch(rf" (?:(?:film )?(?:{reads.SORTS}) ){{0,3}}", text[end : last[0]]))
+    return bool(re.fullmatch(rf" (?:(?:film )?(?:{step_text.SORTS}) ){{0,3}}", text[end : last[0]]))
 
 
 def _names_between(step: StepText, low: int, high: int) -> bool:
@@ -219,13 +219,13 @@ def stand_of_free(step: StepText, triple: Triple, heads: tuple[Span, ...], tails
     tails = tuple(span for span in tails if step.clean[slice(*span)] not in question)
     words = content_words(triple.relation) - content_words(triple.head)
     words -= content_words(triple.tail)
-    has_head = bool(heads or reads.find_name(step, triple.head)) or _covers(step, triple.head)
+    has_head = bool(heads or step_text.find_name(step, triple.head)) or _covers(step, triple.head)
     if not has_head and triple.head in step.focus:
-        has_head = bool(reads.stand_ins(step, tails))
+        has_head = bool(step_text.stand_ins(step, tails))
     if not has_head and "…" not in triple.relation:
         # What a question asks about stands in it; its head is but the page that answers it.
         asked_about = parse_text(triple.relation).reading.values
-        has_head = any(step.spans_of(name) for name in asked_about if clean(name) not in reads.STOP_WORDS)
+        has_head = any(step.spans_of(name) for name in asked_about if clean(name) not in step_text.STOP_WORDS)
     has_tail = bool(tails) or _covers(step, triple.tail)
     share = coverage(words, step.reading.claim)
     if not has_tail:
@@ -236,7 +236,7 @@ def stand_of_free(step: StepText, triple: Triple, heads: tuple[Span, ...], tails
         enough = _LEAST if triple.head in step.focus else _MOST
         about_another = _names_strangers(step, question, tails)
         return "states" if words and share >= enough and not about_another else "no"
-    if by_name := reads.verbatim(step, triple.relation, heads, tails):
+    if by_name := step_text.verbatim(step, triple.relation, heads, tails):
         return by_name
     if not words or share >= _HALF:
         turned = _turned(step, triple, heads, tails) or _asked_turned(step, triple, heads, tails)
@@ -354,14 +354,14 @@ def stand_of_known(
 ) -> Stand:
     """Decide what a step does with a triple whose relation the vocabulary has; its ends stand at these spans."""
     if heads:
-        heads += tuple(span for span in reads.pronouns_for(step, meaning) if span[0] > heads[0][1])
+        heads += tuple(span for span in step_text.pronouns_for(step, meaning) if span[0] > heads[0][1])
     elif triple.head in step.focus:
-        heads = reads.stand_ins(step, tails, meaning)
+        heads = step_text.stand_ins(step, tails, meaning)
     if not tails and triple.tail in step.focus and heads and meaning.kind != "date":
         tails = step.pronouns
     if not heads or not tails:
         return "no"
-    if by_name := reads.verbatim(step, triple.relation, heads, tails):
+    if by_name := step_text.verbatim(step, triple.relation, heads, tails):
         return by_name
     stances = {_joined(step, meaning, *ends) for ends in pairs(heads, tails)}
     return next(stance for stance in _BEST if stance in stances)
@@ -445,5 +445,5 @@ def _is_adjective(step: StepText, head: Span, tail: Span, cues: Sequence[SenseCu
         return not led and all(w in _COPULA or w.rstrip("s").isdigit() or is_nation(w) for w in between)
     plain = step.clean[tail[1] : head[0]].split()
     acts = any(tail[1] <= cue.start < head[0] and cue.form != "nouns" for cue in cues)
-    is_short = len(plain) <= 4 and all(w.isalpha() and w not in reads.STOP_WORDS for w in plain)
+    is_short = len(plain) <= 4 and all(w.isalpha() and w not in step_text.STOP_WORDS for w in plain)
     return is_short and not acts

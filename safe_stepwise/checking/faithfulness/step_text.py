@@ -1,4 +1,4 @@
-"""A step as it is read: its words, whom it names, and whom its pronouns may mean."""
+"""Take a step's text apart: its words, the names in it, and the names that its pronouns may stand for."""
 
 import re
 from bisect import bisect_left
@@ -17,8 +17,8 @@ from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list, wording
 
 Stand = Literal["states", "reversed", "relation", "near", "no"]
-"""What a step does with a triple: states it; exchanges its ends; joins them by another relation
-(``relation``) or by none that is known (``near``); does not speak of both."""
+"""How a step relates to a triple: it states it, exchanges its ends, joins them by another relation (``relation``) or
+by none that is known (``near``), or does not name both."""
 
 _EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
 _LONGEST_PRONOUN = 5
@@ -28,8 +28,8 @@ THINGS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for
 SORTS = f"{PERSONS}|{THINGS}"
 _PRONOUN = wording("said", "pronoun", sorts=SORTS)
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
-_IDLE = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
-"""Words of a step that lead on and have no sense of any relation: no birth, no stepson."""
+_OPENING_PHRASES = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
+"""Phrases whose words look like a relation's ("start", "step") but state none."""
 _EXPLETIVE = wording("said", "expletive")
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
@@ -42,19 +42,19 @@ _MOST_EXPLETIVE = 40  # characters of "it is stated in the text that" and its li
 
 @dataclass(frozen=True, eq=False)
 class StepText:
-    """A step as it is read: its words, and whom its pronouns and short names may mean.
+    """The text of a step, taken apart: its words, and the names that its pronouns and short names may stand for.
 
-    Equal to itself alone, so that what is found in it is looked for once.
+    It equals only itself, so that spans found in it can be cached.
     """
 
     reading: Reading
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
-    """Names told before, whose last word alone may stand for them."""
+    """Names in earlier steps, for which their last word alone may stand."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Names of the facts that mean what another name there means."""
+    """Maps a name in the facts to another name of the same entity."""
     entities: tuple[str, ...] = ()
-    """Names that the question's facts and passages have, so that a step's values are whole."""
+    """Names in the question's facts and passages, so that a step's names are read to their end."""
 
     @cached_property
     def clean(self) -> str:
@@ -63,7 +63,7 @@ class StepText:
 
     @cached_property
     def capitals(self) -> frozenset[str]:
-        """Its capitalised words, cleaned."""
+        """Capitalised words of the step, cleaned."""
         return frozenset(
             word
             for token in self.reading.claim.split()
@@ -91,10 +91,10 @@ class StepText:
 
     @cached_property
     def cues(self) -> tuple[SenseCue, ...]:
-        """Its wordings of a sense, those of names left out."""
+        """Words that express a relation; words inside names do not count."""
         names = (span for span, _ in self._entity_spans)
-        idle = (match.span() for match in _IDLE.finditer(self.clean))
-        return sense_cues(self.clean, (*names, *idle))
+        openings = (match.span() for match in _OPENING_PHRASES.finditer(self.clean))
+        return sense_cues(self.clean, (*names, *openings))
 
     @cached_property
     def _entity_spans(self) -> list[tuple[Span, str]]:
@@ -105,18 +105,18 @@ class StepText:
     def values(self) -> tuple[tuple[Span, str], ...]:
         """Names, dates and numbers with their spans; a part of a known name is that name."""
         entities = self._entity_spans
-        given_spans = [
+        value_spans = [
             (span, value)
             for value in self.reading.values
             for span in word_spans(self.clean, clean(value), 0, len(self.clean))
         ]
-        given_spans = [
+        value_spans = [
             (span, value)
-            for span, value in given_spans
+            for span, value in value_spans
             if not any(overlaps(span, entity) for entity, _ in entities)
             and not (sense_cues(clean(value)) and self.reading.opens_with(value))
         ]
-        return tuple(sorted([*entities, *given_spans]))
+        return tuple(sorted([*entities, *value_spans]))
 
     def spans_of(self, name: str) -> tuple[Span, ...]:
         """Return the spans of a name, date, nation or number; pronouns are left out."""
@@ -130,14 +130,14 @@ class StepText:
         return {}
 
     def _is_anothers(self, span: Span, name: str) -> bool:
-        """Whether a span is a part of another known name, or all of it and a part of this one."""
+        """Check whether a span belongs to another name: as a part of it, or as the whole of it."""
         if not name[:1].isupper():
             return False
-        words, own_words = normal_name(self.clean[slice(*span)]), normal_name(name)
+        words, name_words = normal_name(self.clean[slice(*span)]), normal_name(name)
         return any(
             (holds(entity_span, span) and entity[:1].isupper() and not _goes_on(entity, name))
             or (
-                words != own_words
+                words != name_words
                 and words == normal_name(entity)
                 and entity_span == span
                 and entity not in (name, self.aliases.get(name))
@@ -163,7 +163,7 @@ def parse_text(
     entities: Sequence[str] = (),
     aliases: Mapping[str, str] | None = None,
 ) -> StepText:
-    """A step's text (without number and kind), taken apart: its first 4,000 characters.
+    """Take a step's text (without number and kind) apart; only its first 4,000 characters count.
 
     >>> parse_text("Dune Rain was directed by Ana Vorr.").spans_of("Ana Vorr")
     ((27, 35),)
@@ -173,16 +173,16 @@ def parse_text(
 
 
 def as_read(text: str) -> str:
-    """A text up to where it is read, with years of life in words and days before their month."""
+    """Return the first 4,000 characters of a text, with years of life in words and days before their month."""
     plain = _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
     return _DATE_BEHIND.sub(r"on \2 \1", _DAY_BEHIND.sub(r"\2 \1", plain))
 
 
 def _goes_on(longer: str, name: str) -> bool:
-    """Whether a longer name is a name with where or what it is: "Oru, Kelvia", "Oru (town)"."""
+    """Check whether a longer name is a name with a place or sort behind it: "Oru, Kelvia", "Oru (town)"."""
     bare, _, place = longer.partition(",")
-    own_name, _, own_place = name.partition(",")
-    return normal_name(bare) == normal_name(own_name) and not (place and own_place and place != own_place)
+    name_base, _, name_place = name.partition(",")
+    return normal_name(bare) == normal_name(name_base) and not (place and name_place and place != name_place)
 
 
 def find_name(step: StepText, name: str) -> tuple[Span, ...]:
@@ -205,10 +205,10 @@ def find_name(step: StepText, name: str) -> tuple[Span, ...]:
 
 def _is_whole(step: StepText, name: str, start: int, end: int) -> bool:
     """Whether a span is the name with no more than middle names: no words of other names."""
-    own_words = set(clean(name).split()) | set(normal_name(name).split())
+    name_words = set(clean(name).split()) | set(normal_name(name).split())
     words = step.clean[start:end].split()
-    extra = [word for word in words if word not in own_words and word not in "(),"]
-    if _EPITHETS & {*extra, *(own_words - {*words} if len(words) > 1 else ())}:
+    extra = [word for word in words if word not in name_words and word not in "(),"]
+    if _EPITHETS & {*extra, *(name_words - {*words} if len(words) > 1 else ())}:
         return False  # "Ors II Velt" is not Ors III
     return len(extra) <= 2 and all(word in step.capitals for word in extra)
 
@@ -229,19 +229,19 @@ def _by_a_part(step: StepText, name: str) -> Iterator[Span]:
 
 
 def verbatim(step: StepText, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stand | None:
-    """Whether a step gives a relation by its very name: "the … of Oru is Vel", "Oru's … is Vel"."""
+    """Check whether a step states a relation by its name: "the … of Oru is Vel", "Oru's … is Vel"."""
     name, text = clean(relation.replace("_", " ")), step.clean
 
-    def is_said(starts: Sequence[Span], ends: Sequence[Span]) -> bool:
+    def has_wording(starts: Sequence[Span], ends: Sequence[Span]) -> bool:
         return any(
             (re.fullmatch(r" (?:is|was|are|were) ", text[a[1] : b[0]]) and text[: a[0]].endswith(f"{name} of "))
             or re.fullmatch(rf" 's {re.escape(name)} (?:is|was|are|were) ", text[a[1] : b[0]])
             for a, b in pairs(starts, ends)
         )
 
-    if is_said(heads, tails):
+    if has_wording(heads, tails):
         return "states"
-    return "reversed" if is_said(tails, heads) else None
+    return "reversed" if has_wording(tails, heads) else None
 
 
 _OF_A_PERSON = wording("said", "of_a_person", persons=PERSONS)
@@ -249,15 +249,15 @@ _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
 
 
 def pronouns_for(step: StepText, meaning: Meaning | None) -> tuple[Span, ...]:
-    """Pronouns that may stand for the head of a relation, a person or none."""
+    """Return the pronouns that may stand for the head of a relation: for a person or a thing, as its meaning needs."""
     if meaning is None:
         return step.pronouns
-    barred = _OF_A_THING if meaning.of_person else _OF_A_PERSON
-    return tuple(span for span in step.pronouns if not barred.match(step.clean[slice(*span)]))
+    excluded = _OF_A_THING if meaning.of_person else _OF_A_PERSON
+    return tuple(span for span in step.pronouns if not excluded.match(step.clean[slice(*span)]))
 
 
 def stand_ins(step: StepText, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
-    """Pronouns; where a step has none and names nothing else, the place before all it says."""
+    """Return the pronouns of a step; if it names nothing but the tails, the step's start, where a head is implied."""
     if step.pronouns:
         return pronouns_for(step, meaning)
     values = [span for span, _ in step.values if not any(overlaps(span, t) for t in tails)]
@@ -269,7 +269,7 @@ def stand_ins(step: StepText, tails: Sequence[Span], meaning: Meaning | None = N
 
 
 def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span]]:
-    """Mentions of a head with those of a tail; the 64 nearest where both stand again and again.
+    """Pair the mentions of a head with those of a tail; return the 64 nearest pairs.
 
     >>> pairs([(1, 4)], [(9, 12), (5, 8)])
     [((1, 4), (5, 8)), ((1, 4), (9, 12))]

@@ -13,13 +13,13 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods import METHODS, generator, verifier
 from safe_stepwise.methods.base import prompts_digest
+from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
 from safe_stepwise.methods.sg_fsm_safe import Guarding
-from safe_stepwise.methods.taught import as_learnt
 from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Step
-from tests.safe_stepwise.methods.test_taught import engine
+from tests.safe_stepwise.methods.test_learnt_prompts import engine
 
 PAGES = [Passage("Ors Velt", ("Ors Velt was born in Tesk.",)), Passage("Vel", ("A river.",))]
 STEP = Step(1, "According to Passage 1, Ors Velt was born in Tesk.", "Attribution")
@@ -105,17 +105,17 @@ def test_a_model_says_what_it_was_trained_with(tmp_path: Path) -> None:
     short = engine(trained(tmp_path / "v", prompts="compact", verdict_order="evidence_first"))
     writer = engine(trained(tmp_path / "g", prompts="compact", role="generator"))
     paper, served = engine(trained(tmp_path / "p")), engine(None)
-    found = as_learnt(Limits(), [served, writer, short])
+    found = adopt_learnt_prompts(Limits(), [served, writer, short])
     assert found.prompt_set == PromptSet("compact", "evidence_first")
-    assert as_learnt(Limits(), [writer]).verdict_order is None
-    assert as_learnt(Limits(verdict_order="evidence_first"), [writer]).prompts == "compact"
+    assert adopt_learnt_prompts(Limits(), [writer]).verdict_order is None
+    assert adopt_learnt_prompts(Limits(verdict_order="evidence_first"), [writer]).prompts == "compact"
     # Of the paper's prompts nothing is told, so that such runs keep their identity.
-    assert as_learnt(Limits(), [paper, served]) == Limits()
-    assert as_learnt(Limits(prompts="compact"), [served]) == Limits(prompts="compact")
+    assert adopt_learnt_prompts(Limits(), [paper, served]) == Limits()
+    assert adopt_learnt_prompts(Limits(prompts="compact"), [served]) == Limits(prompts="compact")
     with pytest.raises(UserError, match=r"^p: was trained with prompts paper, .* of v \(compact\)"):
-        as_learnt(Limits(), [short, paper])
+        adopt_learnt_prompts(Limits(), [short, paper])
     with pytest.raises(UserError, match=r"what was asked for \(paper\); leave --option prompts"):
-        as_learnt(Limits(prompts="paper"), [short])
+        adopt_learnt_prompts(Limits(prompts="paper"), [short])
 
 
 def test_a_model_of_which_all_weights_were_tuned_says_so_beside_its_folder(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_a_model_of_which_all_weights_were_tuned_says_so_beside_its_folder(tmp_p
     (tmp_path / "run" / "model").mkdir()
     tuned = engine(None)
     tuned.weights = type("Weights", (), {"folder": tmp_path / "run" / "model"})()
-    assert as_learnt(Limits(), [tuned]).prompts == "compact"
+    assert adopt_learnt_prompts(Limits(), [tuned]).prompts == "compact"
 
 
 def test_a_record_that_names_no_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"training.json: prompts 'short' is not known"):
-        as_learnt(Limits(), [engine(trained(tmp_path / "s", prompts="short"))])
+        adopt_learnt_prompts(Limits(), [engine(trained(tmp_path / "s", prompts="short"))])
 
 
 def test_a_verdict_with_its_evidence_first_is_read_in_the_loop() -> None:

@@ -22,10 +22,10 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, format_feedback, parse_feedback
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import resolve_options
+from safe_stepwise.methods.learnt_prompts import dropped_category
 from safe_stepwise.methods.loop import DEFAULT, UNREAD, Limits
 from safe_stepwise.methods.running import answering, run_questions
 from safe_stepwise.methods.sg_fsm_safe import Guarding
-from safe_stepwise.methods.taught import dropped_category
 from safe_stepwise.methods.verifier import instructions, prompt_digest, verifier_request
 from safe_stepwise.open import open_engine
 from safe_stepwise.records import Feedback, Passage, Step, Trajectory

@@ -1,8 +1,7 @@
-"""The prompts that a model learnt: which set, and of all error types or without one category.
+"""Adopt the prompts that a model was trained with: the prompt set, and the error category left out, if any.
 
-The latter is SAFE v2's Table 4 where a category is left out of the prompt, too. An adapter, or a
-model that was tuned as a whole, tells it in its own record of training; of a model behind a server,
-or one that we did not train, nothing is known.
+A category may be left out of the prompt, too (SAFE v2, Table 4). An adapter, or a model that was tuned as a whole,
+says so in its training record. Of a model behind a server, or one that we did not train, nothing is known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,21 +18,21 @@ from safe_stepwise.store.names import TRAINING, TUNED
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
 
-def taught(options: Any, judge: Engine, allowance: Allowance, role: str) -> Any:
-    """A method's options with the ``drop_category`` that whoever judges in a role has learnt.
+def adopt_learnt_category(options: Any, judge: Engine, allowance: Allowance, role: str) -> Any:
+    """Return a method's options with the ``drop_category`` that the judge of a role was trained with.
 
-    Raises ``UserError`` where they say another, or where worked examples tell of what is dropped.
+    Raises ``UserError`` if the options name another category, or if worked examples show the dropped one.
     """
     dropped = dropped_category([judge], options.drop_category)
     check_examples(dropped, allowance, role)
     return replace(options, drop_category=dropped)
 
 
-def as_learnt(options: Any, engines: Iterable[Engine]) -> Any:
-    """A method's options with the ``prompts`` and the ``verdict_order`` that these engines learnt.
+def adopt_learnt_prompts(options: Any, engines: Iterable[Engine]) -> Any:
+    """Return a method's options with the ``prompts`` and ``verdict_order`` that its engines were trained with.
 
-    What is said where nothing is known stays. Raises ``UserError`` where one of them contradicts
-    another, or what is said.
+    Options stay as they are if no engine has a record. Raises ``UserError`` if an engine contradicts another or an
+    option.
     """
     values = {"prompts": options.prompts, "verdict_order": options.verdict_order}
     sources = dict.fromkeys((name for name, value in values.items() if value), "what was asked for")
@@ -46,16 +45,16 @@ def as_learnt(options: Any, engines: Iterable[Engine]) -> Any:
                 )
             values[name], sources[name] = learnt, engine.name
     defaults = {"prompts": PAPER.name, "verdict_order": PAPER.verdict_order}
-    # Of a run that keeps the paper's without a word, nothing is told.
+    # A run that uses the paper's prompts by default keeps its options, and so its identity.
     changes = {n: v for n, v in values.items() if getattr(options, n) or v != defaults[n]}
     return replace(options, **changes)
 
 
 def dropped_category(engines: Iterable[Engine], requested: Category | None = None) -> Category | None:
-    """The category that the prompt of these verifiers is to lack, None for none.
+    """Return the category that the prompt of these verifiers has to lack, or None.
 
-    It is what their adapters learnt, and what is ``requested`` of engines of which nothing is known.
-    Raises ``UserError`` where one of them contradicts another, or what is said.
+    It is the one their adapters were trained without; ``requested`` counts if no engine has a record. Raises
+    ``UserError`` if an engine contradicts another or the request.
     """
     by_engine = {engine.name: learnt for engine in engines for learnt in _learnt(engine)}
     if not by_engine:
@@ -76,7 +75,7 @@ def dropped_category(engines: Iterable[Engine], requested: Category | None = Non
 
 
 def check_examples(dropped: Category | None, allowance: Allowance, role: str) -> None:
-    """Raise ``UserError`` where worked examples speak of what a shorter prompt does not."""
+    """Raise ``UserError`` if worked examples show a category that the prompt lacks."""
     if dropped is not None and role in dict(allowance.examples or ()):
         raise UserError(
             f"--examples {role}: they show {dropped} errors, of which the verifier's prompt says "
@@ -89,7 +88,7 @@ def _lists(dropped: Category | None) -> str:
 
 
 def _learnt(engine: Engine) -> Iterator[Category | None]:
-    """Yield the category that an engine's model was trained without; nothing if we did not train it."""
+    """Yield the category that an engine's model was trained without (or None); nothing if it has no record."""
     file, record = _record(engine)
     if record is None or file is None:
         return
@@ -103,10 +102,7 @@ def _learnt(engine: Engine) -> Iterator[Category | None]:
 
 
 def _prompts_learnt(engine: Engine) -> dict[str, str]:
-    """The prompts that an engine's model says it learnt, by the names of options.
-
-    A generator says nothing of the order of verdicts.
-    """
+    """Return the prompt options in the training record of an engine's model, without a generator's verdict order."""
     file, record = _record(engine)
     if record is None:
         return {}
@@ -122,7 +118,7 @@ def _prompts_learnt(engine: Engine) -> dict[str, str]:
 
 
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:
-    """The record of training of an engine's adapter, or of its model; None where there is none."""
+    """Read the training record of an engine's adapter or model; return its path too, None if there is none."""
     weights: Any = getattr(engine, "adapter", None) or getattr(engine, "weights", None)
     folder = None if weights is None else weights.folder
     if folder is not None and folder.name == TUNED:
