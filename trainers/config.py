@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+from safe_stepwise.commands.values import LARGEST
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.records import VerdictOrder
@@ -27,6 +28,8 @@ Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]
 Tuning = Literal["lora", "full"]
 Task = Literal["next", "rewrite"]
+MOST: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
+"""What keys may be at most that decide how much memory is taken at once, or what numpy takes for a seed."""
 CLIPPING = 1.0
 """The norm at which the libraries clip gradients."""
 
@@ -102,6 +105,8 @@ class Recipe:
             _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
             _demand(getattr(self, name) >= 0, name, "has to be 0 or more")
+        for name, most in MOST.items():
+            _demand(getattr(self, name) <= most, name, f"has to be at most {most:,}")
         if self.tuning == "full":
             _demand(self.quantization == "none", "quantization", "is for lora; full needs none")
             _demand(self.start is None, "start", "is an adapter, which full has none of")
@@ -306,9 +311,12 @@ def _read(value: Any, hint: Any, place: str) -> Any:
     if hint is bool and isinstance(value, str):
         value = {"true": True, "false": False}.get(value.lower(), value)
     if isinstance(value, kinds) and value != "" and isinstance(value, bool) == (hint is bool):
-        with suppress(ValueError, OverflowError):
-            return hint(value)
-    raise UserError(f"{place}: {value!r} is not {words}")
+        with suppress(ValueError):
+            number = value if isinstance(value, int) else hint(value)
+            if isinstance(number, int) and abs(number) > LARGEST:
+                raise UserError(f"{place}: is too large: at most {LARGEST:,}")
+            return hint(number)
+    raise UserError(f"{place}: {value!r:.99} is not {words}")
 
 
 def _demand(holds: bool, name: str, message: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from safe_stepwise.commands.values import LARGEST
 from safe_stepwise.errors import UserError
 from scripts import train_verifier
-from trainers.config import PathRecipe, VerifierRecipe, keys, read_recipe
+from trainers.config import MOST, Key, PathRecipe, VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
 AUTHORS = {"double_quantization": False, "weight_decay": 0.01, "max_length": 8500, "max_grad_norm": 0.3}
@@ -142,6 +144,40 @@ def test_a_mistake_in_a_file_is_one_line(config: Path, line: str, told: str) -> 
     with pytest.raises(UserError) as caught:
         read_recipe(config, {}, VerifierRecipe)
     assert told in str(caught.value)
+
+
+NUMBERS = [
+    key
+    for kind in (VerifierRecipe, PathRecipe)
+    for key in keys(kind)
+    if {int, float} & {key.type, *get_args(key.type)}
+]
+
+
+@pytest.mark.parametrize("text", ["9" * 20, str(10**30), "0x" + "f" * 5000, "9" * 5000])
+@pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
+def test_a_number_without_measure_is_refused_in_one_line(config: Path, key: Key, text: str) -> None:
+    """Of a file and of the command line; 5,000 digits are more than Python reads."""
+    name, _, inner = key.name.partition(".")
+    config.write_text(f"{config.read_text()}{name}: {f'{{{inner}: {text}}}' if inner else text}\n")
+    kind = PathRecipe if key in [*keys(PathRecipe)] else VerifierRecipe
+    with pytest.raises(UserError) as of_file:
+        read_recipe(config, {}, kind)
+    assert "\n" not in str(of_file.value)
+    assert len(str(of_file.value)) < 400
+    if key.type is float and key.name not in MOST:
+        return  # 1e20 in figures is a text there, which a rate or weight may be
+    with pytest.raises(UserError, match=f"--{key.name}: ") as of_line:
+        read_recipe(None, {**GIVEN, key.name: text}, kind)
+    assert len(str(of_line.value)) < 400
+
+
+@pytest.mark.parametrize("key", [*MOST])
+def test_the_most_of_a_number_is_allowed_and_one_more_is_not(key: str) -> None:
+    options = {**GIVEN, key: str(MOST[key])}
+    assert getattr(read_recipe(None, options, VerifierRecipe), key) == MOST[key] <= LARGEST
+    with pytest.raises(UserError, match=f"^{key}: has to be at most {MOST[key]:,}$"):
+        read_recipe(None, {**options, key: str(MOST[key] + 1)}, VerifierRecipe)
 
 
 @pytest.mark.parametrize(
