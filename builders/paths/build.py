@@ -150,7 +150,7 @@ class _Probe:
         for question in questions:
             name, donors = question.benchmark, alike[question.benchmark, len(question.path)]
             donors = donors if len(donors) > 1 else alike[name]
-            for row in rows_of(question, worlds[name], donors, self._plan.seed, self.tally.drawn):
+            for row in rows_of(question, worlds[name], donors, self._plan.seed, self.tally.refused_drafts):
                 if isinstance(row, ProbeRow):
                     yield row
                 else:

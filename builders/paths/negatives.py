@@ -24,18 +24,18 @@ NEGATIVES = 2
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """A wrong path, its kind, and the best path ``of`` which it was made."""
+    """A wrong path, its kind, and the best path (``source``) that it was made from."""
 
     path: RelationPath
     kind: str
-    of: RelationPath
+    source: RelationPath
 
 
 def negatives(topic: str, explored: Mapping[str, Explored], key: str, limit: int = NEGATIVES) -> list[Negative]:
     """Make the negatives of a topic entity's best paths, each path once, the paper's kinds first.
 
     ``explored`` has all topic entities of the question. If a best path has more than ``limit`` negatives of a hard
-    kind, ``key`` decides which are drawn.
+    kind, ``key`` decides which are sampled.
     """
     topic_paths = explored[topic]
     tied = [c.path for c in topic_paths.candidates if c.tied]

@@ -131,7 +131,7 @@ class Tally:
     """Rows that look wrong by their form, by kind."""
     left_out: Pairs = field(default_factory=Counter)
     refused: Pairs = field(default_factory=Counter)
-    drawn: Pairs = field(default_factory=Counter)
+    refused_drafts: Pairs = field(default_factory=Counter)
 
     def add(self, split: str, row: ProbeRow) -> None:
         """Count a row."""
@@ -162,8 +162,9 @@ class Tally:
             "lengths": _nested(+self.lengths),
             # All rows, and those that look wrong by their form alone.
             "marked": {kind: {"rows": self.count(kind), "marked": n} for kind, n in sorted(self.marked.items())},
-            # Questions without rows; questions without a corruption of a kind; refused drafts.
-            **{name: _nested(getattr(self, name)) for name in ("left_out", "refused", "drawn")},
+            "left_out": _nested(self.left_out),  # questions without rows
+            "refused": _nested(self.refused),  # questions without a corruption of a kind
+            "drawn": _nested(self.refused_drafts),
         }
 
 

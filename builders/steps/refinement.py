@@ -178,7 +178,7 @@ def _turns(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
     return [case for turn in rounds for case in turn if case is not None]
 
 
-async def mine(plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> Mined:
+async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client, verifier: Client) -> Mined:
     """Run the loop over the training questions and compare verdicts; cases in a fixed order.
 
     Raises ``UserError`` where there are no training questions.
@@ -332,7 +332,7 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
             if generator is None or verifier is None:
                 mined = mine_accepted(plan, verified, accepted)
             else:
-                mined = await mine(plan, verified, generator, verifier)
+                mined = await mine_cases(plan, verified, generator, verifier)
             return mined, await _relabel_all(mined.cases, teacher, plan.rows)
         finally:
             for client in clients:

@@ -43,7 +43,7 @@ def test_each_kind_is_what_it_says_and_none_is_as_good_as_the_best() -> None:
     assert all(execute(GRAPH, TOPIC, path) & ANSWERS for path in by[SPURIOUS])
     assert all(f1.get(n.path, 0) < 1 for n in found)
     assert not {SWAP, DELETION} & set(by)
-    assert max(Counter((n.of, n.path) for n in found).values()) == 1
+    assert max(Counter((n.source, n.path) for n in found).values()) == 1
 
 
 def test_only_a_question_of_several_topics_is_swapped_or_loses_a_path() -> None:
