@@ -29,7 +29,7 @@ from builders.work.publishing import read_statistics
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary, names, tables
-from safe_stepwise.store.agreement import agreement_of, read_published
+from safe_stepwise.store.agreement import measure_agreement, read_published
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import EVAL, LABELED, NOISE_LABELS, REJECTS, TEST, UNMATCHED, VALIDATION, VERIFIED
 from safe_stepwise.store.parquet import parquet_files
@@ -162,9 +162,9 @@ def _statistics(
     reference = None
     if plan.published is not None:
         digest = sha256_of(plan.published)
-        reference = ReferenceLabels(plan.published.name, digest, agreement_of(tally.outcomes))
+        reference = ReferenceLabels(plan.published.name, digest, measure_agreement(tally.outcomes))
     elif tally.outcomes:
-        reference = ReferenceLabels(TRUTH, "", agreement_of(tally.outcomes))
+        reference = ReferenceLabels(TRUTH, "", measure_agreement(tally.outcomes))
     benchmark = BENCHMARKS[plan.benchmark]
     options = ("version", "benchmark", "split", "limit", "seed", "min_confidence")
     return Statistics(

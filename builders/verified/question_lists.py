@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.boundary import MOST_JSON, content_of, parse_json
+from safe_stepwise.store.boundary import MOST_JSON, parse_json, read_content
 
 Match = Literal["exact", "plain"]
 
@@ -63,7 +63,7 @@ def read_list(file: Path) -> QuestionList:
 
     An empty file is refused, as it would call every row sound.
     """
-    content = content_of(file, MOST_JSON)
+    content = read_content(file, MOST_JSON)
     try:
         texts = questions_of(content)
     except ValueError as error:

@@ -15,7 +15,7 @@ from builders.verified.question_lists import Index, Match, QuestionList, plain
 from builders.verified.questions import PASSAGES
 from builders.work.parquet import SplitFiles
 from safe_stepwise.records import NOISE_TYPES, NoiseType
-from safe_stepwise.store.agreement import SOUND, Agreement, Seen
+from safe_stepwise.store.agreement import SOUND, Agreement, Outcome
 
 TRUTH = "truth"
 
@@ -148,7 +148,7 @@ class Tally:
     def __init__(self, published: Mapping[str, bool] | None, lists: Sequence[QuestionList] = ()) -> None:
         self.rows = Counter[tuple[str, str]]()
         """By kind of question and noise type."""
-        self.outcomes = Counter[Seen]()
+        self.outcomes = Counter[Outcome]()
         self._published = published
         self._least: dict[str, list[tuple[bytes, Example]]] = {}
         """By type of noise, the rows whose ids have the least digests."""
@@ -218,7 +218,7 @@ class Tally:
                 del rows[EXAMPLES:]
 
 
-def _outcomes(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Seen]:
+def _outcomes(table: pa.Table, types: Sequence[str], published: Mapping[str, bool] | None) -> Iterator[Outcome]:
     """Yield (true noise, label, confidence) of each row whose true noise is known."""
     truths: Iterable[bool | None] = table.column("known_noise").to_pylist()
     if published is not None:

@@ -226,7 +226,7 @@ def _line(run: Verdicts, prefix: Prefix, **about: Any) -> str:
 
 
 def _type(score: Score) -> dict[str, Any]:
-    return {"name": score.name, "both": score.both, "gold": score.true, "said": score.found, **score.shares}
+    return {"name": score.name, "both": score.hits, "gold": score.gold, "said": score.predicted, **score.shares}
 
 
 SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")

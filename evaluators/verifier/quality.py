@@ -130,7 +130,7 @@ def quality(
         "correct": sum(walk.first_error is None for walk in walks),
         "measures": pooled_measures(counts, _measures),
         "intervals": pooled_intervals(counts, _measures, seed, resamples),
-        "types": tuple(score for score in scores if score.true or score.found),
+        "types": tuple(score for score in scores if score.gold or score.predicted),
         "confusion": {
             gold: {outcome: int(n) for outcome, n in zip(_OUTCOMES, row, strict=True) if n}
             for gold, row in zip(TWELVE, confusion, strict=True)

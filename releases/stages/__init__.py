@@ -9,7 +9,7 @@ from releases.manifest import read_manifest
 from releases.paths_manifest import read_paths
 from releases.stage import Options, Release, Stage
 from safe_stepwise.errors import UserError, at_place, one_of
-from safe_stepwise.store.boundary import content_of, parse_yaml
+from safe_stepwise.store.boundary import parse_yaml, read_content
 from safe_stepwise.store.names import PATHS
 
 STAGES = (
@@ -30,7 +30,7 @@ def modules() -> list[str]:
 
 def open_release(options: Options) -> Release[Any]:
     """Open the release of a manifest; raise ``UserError`` with its file and the key that is wrong."""
-    content = content_of(options.manifest)
+    content = read_content(options.manifest)
     with at_place(f"{options.manifest}", (UserError, ValueError)):
         values = parse_yaml(content)
         read: Any = read_paths if isinstance(values, dict) and PATHS in values else read_manifest

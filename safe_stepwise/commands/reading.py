@@ -12,7 +12,7 @@ from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.metric.input import plain_passage
 from safe_stepwise.records import Passage, Question, identity
 from safe_stepwise.store import boundary
-from safe_stepwise.store.boundary import MOST_JSON, content_of, parse_json
+from safe_stepwise.store.boundary import MOST_JSON, parse_json, read_content
 from safe_stepwise.store.sizes import check_size
 from safe_stepwise.store.terminal import printable
 
@@ -151,7 +151,7 @@ def passage_of(value: Any, where: str) -> Passage:
 
 def _text(file: Path) -> str:
     try:
-        return content_of(file, MOST_JSON).decode("utf-8-sig")
+        return read_content(file, MOST_JSON).decode("utf-8-sig")
     except ValueError as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
 

@@ -1,4 +1,4 @@
-"""How far noise labels agree with known ones: measured by builds and evaluations, told by cards."""
+"""How far noise labels agree with reference labels: builds and evaluations measure it, cards print it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,55 +14,55 @@ from safe_stepwise.store.names import marked
 SOUND = ("none", "unparsed")
 """Noise types that do not call a row unverifiable."""
 BINS = ((0.9, "0.9 to 1"), (0.7, "0.7 to 0.9"), (0.5, "0.5 to 0.7"), (0.0, "under 0.5"))
-"""Confidence from which on a label is in a bin, and the bin's name; the surest first."""
-NOT_SAID = "not said"
+"""The least confidence of a bin's labels, and the bin's name; the surest bin first."""
+NO_CONFIDENCE = "not said"
 
-Seen = tuple[bool, str, float | None]
-"""Of a row: whether it is known to be noise; the noise type found, with its confidence."""
+Outcome = tuple[bool, str, float | None]
+"""What is counted of a row: whether the reference calls it noise; the label's noise type and confidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How often two labellings agree on one name: rows in ``both``, in the ``true`` one, ``found``.
+    """The agreement of predicted with gold labels on one label name, in rows; ``hits`` bear it in both.
 
-    >>> score = Score("unverifiable", both=3, true=4, found=6)
+    >>> score = Score("unverifiable", hits=3, gold=4, predicted=6)
     >>> score.precision, score.recall, round(score.f1, 3)
     (0.5, 0.75, 0.6)
     """
 
     name: str
-    both: int
-    true: int
-    found: int
+    hits: int
+    gold: int
+    predicted: int
 
     @property
     def precision(self) -> float:
-        """Share of the found rows that are true; 0 where nothing was found."""
-        return self.both / self.found if self.found else 0.0
+        """Share of the predicted rows that are gold; 0 where nothing was predicted."""
+        return self.hits / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the true rows that were found; 0 where there are none."""
-        return self.both / self.true if self.true else 0.0
+        """Share of the gold rows that were predicted; 0 where there are none."""
+        return self.hits / self.gold if self.gold else 0.0
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
-        return 2 * self.both / (self.true + self.found) if self.true + self.found else 0.0
+        return 2 * self.hits / (self.gold + self.predicted) if self.gold + self.predicted else 0.0
 
     @property
     def shares(self) -> dict[str, float | None]:
         """Precision, recall and F1 by name, None where there is nothing to divide by."""
         return {
-            "precision": self.precision if self.found else None,
-            "recall": self.recall if self.true else None,
-            "f1": self.f1 if self.true or self.found else None,
+            "precision": self.precision if self.predicted else None,
+            "recall": self.recall if self.gold else None,
+            "f1": self.f1 if self.gold or self.predicted else None,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Labels of about one confidence, of noise and of sound rows, and how many are right."""
+    """Number of labels of about one confidence that call a row noise or sound, and how many of each are right."""
 
     confidence: str
     noise: int
@@ -73,11 +73,11 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Labels beside those known of ``rows`` rows, of which ``noise`` are noise; ``found`` by us.
+    """The agreement of our labels with reference labels of the same rows.
 
-    Precision, recall and F1 (0-1, four digits) are of *unverifiable*; 0 where there is nothing to
-    divide by. ``calibration`` has the bins with rows, the surest first; a row that was not judged
-    has no label to confirm, and is in none.
+    The reference calls ``noise`` of the ``rows`` noise; our labels call ``found`` of them noise. Precision, recall and
+    F1 (0-1, four digits) are those of *unverifiable*; 0 where there is nothing to divide by. ``calibration`` has the
+    bins with rows, the surest first. A row that was not judged has no label to confirm and is in no bin.
     """
 
     rows: int
@@ -89,42 +89,42 @@ class Agreement:
     calibration: tuple[Bin, ...]
 
 
-def agreement_of(seen: Mapping[Seen, int]) -> Agreement:
-    """The agreement of rows, counted by what was seen of them.
+def measure_agreement(outcomes: Mapping[Outcome, int]) -> Agreement:
+    """Compute the agreement of labelled rows with their reference, from the number of rows of each outcome.
 
-    >>> made = agreement_of({(True, "wrong_answer", 0.9): 2, (False, "none", 0.4): 6})
-    >>> made.precision, made.calibration[0].noise_confirmed, made.calibration[1].confidence
+    >>> agreement = measure_agreement({(True, "wrong_answer", 0.9): 2, (False, "none", 0.4): 6})
+    >>> agreement.precision, agreement.calibration[0].noise_confirmed, agreement.calibration[1].confidence
     (1.0, 2, 'under 0.5')
     """
-    counts: Counter[tuple[bool, bool]] = Counter()
+    counts: Counter[tuple[bool, bool]] = Counter()  # by whether the reference, and whether the label says noise
     bins: dict[str, Counter[tuple[bool, bool]]] = {name: Counter() for _, name in BINS}
-    bins[NOT_SAID] = Counter()
-    for (known, type_, confidence), rows in seen.items():
-        found = type_ not in SOUND
-        counts[known, found] += rows
+    bins[NO_CONFIDENCE] = Counter()
+    for (is_noise, type_, confidence), rows in outcomes.items():
+        is_flagged = type_ not in SOUND
+        counts[is_noise, is_flagged] += rows
         if type_ != "unparsed":
-            name = NOT_SAID if confidence is None else next(name for least, name in BINS if confidence >= least)
-            bins[name][known, found] += rows
+            name = NO_CONFIDENCE if confidence is None else next(name for least, name in BINS if confidence >= least)
+            bins[name][is_noise, is_flagged] += rows
     score = _score(counts)
     return Agreement(
         rows=counts.total(),
-        noise=score.true,
-        found=score.found,
+        noise=score.gold,
+        found=score.predicted,
         precision=round(score.precision, 4),
         recall=round(score.recall, 4),
         f1=round(score.f1, 4),
-        calibration=tuple(_filled(name, those) for name, those in bins.items() if those.total()),
+        calibration=tuple(_bin(name, verdicts) for name, verdicts in bins.items() if verdicts.total()),
     )
 
 
 def _score(counts: Counter[tuple[bool, bool]]) -> Score:
-    both, missed, false = counts[True, True], counts[True, False], counts[False, True]
-    return Score("unverifiable", both, both + missed, both + false)
+    hits, missed, false = counts[True, True], counts[True, False], counts[False, True]
+    return Score("unverifiable", hits, hits + missed, hits + false)
 
 
-def _filled(name: str, counts: Counter[tuple[bool, bool]]) -> Bin:
-    noise, sound = _score(counts), counts[True, False] + counts[False, False]
-    return Bin(name, noise.found, noise.both, sound, counts[False, False])
+def _bin(name: str, counts: Counter[tuple[bool, bool]]) -> Bin:
+    noise = _score(counts)
+    return Bin(name, noise.predicted, noise.hits, counts.total() - noise.predicted, counts[False, False])
 
 
 MEASURES: Mapping[str, tuple[str, str]] = {
@@ -138,20 +138,20 @@ MEASURES: Mapping[str, tuple[str, str]] = {
     "first_error_f1": ("f1", "First-error localisation F1 (ProcessBench)"),
     "parse_rate": ("accuracy", "Readable replies"),
 }
-"""Each measure's type, as a model card names it, and its title."""
+"""The type of each measure, as a model card names it, and its title."""
 
 
 def title_of(verifier: Mapping[str, Any]) -> str:
-    """The name of a verifier that was measured, marked if it only plays a model."""
+    """The name of a measured verifier, marked if it only simulates a model."""
     return marked(str(verifier["name"]), bool(verifier["simulated"]))
 
 
 PUBLISHED = "published"
-"""The kind of teacher whose spec names lists of questions, ``published:FILE[,FILE]``."""
+"""The kind of a teacher that reads lists of questions; its spec is ``published:FILE[,FILE]``."""
 
 
 def read_published(path: Path) -> dict[str, bool]:
-    """Whether each id is unverifiable, from JSONL; raises ``UserError`` with file and line."""
+    """Read from JSONL whether each question is unverifiable, by id; raises ``UserError`` with file and line."""
     mend = 'each is a JSON object with "id" and "unverifiable" (true or false), or "truth" (a noise type)'
     return dict(label for _, label in read_lines(path, _published_label, "label", mend))
 

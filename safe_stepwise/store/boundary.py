@@ -1,7 +1,7 @@
-"""The one boundary: what comes from disk, YAML, HTTP or the Hub is read into the dataclasses that stand for it.
+"""The one boundary: it reads what comes from disk, YAML, HTTP or the Hub into dataclasses.
 
-A dataclass says what may be there: nothing is converted but lists to tuples (or sets), objects to
-dataclasses and texts to paths; numbers are finite and below `LARGEST`. Whatever is wrong is told at once, in one line.
+The dataclass decides what is valid. Only lists are converted to tuples (or sets), objects to dataclasses and texts to
+paths. Numbers are finite and below `LARGEST`. One error names all faults in one line.
 """
 
 import dataclasses
@@ -21,16 +21,15 @@ from safe_stepwise.store.opening import open_file
 from safe_stepwise.store.terminal import printable
 
 DEEPEST = 100
-"""Objects and lists within each other; nothing that is written here goes half as deep."""
+"""Objects and lists within each other; our own files do not go half as deep."""
 MOST_JSON = 1 << 26
-"""Bytes of a file."""
+"""Bytes of a JSON file."""
 
 
 def parse_json(content: str | bytes) -> Any:
-    """The value of a JSON document (UTF-8 if bytes, a byte order mark before it or not).
+    """Parse a JSON document (bytes are UTF-8, with or without a byte order mark).
 
-    Raises ``ValueError``, and nothing else, for what is no JSON, and for what it may say but no
-    reader here can use: a number beyond what a float holds, nesting beyond `DEEPEST`.
+    Raises only ``ValueError``: for invalid JSON, a number beyond what a float holds, and nesting beyond `DEEPEST`.
 
     >>> parse_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -41,42 +40,35 @@ def parse_json(content: str | bytes) -> Any:
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
     try:
         value = _DECODER.decode(text)
+        if text.count("[") + text.count("{") > DEEPEST:
+            _check_depth(value)
     except RecursionError:
-        raise _too_deep() from None
-    if text.count("[") + text.count("{") > DEEPEST:
-        _check_depth(value)
+        raise ValueError(f"nested more than {DEEPEST} deep") from None
     return value
 
 
 def read_json(file: Path) -> Any:
-    """The value of a JSON file; raises OSError, and ``ValueError`` as `parse_json`.
-
-    So it does for a file of more than `MOST_JSON` bytes, which it does not read to its end.
-    """
+    """Read a JSON file; raises OSError, and ``ValueError`` as `parse_json` and for more than `MOST_JSON` bytes."""
     return parse_json(read_bounded(file, MOST_JSON))
 
 
-def read_bounded(file: Path, most: int) -> bytes:
-    """A file's bytes; raises OSError, and ``ValueError`` if it has more than ``most``."""
+def read_bounded(file: Path, limit: int) -> bytes:
+    """Read a file's bytes; raises OSError, and ``ValueError`` if there are more than ``limit``."""
     with open_file(file) as opened:
-        content = opened.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"it has more than {most:,} bytes")
+        content = opened.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
     return content
 
 
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(DEEPEST):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [two for one in inner for two in one if isinstance(two, dict | list)]
+        children = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [child for siblings in children for child in siblings if isinstance(child, dict | list)]
         if not level:
             return
-    raise _too_deep()
-
-
-def _too_deep() -> ValueError:
-    return ValueError(f"nested more than {DEEPEST} deep")
+    raise RecursionError
 
 
 def _finite(digits: str) -> float:
@@ -99,16 +91,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LARGEST = 2**63
-"""Beyond all counts and scores, and what a column holds."""
+"""The bound of all numbers: beyond any count or score, and beyond what a column holds."""
 _MOST_FAULTS = 20
 _BOUNDS = {"gt": -LARGEST, "lt": LARGEST, "strict": True}
 _WHOLE = {"type": "int", **_BOUNDS}
 _FLOAT = {"type": "float", "allow_inf_nan": False, **_BOUNDS}
 _SCALARS: Mapping[str, tuple[Mapping[str, Any], str]] = {
-    # No "str", which would refuse the half of a character that a model may say.
+    # Not "str", which would refuse half of a surrogate pair; models write them.
     "str": ({"type": "is-instance", "cls": str}, "a text"),
     "int": (_WHOLE, "a whole number"),
-    # A whole number stays one, so that what is read is written again as it was.
+    # A whole number stays an integer, so that writing it again gives the same text.
     "float": ({"type": "union", "choices": [_WHOLE, _FLOAT], "mode": "left_to_right"}, "a number"),
     "bool": ({"type": "bool", "strict": True}, "true or false"),
     "none": ({"type": "none"}, "null"),
@@ -128,14 +120,14 @@ _EXPECTED: Mapping[str, str] = {
 
 
 @overload
-def read(kind: type[T], value: Any, what: str = "it", *, exact: bool = False) -> T: ...
+def read(kind: type[T], value: Any, name: str = "it", *, exact: bool = False) -> T: ...
 @overload
-def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any: ...
-def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any:
-    """A value of JSON or YAML as an instance of ``kind``: a dataclass, or what one may have as a field.
+def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any: ...
+def read(kind: Any, value: Any, name: str = "it", *, exact: bool = False) -> Any:
+    """Read a value of JSON or YAML as an instance of ``kind``: a dataclass, or the type of a dataclass's field.
 
-    An instance is checked as an object is. Fields with a default may be lacking. Keys that are no field are left out,
-    and faults if ``exact``. Raises ``ValueError`` with the place of each fault, ``what`` in front of it.
+    An instance is checked as an object is. Fields with a default may be lacking. Keys that are no field are ignored,
+    or faults if ``exact``. Raises ``ValueError`` with the place of each fault, which begins with ``name``.
 
     >>> from safe_stepwise.records import Triple
     >>> read(Triple, {"head": "Oru", "relation": "river", "tail": "Vel"}).tail
@@ -153,24 +145,25 @@ def read(kind: Any, value: Any, what: str = "it", *, exact: bool = False) -> Any
         return _validator(kind, exact).validate_python(value)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    lines = list(dict.fromkeys(_fault_lines(faults, kind, what)))
-    more = [f"and {len(lines) - _MOST_FAULTS} more"] if len(lines) > _MOST_FAULTS else []
-    raise ValueError("; ".join([*lines[:_MOST_FAULTS], *more]))
+    lines = list(dict.fromkeys(_fault_lines(faults, kind, name)))
+    if len(lines) > _MOST_FAULTS:
+        lines[_MOST_FAULTS:] = [f"and {len(lines) - _MOST_FAULTS} more"]
+    raise ValueError("; ".join(lines))
 
 
 @overload
-def read_file(kind: type[T], path: Path, what: str = "it", mend: str = "", *, exact: bool = False) -> T: ...
+def read_file(kind: type[T], path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> T: ...
 @overload
-def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact: bool = False) -> Any: ...
-def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact: bool = False) -> Any:
-    """The instance of ``kind`` that a file holds: YAML if it is called so, else JSON.
+def read_file(kind: Any, path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> Any: ...
+def read_file(kind: Any, path: Path, name: str = "it", mend: str = "", *, exact: bool = False) -> Any:
+    """Read an instance of ``kind`` from a file: YAML if its suffix says so, else JSON.
 
-    Raises ``UserError`` that names the file, and ``mend`` as what to do if there is something to do.
+    Raises ``UserError`` that names the file, and ends with ``mend``: what the user can do about it.
     """
     try:
         content = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
-        json.dumps(content, ensure_ascii=False, default=str).encode()  # no half of a character, as escapes may say
-        return read(kind, content, what, exact=exact)
+        json.dumps(content, ensure_ascii=False, default=str).encode()  # refuses half of a surrogate pair
+        return read(kind, content, name, exact=exact)
     except OSError as error:
         reason = error.strerror
     except ValueError as error:
@@ -179,7 +172,7 @@ def read_file(kind: Any, path: Path, what: str = "it", mend: str = "", *, exact:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: dataclasses as objects, tuples and sets as lists, paths as texts.
+    """Convert a value to JSON's types: dataclasses to objects, tuples and sets to lists, paths to texts.
 
     >>> from safe_stepwise.records import Candidate
     >>> plain({"best": Candidate("Oru", ("river", "~mouth")), "file": Path("a/b")})
@@ -208,7 +201,7 @@ def _validator(kind: Any, exact: bool) -> "SchemaValidator":
 
 
 def _strict(schema: Any, exact: bool) -> Any:
-    """Pydantic's schema of a type with this module's rules, each fault in this module's words."""
+    """Make Pydantic's schema of a type obey this module's rules, and report faults in this module's words."""
     if isinstance(schema, list):
         return [_strict(inner, exact) for inner in schema]
     if not isinstance(schema, dict):
@@ -241,85 +234,82 @@ def _words(choice: Any) -> str:
     return "an object" if kind in ("dict", "dataclass") else "a list"
 
 
-def _fault_lines(faults: "Sequence[ErrorDetails]", kind: Any, what: str) -> Iterator[str]:
+def _fault_lines(faults: "Sequence[ErrorDetails]", kind: Any, name: str) -> Iterator[str]:
     lengths = {fault["loc"][:-1]: fault["loc"][-1] for fault in faults if _is_short_list(fault)}
     for fault in faults:
         loc, type_ = fault["loc"], fault["type"]
         if _is_short_list(fault):
-            yield f"{_place(loc[:-1], what)} is not a list of {int(lengths[loc[:-1]]) + 1}"
+            yield f"{_place(loc[:-1], name)} is not a list of {int(lengths[loc[:-1]]) + 1}"
         elif type_ == "too_long":
-            yield f"{_place(loc, what)} is not a list of {fault['ctx']['max_length']}"
+            yield f"{_place(loc, name)} is not a list of {fault['ctx']['max_length']}"
         elif type_ in ("unexpected_keyword_argument", "invalid_key"):
             key = str(loc[-1])
-            yield f"{_place((*loc[:-1], key), what)}: no such key; {key_hint(key, _names(kind, loc[:-1]))}"
+            yield f"{_place((*loc[:-1], key), name)}: no such key; {key_hint(key, _field_names(kind, loc[:-1]))}"
         elif type_ in ("value_error", "assertion_error"):
-            yield f"{_place(loc, what)}: {fault['ctx']['error']}"
+            yield f"{_place(loc, name)}: {fault['ctx']['error']}"
         else:
-            yield f"{_place(loc, what)} is not {_EXPECTED.get(type_, fault['msg'])}"
+            yield f"{_place(loc, name)} is not {_EXPECTED.get(type_, fault['msg'])}"
 
 
 def _is_short_list(fault: "ErrorDetails") -> bool:
     return fault["type"] == "missing" and isinstance(fault["loc"][-1], int)
 
 
-def _place(loc: Sequence[str | int], what: str) -> str:
+def _place(loc: Sequence[str | int], name: str) -> str:
     if loc and loc[-1] == "[key]":
-        return f"a key of {_place(loc[:-2], what)}"
-    place = what + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return place if what else place.removeprefix(".") or "it"
+        return f"a key of {_place(loc[:-2], name)}"
+    place = name + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc)
+    return place if name else place.removeprefix(".") or "it"
 
 
 def key_hint(key: str, names: Sequence[str]) -> str:
-    """What to say of a key that is none of some names."""
+    """Hint at the key that was meant by a key that is not among ``names``."""
     near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"keys: {', '.join(names)}"
 
 
-def _names(kind: Any, loc: Sequence[str | int]) -> list[str]:
+def _field_names(kind: Any, loc: Sequence[str | int]) -> list[str]:
     """The fields of the dataclass at a place within a type."""
-    kinds = [kind]
-    for part in (*loc, None):
-        kinds = [inner for outer in kinds for inner in _without_none(outer)]
-        if part is not None:
-            kinds = [inner for outer in kinds for inner in _within(outer, part)]
+    kinds = _without_none(kind)
+    for key in loc:
+        kinds = [inner for outer in kinds for inner in _without_none(_type_at(outer, key))]
     return [field.name for inner in kinds if dataclasses.is_dataclass(inner) for field in dataclasses.fields(inner)]
 
 
-def _without_none(kind: Any) -> tuple[Any, ...]:
-    is_union = NoneType in get_args(kind)
-    return tuple(inner for inner in get_args(kind) if inner is not NoneType) if is_union else (kind,)
+def _without_none(kind: Any) -> list[Any]:
+    choices = get_args(kind)
+    return [choice for choice in choices if choice is not NoneType] if NoneType in choices else [kind]
 
 
-def _within(kind: Any, part: str | int) -> tuple[Any, ...]:
+def _type_at(kind: Any, key: str | int) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return (get_type_hints(kind)[str(part)],)
-    inner = [each for each in get_args(kind) if each is not Ellipsis]
-    if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
-        return (inner[int(part)],)
-    return tuple(inner[-1:])
+        return get_type_hints(kind)[str(key)]
+    arguments = get_args(kind) or (None,)
+    is_row = get_origin(kind) is tuple and Ellipsis not in arguments
+    return arguments[int(key)] if is_row else [inner for inner in arguments if inner is not Ellipsis][-1]
 
 
 MOST_YAML = 1 << 20
-"""Bytes of a file."""
+"""Bytes of a YAML file."""
 MOST_VALUES = 100_000
-"""Values of a YAML document, those counted again that an alias stands for."""
+"""Values of a YAML document; each alias counts the values that it stands for again."""
 
 
-def content_of(file: Path, most: int = MOST_YAML) -> bytes:
-    """A file's bytes; raises ``UserError`` if it can't be read or has more than ``most``."""
+def read_content(file: Path, limit: int = MOST_YAML) -> bytes:
+    """Read a file's bytes; raises ``UserError`` if it can't be read or has more than ``limit``."""
     try:
-        return read_bounded(file, most)
+        return read_bounded(file, limit)
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from None
     except ValueError:
-        raise UserError(f"{file}: has more than {most:,} bytes, so it is no such file") from None
+        raise UserError(f"{file}: has more than {limit:,} bytes, so it is no such file") from None
 
 
 def parse_yaml(content: bytes) -> Any:
-    """The value of a YAML document in UTF-8.
+    """Parse a YAML document in UTF-8.
 
-    Raises ``ValueError``, one line with that of the document, for what is none, says a key twice,
-    or is nested beyond `DEEPEST`, by aliases too.
+    Raises ``ValueError``, one line with the line's number, for invalid YAML, a key that is there twice, and nesting
+    beyond `DEEPEST`, also by aliases.
 
     >>> parse_yaml(b"a: [1, 2]")
     {'a': [1, 2]}
@@ -341,28 +331,28 @@ def parse_yaml(content: bytes) -> Any:
         raise ValueError(f"line {line}: not UTF-8 text") from None
     except _Refused as error:
         raise ValueError(str(error)) from None
-    except Exception as error:  # of a value its tag does not fit PyYAML raises what comes up
-        said = printable(str(error).replace(' in "<unicode string>",', " at"))
-        raise ValueError(f"not YAML ({said or type(error).__name__})") from None
+    except Exception as error:  # PyYAML raises any error for a value that does not fit its tag
+        reason = printable(str(error).replace(' in "<unicode string>",', " at"))
+        raise ValueError(f"not YAML ({reason or type(error).__name__})") from None
 
 
 def read_yaml(file: Path) -> Any:
-    """The value of a YAML file; raises ``UserError`` that names it, as `parse_yaml` does."""
-    content = content_of(file)
+    """Read a YAML file; raises ``UserError`` that names it where `parse_yaml` raises ``ValueError``."""
+    content = read_content(file)
     with at_place(f"{file}", ValueError):
         return parse_yaml(content)
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """The object of a JSON file; raises ``UserError`` for what is none, or says a key twice."""
-    content = content_of(file, MOST_JSON)
+    """Read a JSON file that holds an object; raises ``UserError`` for any other and for a key that is there twice."""
+    content = read_content(file, MOST_JSON)
     try:
         value = parse_json(content)
-        json.loads(content, object_pairs_hook=_once)
+        json.loads(content, object_pairs_hook=_check_pairs)
     except _Refused as refused:
         reason: ValueError = refused
         try:
-            parse_yaml(content)  # as which it has lines
+            parse_yaml(content)  # whose error has the line's number
         except ValueError as error:
             reason = error
         raise UserError(f"{file}: {reason}") from None
@@ -374,19 +364,19 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 class _Refused(ValueError):
-    """What a document may not hold, though it is YAML or JSON."""
+    """A document is YAML or JSON, but holds what no file here may hold."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    seen = set()
+def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
+    keys = set()
     for key, _ in pairs:
-        if key in seen:
+        if key in keys:
             raise _Refused(f"the key {printable(str(key))} is there twice")
-        seen.add(key)
+        keys.add(key)
 
 
 def _check_nesting(text: str) -> None:
-    """Beforehand, as what YAML takes to read a list grows with the lists around it."""
+    """Check the depth before the document is built, as that takes longer for a list the more lists are around it."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -396,32 +386,32 @@ def _check_nesting(text: str) -> None:
             raise _Refused(f"line {line}: nested more than {DEEPEST} deep")
 
 
-def _measure(node: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Values and depth of a node, itself and each alias included; raises ``ValueError``."""
-    if id(node) in known:
-        return known[id(node)]
-    known[id(node)] = (1, DEEPEST)  # until it is measured, for a node within itself
-    inner = node.value if isinstance(node, yaml.CollectionNode) else []
+def _measure(node: Any, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Count the values of a node and its depth, with itself and each alias; raises ``ValueError``."""
+    if id(node) in measured:
+        return measured[id(node)]
+    measured[id(node)] = (1, DEEPEST)  # until it is measured, for a node within itself
+    children = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
         _check_keys(node)
-        inner = [part for pair in inner for part in pair]
-    parts = [_measure(part, known) for part in inner]
-    size = 1 + sum(part for part, _ in parts)
-    depth = 1 + max((part for _, part in parts), default=0)
+        children = [child for pair in children for child in pair]
+    sizes = [_measure(child, measured) for child in children]
+    size = 1 + sum(values for values, _ in sizes)
+    depth = 1 + max((levels for _, levels in sizes), default=0)
     line = node.start_mark.line + 1
     if depth > DEEPEST:
         raise _Refused(f"line {line}: nested more than {DEEPEST} deep")
     if size > MOST_VALUES:
         raise _Refused(f"line {line}: more than {MOST_VALUES:,} values, counting aliases")
-    known[id(node)] = size, depth
+    measured[id(node)] = size, depth
     return size, depth
 
 
 def _check_keys(node: yaml.MappingNode) -> None:
-    seen = set()
+    keys = set()
     for key, _ in node.value:
-        named = key.tag, str(key.value)
-        if named in seen:
+        tagged = key.tag, str(key.value)
+        if tagged in keys:
             line = key.start_mark.line + 1
             raise _Refused(f"line {line}: the key {printable(str(key.value))} is there twice")
-        seen.add(named)
+        keys.add(tagged)

@@ -21,7 +21,7 @@ def agreement(gold: Mapping[Key, bool], predicted: Mapping[Key, bool], name: str
     """Score ``predicted`` against ``gold`` on the rows that both label.
 
     >>> agreement({1: True, 2: False, 3: True}, {1: True, 2: True}, "unverifiable")
-    Score(name='unverifiable', both=1, true=1, found=2)
+    Score(name='unverifiable', hits=1, gold=1, predicted=2)
     """
     shared = [key for key in gold if key in predicted]
     both_flagged = sum(gold[key] and predicted[key] for key in shared)
@@ -43,7 +43,7 @@ def by_noise_type(gold: Mapping[Key, str], predicted: Mapping[Key, str]) -> list
 
     unverifiable = score("unverifiable", lambda type_: type_ not in SOUND)
     scores = [score(name, name.__eq__) for name in NOISE_TYPES]
-    return [unverifiable, *(score for score in scores if score.true or score.found)]
+    return [unverifiable, *(score for score in scores if score.gold or score.predicted)]
 
 
 def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
@@ -58,7 +58,7 @@ def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 def score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
     """Build table rows of scores: name, true, found, precision, recall, F1 ("-" where undefined)."""
     shares = ([shown(share, decimal(3), "-") for share in score.shares.values()] for score in scores)
-    return [(score.name, score.true, score.found, *row) for score, row in zip(scores, shares, strict=True)]
+    return [(score.name, score.gold, score.predicted, *row) for score, row in zip(scores, shares, strict=True)]
 
 
 def lacks_entities(question: Question) -> bool:
@@ -95,7 +95,7 @@ def _row(score: Score, pairs: Pairs) -> tuple[object, ...]:
     silent = sum(
         n for (true_type, verdict), n in pairs.items() if verdict is None and score.name in (true_type, "all")
     )
-    return (score.name, score.true, f"{score.precision:.3f}", f"{score.recall:.3f}", silent)
+    return (score.name, score.gold, f"{score.precision:.3f}", f"{score.recall:.3f}", silent)
 
 
 def summarize_ideal(ideal: Counter[str | None]) -> str:

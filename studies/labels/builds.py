@@ -143,8 +143,8 @@ def _agreement(types: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     shares = {"agreement": agreed, "kappa": kappa, **score.shares}
     return {
         "judged": judged,
-        "noise_one": score.found,
-        "noise_other": score.true,
+        "noise_one": score.predicted,
+        "noise_other": score.gold,
         "noise_both": both_flagged,
         **{name: None if share is None else round(share, 4) for name, share in shares.items()},
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
-from safe_stepwise.store.agreement import Seen, agreement_of
+from safe_stepwise.store.agreement import Outcome, measure_agreement
 from safe_stepwise.store.files import named_by_user, write_lines
 from safe_stepwise.store.terminal import printable
 from studies.labels.agreement import agreement, lacks_entities, score_rows
@@ -45,12 +45,12 @@ def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[s
     """Build table rows: by our labels' confidence, the share that the published labels confirm."""
     rows: list[tuple[object, ...]] = []
     for name, pairs in labelled.items():
-        verdicts: Counter[Seen] = Counter(
+        verdicts: Counter[Outcome] = Counter(
             (published[question.id], label.noise_type, label.confidence)
             for question, label in pairs
             if question.id in published
         )
-        for bin_ in agreement_of(verdicts).calibration:
+        for bin_ in measure_agreement(verdicts).calibration:
             noise, sound = _share(bin_.noise_confirmed, bin_.noise), _share(bin_.sound_confirmed, bin_.sound)
             rows.append((name, bin_.confidence, bin_.noise, noise, bin_.sound, sound))
     return rows

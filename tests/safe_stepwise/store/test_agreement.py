@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from safe_stepwise.store import boundary
-from safe_stepwise.store.agreement import Bin, Seen, agreement_of
+from safe_stepwise.store.agreement import Bin, Outcome, measure_agreement
 
 
 def test_precision_and_recall_are_of_all_rows_and_bins_of_those_that_were_judged() -> None:
-    seen: Counter[Seen] = Counter(
+    seen: Counter[Outcome] = Counter(
         {
             (True, "wrong_answer", 0.95): 3,
             (False, "missing_evidence", 0.6): 1,
@@ -18,7 +18,7 @@ def test_precision_and_recall_are_of_all_rows_and_bins_of_those_that_were_judged
             (True, "unparsed", 0.0): 1,
         }
     )
-    found = agreement_of(seen)
+    found = measure_agreement(seen)
     assert (found.rows, found.noise, found.found) == (12, 6, 4)
     assert (found.precision, found.recall, found.f1) == (0.75, 0.5, 0.6)
     assert found.calibration == (Bin("0.9 to 1", 3, 3, 5, 5), Bin("0.5 to 0.7", 1, 0, 2, 0))
@@ -39,11 +39,11 @@ def test_precision_and_recall_are_of_all_rows_and_bins_of_those_that_were_judged
     ],
 )
 def test_every_confidence_is_in_one_bin(confidence: float | None, name: str) -> None:
-    (one,) = agreement_of({(True, "none", confidence): 1}).calibration
+    (one,) = measure_agreement({(True, "none", confidence): 1}).calibration
     assert one == Bin(name, 0, 0, 1, 0)
 
 
 def test_nothing_seen_is_nothing_to_divide_by() -> None:
-    found = agreement_of({})
+    found = measure_agreement({})
     assert (found.rows, found.precision, found.recall, found.f1) == (0, 0, 0, 0)
     assert found.calibration == ()

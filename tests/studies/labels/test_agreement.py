@@ -10,7 +10,7 @@ from studies.labels.agreement import agreement, by_noise_type, lacks_entities, s
 
 
 def test_a_score() -> None:
-    score = Score("noise", both=3, true=4, found=6)
+    score = Score("noise", hits=3, gold=4, predicted=6)
     assert (score.precision, score.recall, score.f1) == (0.5, 0.75, 0.6)
 
 
@@ -22,7 +22,7 @@ def test_undefined_scores_are_zero(score: Score) -> None:
 def test_only_rows_that_both_label_count() -> None:
     true = {1: True, 2: False, 3: True, 4: True}
     found = {1: True, 2: True, 3: False, 9: True}
-    assert agreement(true, found, "noise") == Score("noise", both=1, true=2, found=2)
+    assert agreement(true, found, "noise") == Score("noise", hits=1, gold=2, predicted=2)
     assert agreement({}, found, "noise") == Score("noise", 0, 0, 0)
 
 
@@ -30,7 +30,7 @@ def test_only_rows_that_both_label_count() -> None:
 def test_swapping_the_sides_swaps_precision_and_recall(true: dict[int, bool], found: dict[int, bool]) -> None:
     one, other = agreement(true, found, "noise"), agreement(found, true, "noise")
     assert (one.precision, one.recall, one.f1) == (other.recall, other.precision, other.f1)
-    assert 0 <= one.both <= min(one.true, one.found)
+    assert 0 <= one.hits <= min(one.gold, one.predicted)
     if one.precision and one.recall:
         harmonic = 2 / (1 / one.precision + 1 / one.recall)
         assert one.f1 == pytest.approx(harmonic)
@@ -44,11 +44,11 @@ def test_by_noise_type() -> None:
         "unverifiable", "none", "missing_evidence", "entity_confusion", "wrong_answer", "unparsed",
     ]  # fmt: skip
     # of the wrong kind, but unverifiable all the same
-    assert scores["unverifiable"] == Score("unverifiable", both=2, true=3, found=3)
-    assert scores["wrong_answer"] == Score("wrong_answer", both=1, true=2, found=2)
-    assert scores["none"] == Score("none", both=0, true=1, found=2)
-    assert scores["unparsed"] == Score("unparsed", both=0, true=1, found=0)
-    assert scores["entity_confusion"] == Score("entity_confusion", both=0, true=0, found=1)
+    assert scores["unverifiable"] == Score("unverifiable", hits=2, gold=3, predicted=3)
+    assert scores["wrong_answer"] == Score("wrong_answer", hits=1, gold=2, predicted=2)
+    assert scores["none"] == Score("none", hits=0, gold=1, predicted=2)
+    assert scores["unparsed"] == Score("unparsed", hits=0, gold=1, predicted=0)
+    assert scores["entity_confusion"] == Score("entity_confusion", hits=0, gold=0, predicted=1)
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -59,7 +59,7 @@ def test_sound_rows_are_not_unverifiable(name: str) -> None:
 @given(st.dictionaries(st.integers(0, 9), st.sampled_from(NOISE_TYPES), min_size=1))
 def test_labels_agree_with_themselves(labels: dict[int, str]) -> None:
     for score in by_noise_type(labels, labels):
-        assert score.both == score.true == score.found
+        assert score.hits == score.gold == score.predicted
 
 
 def test_rows_of_a_table() -> None:
