@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json
-from safe_stepwise.store.files import place_of, unpacked
+from safe_stepwise.store.files import place_of, read_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
@@ -33,8 +32,6 @@ GIVE = "give the --output of safe-stepwise evaluate_stepwise (or evaluate_delibe
 DROP_GOLD, CORPUS, PASSAGES = "drop_gold", "corpus", "passages"
 """Conditions of a run: a gold passage is removed; the corpus to search; all passages are shown, not ten. The
 conditions of the judge are in `JUDGED`."""
-_ANNOTATED = ("evidence", "decomposition", "kind")
-"""Fields of a question that its line lacks where they are empty."""
 T = TypeVar("T")
 K = TypeVar("K")
 
@@ -113,9 +110,9 @@ class QuestionRecord:
         )
 
     def to_json(self) -> str:
-        """The question as one line, without the newline."""
+        """The question as one line, without the newline and without annotations that are empty."""
         content = as_object(self)
-        for name in _ANNOTATED:
+        for name in ("evidence", "decomposition", "kind"):
             if not content[name]:
                 del content[name]
         return canonical_json(content)
@@ -173,14 +170,14 @@ def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    outcomes = _read_lines(place_of(folder, TRAJECTORIES), Outcome, "the outcome")
+    outcomes = _read_records(place_of(folder, TRAJECTORIES), Outcome, "the outcome")
     return (replace(o, conditions={**conditions, **o.conditions}) if conditions else o for o in outcomes)
 
 
 def read_questions(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[QuestionRecord]:
     """Yield the questions in a run's folder; arguments and errors are those of `read_outcomes`."""
     under = asking_conditions(conditions)
-    questions = _read_lines(place_of(folder, QUESTIONS), QuestionRecord, "the question")
+    questions = _read_records(place_of(folder, QUESTIONS), QuestionRecord, "the question")
     return (replace(q, conditions={**under, **q.conditions}) if under else q for q in questions)
 
 
@@ -209,25 +206,19 @@ def statistics_of(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> Loo
 
 
 @contextmanager
-def reading(file: Path, number: int) -> Iterator[None]:
-    """Turn errors of reading a line into ``UserError`` with file and line number."""
+def reading(place: str) -> Iterator[None]:
+    """Turn errors of reading a line into ``UserError`` with its place."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__} "
         reason = " ".join(f"{kind}{error}".split())[:200]
-        raise UserError(
-            f"{file}, line {number}: cannot be read ({reason}); make it anew with safe-stepwise evaluate_stepwise"
-        ) from None
+        mend = "make it anew with safe-stepwise evaluate_stepwise"
+        raise UserError(f"{place}: cannot be read ({reason}); {mend}") from None
 
 
-def _read_lines(file: Path, kind: type[T], label: str) -> Iterator[T]:
-    try:
-        with unpacked(file) as lines:
-            for number, line in enumerate(lines, 1):
-                with reading(file, number):
-                    record = boundary.read(kind, parse_json(line), label)
-                yield record
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{file}: cannot be read ({reason}); {GIVE}") from None
+def _read_records(file: Path, kind: type[T], label: str) -> Iterator[T]:
+    for place, line in read_lines(file, bytes, label, GIVE):
+        with reading(place):
+            record = boundary.read(kind, parse_json(line), label)
+        yield record

@@ -60,25 +60,26 @@ def path_counts(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _label(system: Record) -> str:
-    answerer = next(iter(system["players"].values()), "")
-    name, player = (_short(str(text)) for text in (system["name"], answerer))
-    return f"{name}\n{player}" if player else name
-
-
-def _short(text: str) -> str:
-    plain = "".join(char if char.isprintable() else " " for char in text)
-    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
+    texts = str(system["name"]), str(next(iter(system["players"].values()), ""))
+    names = ("".join(char if char.isprintable() else " " for char in text) for text in texts)
+    lines = (name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names)
+    return "\n".join(filter(None, lines))
 
 
 def _gaps(measured: Record, systems: Sequence[Any], rules: Sequence[str]) -> bytes:
     def panel(axes: Any, rule: str) -> None:
         starts = [0.0] * len(systems)
+        answers = [_rule_record(system, rule)["answers"]["exact_match"] for system in systems]
+        right = [path_counts(record["right"]) for record in answers]
         for path, color in COLORS.items():
-            shares = [_share(system, rule, path) for system in systems]
+            pairs = zip(systems, right, strict=True)
+            shares = [100 * counts[path] / max(1, system["all"]["questions"]) for system, counts in pairs]
             axes.barh(range(len(systems)), shares, 0.62, starts, color=color, label=path)
             starts = [start + share for start, share in zip(starts, shares, strict=True)]
-        for row, system in enumerate(systems):
-            axes.text(starts[row] + 1, row, _gap_text(system, rule), va="center", fontsize=7)
+        for row, record in enumerate(answers):
+            low, high = (100 * (record["gap"][end] or 0) for end in ("low", "high"))
+            gap = f"gap {low:.1f}" if low == high else f"gap {low:.1f} to {high:.1f}"
+            axes.text(starts[row] + 1, row, gap, va="center", fontsize=7)
         axes.set_yticks(range(len(systems)), [_label(system) for system in systems], fontsize=7)
         axes.invert_yaxis()
         axes.set_xlim(0, 130)
@@ -88,18 +89,6 @@ def _gaps(measured: Record, systems: Sequence[Any], rules: Sequence[str]) -> byt
         axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
     return panels(panel, [[rule] for rule in rules], (8.4, 1.5 + 0.5 * len(systems)), svg)
-
-
-def _share(system: Record, rule: str, path: str) -> float:
-    right = path_counts(_rule_record(system, rule)["answers"]["exact_match"]["right"])
-    questions: int = system["all"]["questions"]
-    return 100 * right[path] / max(1, questions)
-
-
-def _gap_text(system: Record, rule: str) -> str:
-    gap = _rule_record(system, rule)["answers"]["exact_match"]["gap"]
-    low, high = (100 * (gap[end] or 0) for end in ("low", "high"))
-    return f"gap {low:.1f}" if low == high else f"gap {low:.1f} to {high:.1f}"
 
 
 def _breaks(cells: Sequence[Sequence[tuple[Any, str]]]) -> bytes:

@@ -29,8 +29,8 @@ class Knowledge:
     _places: dict[str, list[int]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for place, triple in enumerate(self.triples):
-            for end in {normal_name(triple.head), normal_name(triple.tail)}:
+        for place in range(len(self.triples)):
+            for end in self._ends(place):
                 self._places.setdefault(end, []).append(place)
 
     @property

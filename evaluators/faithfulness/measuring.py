@@ -89,7 +89,15 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
         for (outcome, question), response in zip(pairs, responses, strict=True)
         for line in _lines(outcome, question, response, by_chain)
     ]
-    return _sorted(lines)
+    take_order = {"only": 0, "majority": 0, "best_of_n": 1}
+    places = {system: n for n, system in enumerate(in_order({line.system for line in lines}))}
+    return sorted(
+        lines,
+        key=lambda line: (
+            places[line.system], take_order[line.taken], line.benchmark, line.outcome.question_id,
+            canonical_json([line.outcome, line.question]),
+        ),
+    )  # fmt: skip
 
 
 def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None]) -> list[list[Verdicts]]:
@@ -159,15 +167,3 @@ def _best(line: Line, response: Response, verdicts: Sequence[Verdicts]) -> Line:
         verdicts={rule: verdicts[place][rule] for rule, place in places.items()},
         samples={rule: response.samples[place] for rule, place in places.items()},
     )
-
-
-def _sorted(lines: Sequence[Line]) -> list[Line]:
-    take_order = {"only": 0, "majority": 0, "best_of_n": 1}
-    places = {system: n for n, system in enumerate(in_order({line.system for line in lines}))}
-    return sorted(
-        lines,
-        key=lambda line: (
-            places[line.system], take_order[line.taken], line.benchmark, line.outcome.question_id,
-            canonical_json([line.outcome, line.question]),
-        ),
-    )  # fmt: skip

@@ -106,7 +106,12 @@ def _response(trajectory: Trajectory, method: str) -> Response:
 
 def _sampled_response(trajectory: Trajectory) -> Response:
     """Return the chains of strictly readable replies with explanations."""
-    replies = [(n, a) for n, a in enumerate(trajectory.attempts, 1) if _is_answer(a)]
+    replies = [
+        (n, attempt)
+        for n, attempt in enumerate(trajectory.attempts, 1)
+        if attempt.state == ANSWERING and isinstance(attempt.read, dict)
+        if attempt.read.get("form") == "strict" and _field(attempt, "answer")
+    ]
     if not replies:
         return Response("unstructured")
     answers = [_field(attempt, "answer") for _, attempt in replies]
@@ -115,16 +120,6 @@ def _sampled_response(trajectory: Trajectory) -> Response:
     samples = tuple(number for number, _ in replies)
     draws = sum(attempt.state == ANSWERING for attempt in trajectory.attempts)
     return Response("chain", chains, samples if draws > 1 else (), answers.index(vote(answers)))
-
-
-def _is_answer(attempt: Attempt) -> bool:
-    read = attempt.read
-    return (
-        attempt.state == ANSWERING
-        and isinstance(read, dict)
-        and read.get("form") == "strict"
-        and bool(_field(attempt, "answer"))
-    )
 
 
 def _field(attempt: Attempt, name: str) -> str:

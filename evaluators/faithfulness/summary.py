@@ -1,8 +1,10 @@
 """The numbers of judged chains, of each system and of pairs of systems; README.md defines each number."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import product
 from typing import Any, get_args
 
 from evaluators.comparison.significance import holm, mcnemar, round_p, wilson
@@ -21,42 +23,41 @@ def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]
     """Sum up each system, in the order of the lines; ``rules`` are those that judged them."""
     groups = grouped(lines, lambda line: (line.system, line.taken))
     titles = names(list(dict.fromkeys(system for system, _ in groups)))
-    return [_system(take, f"{titles[s]}{TAKE_TITLES[take]}", group, rules) for (s, take), group in groups.items()]
-
-
-def _system(take: str, name: str, lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
-    by_benchmark = grouped(lines, lambda line: line.benchmark)
-    simulated = any(line.outcome.simulated for line in lines)
-    return {
-        "name": marked(name, simulated),
-        **lines[0].system.as_json(),
-        "simulated": simulated,
-        "taken": take,
-        "benchmarks": {benchmark: summarize(group, rules) for benchmark, group in by_benchmark.items()},
-        "all": summarize(lines, rules),
-    }
+    records = []
+    for (system, take), group in groups.items():
+        by_benchmark = grouped(group, lambda line: line.benchmark)
+        simulated = any(line.outcome.simulated for line in group)
+        records.append(
+            {
+                "name": marked(f"{titles[system]}{TAKE_TITLES[take]}", simulated),
+                **system.as_json(),
+                "simulated": simulated,
+                "taken": take,
+                "benchmarks": {name: summarize(members, rules) for name, members in by_benchmark.items()},
+                "all": summarize(group, rules),
+            }
+        )
+    return records
 
 
 def summarize(lines: Sequence[Line], rules: Sequence[Rule]) -> dict[str, Any]:
     """Count the responses of some lines of one system, and sum up the verdicts by rule."""
     responses = Counter(line.response for line in lines)
+    judged = any(line.outcome.verdict is not None for line in lines)
+    measures = [measure for measure in ANSWERS if measure != "judge" or judged]
     return {
         "questions": len(lines),
         "chains": responses["chain"],
         **{kind: responses[kind] for kind in get_args(Kind) if kind != "chain"},
-        "rules": {rule: _rule_summary(lines, rule) for rule in rules},
-    }
-
-
-def _rule_summary(lines: Sequence[Line], rule: Rule) -> dict[str, Any]:
-    judged = any(line.outcome.verdict is not None for line in lines)
-    return {
-        "answers": {
-            measure: _table(lines, rule, measure) for measure in ANSWERS if measure != "judge" or judged
+        "rules": {
+            rule: {
+                "answers": {measure: _table(lines, rule, measure) for measure in measures},
+                "edits": _edits(lines, rule),
+                "breaks": _breaks(lines, rule),
+            }
+            for rule in rules
         },
-        "edits": _edits(lines, rule),
-        "breaks": _breaks(lines, rule),
-    }  # fmt: skip
+    }
 
 
 def _table(lines: Sequence[Line], rule: Rule, measure: AnswerBy) -> dict[str, Any]:
@@ -127,7 +128,6 @@ def _breaks(lines: Sequence[Line], rule: Rule) -> list[dict[str, Any]]:
 
 QuestionKey = tuple[tuple[str, str], int]
 """Benchmark and id of a question, and its number among those that share them, from 0."""
-Flag = Callable[[Line], bool | None]
 
 
 def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
@@ -150,51 +150,37 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
     benchmarks = sorted({line.benchmark for line in compared})
     scopes = [None, *(benchmarks if len(benchmarks) > 1 else [])]
     rows: list[dict[str, Any]] = []
-    for key, flag in _measures(compared, rules):
-        for benchmark in scopes:
-            family = [
-                {"first": places_[later], "second": places_[earlier], **key, "benchmark": benchmark, **test}
-                for later, earlier in system_pairs
-                if (test := _test_pair(by_system[later], by_system[earlier], flag, benchmark))
-            ]
-            adjusted = holm([row["p"] for row in family])
-            for row, p in zip(family, adjusted, strict=True):
-                rows.append({**row, "p": round_p(row["p"]), "p_holm": round_p(p)})
+    judged = any(line.outcome.verdict is not None for line in compared)
+    answers: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
+    questions = [*((what, answer) for answer in answers for what in ("spurious", "unearned")), ("unfaithful", None)]
+    for rule, (what, answer), benchmark in product(rules, questions, scopes):
+        key = {"rule": rule, "what": what, "answer": answer, "benchmark": benchmark}
+        flag = partial(_flag, rule=rule, what=what, answer=answer)
+        family = [
+            {"first": places_[later], "second": places_[earlier], **key, **test}
+            for later, earlier in system_pairs
+            if (test := _test_pair(by_system[later], by_system[earlier], flag, benchmark))
+        ]
+        adjusted = holm([row["p"] for row in family])
+        for row, p in zip(family, adjusted, strict=True):
+            rows.append({**row, "p": round_p(row["p"]), "p_holm": round_p(p)})
     return rows
 
 
-def _measures(lines: Sequence[Line], rules: Sequence[Rule]) -> Iterator[tuple[dict[str, Any], Flag]]:
-    judged = any(line.outcome.verdict is not None for line in lines)
-    measures: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
-    for rule in rules:
-        for answer in measures:
-            yield {"rule": rule, "what": "spurious", "answer": answer}, _spurious(rule, answer)
-            yield {"rule": rule, "what": "unearned", "answer": answer}, _unearned(rule, answer)
-        yield {"rule": rule, "what": "unfaithful", "answer": None}, _unfaithful(rule)
-
-
-def _spurious(rule: Rule, measure: AnswerBy) -> Flag:
-    def flag(line: Line) -> bool | None:
-        right, column = is_right(line, rule, measure), column_of(line, rule)
-        if right is None or column in ("unjudgeable", "unstructured"):
-            return None
-        return right and column == "unfaithful"
-
-    return flag
-
-
-def _unearned(rule: Rule, measure: AnswerBy) -> Flag:
-    unfaithful = _unfaithful(rule)
-    return lambda line: unfaithful(line) if is_right(line, rule, measure) else None
-
-
-def _unfaithful(rule: Rule) -> Flag:
-    verdicts = {"faithful": False, "unfaithful": True}
-    return lambda line: verdicts.get(column_of(line, rule))
+def _flag(line: Line, rule: Rule, what: str, answer: AnswerBy | None) -> bool | None:
+    """Whether a line is what a test counts; None where that is undecided."""
+    column, right = column_of(line, rule), is_right(line, rule, answer) if answer else True
+    if what == "spurious":
+        is_undecided = right is None or column in ("unjudgeable", "unstructured")
+        return None if is_undecided else right and column == "unfaithful"
+    return {"faithful": False, "unfaithful": True}.get(column) if right else None
 
 
 def _test_pair(
-    first: Mapping[QuestionKey, Line], peer: Mapping[QuestionKey, Line], flag: Flag, benchmark: str | None
+    first: Mapping[QuestionKey, Line],
+    peer: Mapping[QuestionKey, Line],
+    flag: Callable[[Line], bool | None],
+    benchmark: str | None,
 ) -> dict[str, Any]:
     """Test one pair; returns nothing where the two share no question that is decided in both."""
     shared = [key for key in first if key in peer and benchmark in (None, key[0][0])]

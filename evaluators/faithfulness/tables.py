@@ -79,9 +79,10 @@ def _summary(systems: Sequence[Record], benchmark: str) -> Table:
         right = answers["right"]
         paths, answered = [right[path] for path in get_args(Verdict)], sum(right.values())
         counts = [group["questions"], answered, *paths, answered - sum(paths)]
-        table.append(
-            [name, rule, *counts, _spurious(answers["spurious"]), _gap(answers["gap"]), shown(ruled["edits"], _edits)]
-        )
+        low, high = (shown(answers["gap"][end], percent) for end in ("low", "high"))
+        gap = low if low == high else f"{low} to {high}"
+        edits = shown(ruled["edits"], lambda edits: f"{edits['count']:.2f} ({edits['normalised']:.1f})")
+        table.append([name, rule, *counts, _spurious(answers["spurious"]), gap, edits])
     return table
 
 
@@ -142,12 +143,3 @@ def _csv(systems: Sequence[Record]) -> Table:
 def _spurious(share: Record) -> str:
     value, low, high, lower, upper = (shown(share[name], percent) for name in _SPURIOUS[1:])
     return f"{value} [{lower}, {upper}]" if share["value"] is None else f"{value} ({low} to {high}) [{lower}, {upper}]"
-
-
-def _gap(gap: Record) -> object:
-    low, high = (shown(gap[end], percent) for end in ("low", "high"))
-    return low if low == high else f"{low} to {high}"
-
-
-def _edits(edits: Record) -> str:
-    return f"{edits['count']:.2f} ({edits['normalised']:.1f})"

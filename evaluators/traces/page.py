@@ -88,7 +88,7 @@ def traces(folder: Path) -> dict[str, Any]:
     states: dict[str, str] = {}
     runs = []
     for number, outcome in enumerate(outcomes.read_outcomes(folder), 1):
-        with outcomes.reading(folder / TRAJECTORIES, number):
+        with outcomes.reading(f"{folder / TRAJECTORIES}, line {number}"):
             run = _run(outcome)
             key = outcome.benchmark, outcome.question_id, _conditions_text(outcome.conditions)
             system = System.make(**outcome.system)

@@ -12,8 +12,8 @@ from evaluators import outcomes
 from evaluators.comparison.systems import System
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import parse_json, read_json
+from safe_stepwise.store.files import read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS
-from safe_stepwise.store.opening import open_file
 
 _AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
 Paths = list[dict[str, Any]]
@@ -29,14 +29,8 @@ def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
     if not (folder / FAITHFULNESS).exists():  # it is written last
         return {}
     systems, chains = dict(_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
-    file = folder / CHAINS
-    try:
-        with open_file(file) as content:
-            lines = content.read().splitlines()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}); {_AGAIN}") from None
-    for number, line in enumerate(lines, 1):
-        with outcomes.reading(file, number):
+    for place, line in read_lines(folder / CHAINS, bytes, "verdict", _AGAIN):
+        with outcomes.reading(place):
             row = parse_json(line)
             if (system := systems.get(row["system"])) is not None:
                 key = str(row["benchmark"]), str(row["question_id"]), system
