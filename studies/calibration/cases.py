@@ -76,18 +76,12 @@ class Pool:
                 if not may_equal(name, head) and not may_equal(name, tail):
                     yield Triple(name, relation, tail)
         elif kind == "wrong relation":  # no near-synonym
-            triples = (
-                Triple(head, candidate, tail) for candidate in _rotate(self._relations[_relation_type(fact)], seed)
-            )
-            yield from (
-                triple for triple in triples if not are_alike(triple.relation, relation) and _has_content(triple)
-            )
-        elif kind == "reversed" and not is_free(fact) and form_of(tail) == "name" and not _is_mutual(relation):
-            yield Triple(tail, relation, head)
-
-
-def _is_mutual(relation: str) -> bool:
-    return relation in _MUTUAL or _MUTUAL_WORDS.search(relation.lower()) is not None
+            for name in _rotate(self._relations[_relation_type(fact)], seed):
+                if not are_alike(name, relation) and _has_content(Triple(head, name, tail)):
+                    yield Triple(head, name, tail)
+        elif kind == "reversed" and not is_free(fact) and form_of(tail) == "name":
+            is_mutual = relation in _MUTUAL or _MUTUAL_WORDS.search(relation.lower())
+            yield from () if is_mutual else (Triple(tail, relation, head),)
 
 
 def form_of(value: str) -> str:
@@ -105,11 +99,8 @@ def form_of(value: str) -> str:
     if is_nation(plain):
         return "country" if is_country(plain) else "people"
     words = value.split()
-    is_name = len(words) <= _LONGEST_NAME and not value[:1].islower() and words[:1] not in _ARTICLES
-    return "name" if is_name else "words"
-
-
-_ARTICLES = (["A"], ["An"], ["The"])
+    has_article = words[:1] in (["A"], ["An"], ["The"])
+    return "words" if len(words) > _LONGEST_NAME or value[:1].islower() or has_article else "name"
 
 
 def may_equal(value: str, candidate: str) -> bool:

@@ -161,6 +161,8 @@ def compare(
     """Score every rule against the labels that both readers give, and against each reader's."""
     labels_1, labels_2 = ({id_: reading.label for id_, reading in reader.items()} for reader in readings)
     agreed = {id_: label for id_, label in labels_1.items() if labels_2[id_] == label}
+    # The chains in which both readers name the same first bad step.
+    same_fault = [n for n in agreed if readings[0][n].first_bad == readings[1][n].first_bad is not None]
     kappa = cohens_kappa([(labels_1[chain.id], labels_2[chain.id]) for chain in chains])
     rules = {}
     for name in dict.fromkeys(verdict.judge for verdict in verdicts):
@@ -173,7 +175,10 @@ def compare(
                 for reference, labels in references.items()
             },
             "unjudgeable": sum(path == "unjudgeable" for path in paths.values()),
-            "first_bad": _first_bad(agreed, readings, by_chain),
+            "first_bad": {
+                "chains": len(same_fault),
+                "found": sum(by_chain[id_].first == readings[0][id_].first_bad for id_ in same_fault),
+            },
         }
     return {
         "who": readers,
@@ -207,16 +212,6 @@ def page(results: Mapping[str, Any]) -> str:
     counts = {name: results[name] for name in ("who", "chains", "agreed", "kappa")}
     folder = Path(__file__).parent / "templates"
     return fill(folder, "results.md.jinja", **counts, scores=table, decimal=decimal(3))
-
-
-def _first_bad(agreed: Mapping[str, Label], readings: Readings, by_chain: Mapping[str, JudgedChain]) -> dict[str, int]:
-    """Count the chains in which both readers name the same first bad step, and where a judge agrees."""
-    reader_1, reader_2 = readings
-    agreed_ids = [id_ for id_ in agreed if reader_1[id_].first_bad == reader_2[id_].first_bad is not None]
-    return {
-        "chains": len(agreed_ids),
-        "found": sum(by_chain[id_].first == reader_1[id_].first_bad for id_ in agreed_ids),
-    }
 
 
 def _row(chain: WrittenChain, readings: Readings, verdicts: Iterable[JudgedChain]) -> dict[str, Any]:

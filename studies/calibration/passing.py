@@ -49,16 +49,14 @@ def judge_cases(
 
 def build_table(judge: Judge, judged: Sequence[JudgedCase], setting: Setting, sigma: float = SIGMA) -> Table:
     """Build a judge's table of the cases in a setting."""
-    rows_of_setting = [row for row in judged if row.case.setting == setting]
-    rows = (
-        _pass_rate(judge, kind, [f for f in rows_of_setting if f.case.kind == kind], sigma) for kind in tables.KINDS
-    )
-    return Table(judge.name, setting, sigma if judge.rule == "paper" else None, tuple(rows))
+    by_kind = {kind: [f for f in judged if (f.case.setting, f.case.kind) == (setting, kind)] for kind in tables.KINDS}
+    rows = tuple(_pass_rate(judge, kind, cases, sigma) for kind, cases in by_kind.items())
+    return Table(judge.name, setting, sigma if judge.rule == "paper" else None, rows)
 
 
-def build_tables(judge: Judge, judged: Sequence[JudgedCase], sigma: float = SIGMA) -> list[Table]:
+def build_tables(judge: Judge, judged: Sequence[JudgedCase]) -> list[Table]:
     """Build a judge's tables, one for each setting."""
-    return [build_table(judge, judged, setting, sigma) for setting in tables.SETTINGS]
+    return [build_table(judge, judged, setting) for setting in tables.SETTINGS]
 
 
 def _pass_rate(judge: Judge, kind: Kind, judged: Sequence[JudgedCase], sigma: float) -> Passed:
@@ -74,10 +72,7 @@ def _pass_rate(judge: Judge, kind: Kind, judged: Sequence[JudgedCase], sigma: fl
 
 def choose_threshold(judge: Judge, judged: Sequence[JudgedCase]) -> Threshold | None:
     """Choose σ for a judge by the paper's rule; None where a half has no true or no false statements."""
-    halves: tuple[list[JudgedCase], list[JudgedCase]] = ([], [])
-    for case in judged:
-        halves[case.case.source.is_reported].append(case)
-    developed, reported = halves
+    developed, reported = ([c for c in judged if c.case.source.is_reported is half] for half in (False, True))
     curve = [_accuracy(judge, developed, sigma) for sigma in tables.SIGMAS]
     if None in curve or _accuracy(judge, reported, SIGMA) is None:
         return None

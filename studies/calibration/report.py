@@ -75,9 +75,8 @@ def _pass_table(measured: Measured, setting: Setting) -> Table:
     kinds = [f"{row.kind} ({row.cases:,})" for row in judges[0].rows]
     table: Table = [("rule", *kinds, "balanced", "unjudgeable")]
     for judged in judges:
-        unsure = sum(row.unjudgeable * row.cases for row in judged.rows) / max(
-            1, sum(row.cases for row in judged.rows)
-        )
+        cases = sum(row.cases for row in judged.rows)
+        unsure = sum(row.unjudgeable * row.cases for row in judged.rows) / max(1, cases)
         name = judged.judge if judged.sigma is None else f"{judged.judge}, σ {judged.sigma:g}"
         shares = [row.passed.value if row.passed else None for row in judged.rows]
         table.append((name, *(shown(share, decimal(3)) for share in (*shares, judged.balanced, unsure))))

@@ -98,19 +98,18 @@ def list_arms(results: Record) -> list[Arm]:
     first = next((r["players"][VERIFIER] for r in results["runs"] if VERIFIER in r["players"]), "")
     earned = {_key(system): system for system in results.get("faithfulness", {}).get("systems", ())}
     systems = {_key(system): system for system in results["comparison"]["systems"]}
-    return [
-        Arm(_name(run, first), run, systems[_key(run)], _faithful(earned.get(_key(run)))) for run in results["runs"]
-    ]
+    arms = []
+    for run in results["runs"]:
+        record = earned.get(_key(run))
+        answers = record["all"]["rules"]["house"]["answers"]["exact_match"] if record else None
+        arms.append(Arm(_name(run, first), run, systems[_key(run)], answers))
+    return arms
 
 
 def find_arm(candidates: Sequence[Arm], name: str, **options: Any) -> Arm | None:
     """The arm of that name, of several the one with these options; None if there is none."""
-    matches = [
-        arm
-        for arm in candidates
-        if arm.name == name and all(arm.run["options"].get(k) == v for k, v in options.items())
-    ]
-    return matches[0] if matches else None
+    is_match = lambda arm: arm.name == name and options.items() <= arm.run["options"].items()  # noqa: E731
+    return next(filter(is_match, candidates), None)
 
 
 def _name(run: Record, first: str) -> str:
@@ -125,15 +124,7 @@ def _name(run: Record, first: str) -> str:
 
 
 def _key(system: Record) -> System:
-    values = (system[name] for name in ("method", "players", "options", "conditions"))
-    return System.make(*values)
-
-
-def _faithful(system: Record | None) -> Record | None:
-    if system is None:
-        return None
-    answers: Record = system["all"]["rules"]["house"]["answers"]["exact_match"]
-    return answers
+    return System.make(*(system[name] for name in ("method", "players", "options", "conditions")))
 
 
 def check(results: Record, place: str) -> None:
@@ -210,9 +201,8 @@ class Experiment:
 
     @property
     def simulated(self) -> bool:
-        learned = find_arm(self.main.arms, LEARNED)
-        baseline = find_arm(self.main.arms, PLAIN)
-        return any(arm is not None and arm.run["simulated"] for arm in (learned, baseline))
+        arms = (find_arm(self.main.arms, name) for name in (LEARNED, PLAIN))
+        return any(arm is not None and arm.run["simulated"] for arm in arms)
 
 
 def references(section: Section, main: Section) -> tuple[Arm, Arm]:

@@ -80,7 +80,15 @@ def page(experiment: Experiment, figures: Mapping[str, bytes], fresh: Experiment
         chance=CHANCE,
         evidence=EVIDENCE,
         verifier=_main_verifier(experiment),
-        blocks=[_block(experiment, name, sections) for name, sections in experiment.blocks.items() if sections],
+        blocks=[
+            {
+                "name": name,
+                "verifiers": _verifiers(experiment, [section for section in sections if section.quality is not None]),
+                "places": [_section(experiment, section) for section in sections if section.results is not None],
+            }
+            for name, sections in experiment.blocks.items()
+            if sections
+        ],
         trainings=_trainings(experiment),
     )
 
@@ -162,7 +170,8 @@ def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
     ]
     labels: Table = [("label", "gold", "said", "precision", "recall", "F1")]
     for label in quality["types"]:
-        labels.append((label["name"], label["gold"], label["said"], *map(_share, map(label.get, _LABEL_SHARES))))
+        scores = (_share(label[name]) for name in ("precision", "recall", "f1"))
+        labels.append((label["name"], label["gold"], label["said"], *scores))
     weak = sorted(quality["types"], key=lambda label: label["f1"] or 0.0)[:_WEAK]
     return {
         "quality": quality,
@@ -173,20 +182,10 @@ def _main_verifier(experiment: Experiment) -> dict[str, Any] | None:
     }
 
 
-_LABEL_SHARES = ("precision", "recall", "f1")
-
-
-def _block(experiment: Experiment, name: str, sections: Sequence[Section]) -> dict[str, Any]:
-    trained = [section for section in sections if section.quality is not None]
-    return {
-        "name": name,
-        "verifiers": _verifiers(experiment, trained) if trained else None,
-        "places": [_section(experiment, section) for section in sections if section.results is not None],
-    }
-
-
-def _verifiers(experiment: Experiment, sections: Sequence[Section]) -> dict[str, Any]:
-    """Score a block's verifiers below the release's, and compare each pair on the same steps."""
+def _verifiers(experiment: Experiment, sections: Sequence[Section]) -> dict[str, Any] | None:
+    """Score a block's verifiers below the release's, and compare each pair on the same steps; None without any."""
+    if not sections:
+        return None
     steps, sections = experiment.steps, (experiment.main, *sections)
     ids, uncompared = {step.id for step in steps}, []
     measures: Table = [("verifier", "rows", *(name.replace("_", " ") for name in _MEASURES))]

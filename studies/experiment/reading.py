@@ -115,18 +115,14 @@ def example(questions: Sequence[QuestionRecord], outcomes: Sequence[Outcome], pl
         for question in questions
         if question.id in alone and not alone[question.id].exact_match
         if question.id in helped and helped[question.id].exact_match
-        if _mended(helped[question.id].trajectory)
+        # A step was rejected, and a verdict passed every accepted step.
+        if any(not attempt.accepted for attempt in helped[question.id].trajectory.attempts)
+        if not doubts(helped[question.id].trajectory)
     ]
     if not candidates:
         return ""
     chosen = min(candidates, key=lambda question: len(helped[question.id].trajectory.attempts))
     return "\n".join(_lines(chosen, alone[chosen.id].trajectory, helped[chosen.id].trajectory))
-
-
-def _mended(trajectory: Trajectory) -> bool:
-    """Whether a step was rejected, and a verdict passed every accepted step."""
-    rejected = any(not attempt.accepted for attempt in trajectory.attempts)
-    return rejected and not doubts(trajectory)
 
 
 def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> Iterator[str]:

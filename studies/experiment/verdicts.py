@@ -108,10 +108,6 @@ def _by_label(step: LabelledStep, verdict: str) -> Sequence[float]:
     return [float(flag) for flag in (*is_hit, *is_label)]
 
 
-def _f1(sums: Matrix) -> Matrix:
-    return np.asarray(2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1), dtype=np.float64)
-
-
 def _balanced(sums: Matrix) -> Matrix:
     hits, rows = sums[:, : len(EVIDENCE)], sums[:, len(EVIDENCE) :]
     has_rows = rows > 0  # a draw may lack a label, or all of them: then it says nothing
@@ -120,7 +116,7 @@ def _balanced(sums: Matrix) -> Matrix:
         return np.asarray(recalls.sum(axis=1) / has_rows.sum(axis=1), dtype=np.float64)
 
 
-ERROR_F1 = Measure(_errors, _f1)
+ERROR_F1 = Measure(_errors, lambda sums: 2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1))
 """F1 of finding steps that are wrong in any way (`verifier.quality`)."""
 EVIDENCE_BALANCED = Measure(_by_label, _balanced)
 """Balanced accuracy over attribution steps of `EVIDENCE`: the mean of the labels' recall."""

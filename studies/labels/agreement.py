@@ -57,8 +57,8 @@ def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 def score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
     """Build table rows of scores: name, true, found, precision, recall, F1 ("-" where undefined)."""
-    shares = ([shown(share, decimal(3), "-") for share in score.shares.values()] for score in scores)
-    return [(score.name, score.gold, score.predicted, *row) for score, row in zip(scores, shares, strict=True)]
+    form = lambda share: shown(share, decimal(3), "-")  # noqa: E731
+    return [(score.name, score.gold, score.predicted, *map(form, score.shares.values())) for score in scores]
 
 
 def lacks_entities(question: Question) -> bool:
@@ -82,20 +82,17 @@ def lacks_entities(question: Question) -> bool:
 def checker_rows(benchmark: str, pairs: Pairs) -> list[tuple[object, ...]]:
     """Build the table of a checker with its header: a row for each error type, then one for all of them."""
     rows: list[tuple[object, ...]] = [(benchmark, "errors", "precision", "recall", "abstains")]
+    scores = []
     for entry in ERROR_TYPES:
         true = sum(n for (true_type, _), n in pairs.items() if true_type == entry.name)
         flagged = sum(n for (_, verdict), n in pairs.items() if verdict == entry.name)
-        rows.append(_row(Score(entry.name, pairs[entry.name, entry.name], true, flagged), pairs))
+        scores.append(Score(entry.name, pairs[entry.name, entry.name], true, flagged))
     correct = sum(n for (true_type, verdict), n in pairs.items() if true_type == verdict)
     all_flagged = sum(n for (_, verdict), n in pairs.items() if verdict not in (None, CORRECT))
-    return [*rows, _row(Score("all", correct, sum(pairs.values()), all_flagged), pairs)]
-
-
-def _row(score: Score, pairs: Pairs) -> tuple[object, ...]:
-    silent = sum(
-        n for (true_type, verdict), n in pairs.items() if verdict is None and score.name in (true_type, "all")
-    )
-    return (score.name, score.gold, f"{score.precision:.3f}", f"{score.recall:.3f}", silent)
+    for score in (*scores, Score("all", correct, sum(pairs.values()), all_flagged)):
+        silent = sum(n for (true_type, v), n in pairs.items() if v is None and score.name in (true_type, "all"))
+        rows.append((score.name, score.gold, f"{score.precision:.3f}", f"{score.recall:.3f}", silent))
+    return rows
 
 
 def summarize_ideal(ideal: Counter[str | None]) -> str:

@@ -5,7 +5,7 @@ text of the question. A row that either build did not judge is left out of the s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -91,21 +91,19 @@ def compare(build: Build, reference: Build) -> list[Comparison]:
 
     Raises ``UserError`` for builds without a row in common.
     """
-    places = sorted({*build.rows, *reference.rows})
-    pairs = {place: _pairs(build.rows.get(place, {}), reference.rows.get(place, {})) for place in places}
-    if not any(a and b for rows in pairs.values() for a, b in rows):
+    pairs: dict[Place, list[_Pair]] = {}
+    for place in sorted({*build.rows, *reference.rows}):
+        rows, reference_rows = build.rows.get(place, {}), reference.rows.get(place, {})
+        pairs[place] = [(rows.get(id_), reference_rows.get(id_)) for id_ in dict.fromkeys((*rows, *reference_rows))]
+    if not any(a and b for labels in pairs.values() for a, b in labels):
         raise UserError(
             f"{build.folder} and {reference.folder}: no benchmark, split and id is in both: builds of other rows?"
         )
-    comparisons = [_compare_rows(*place, rows) for place, rows in pairs.items()]
-    return [*comparisons, _compare_rows("", "", [pair for rows in pairs.values() for pair in rows])]
+    comparisons = [_compare_rows(*place, labels) for place, labels in pairs.items()]
+    return [*comparisons, _compare_rows("", "", [pair for labels in pairs.values() for pair in labels])]
 
 
 _Pair = tuple[RowLabel | None, RowLabel | None]
-
-
-def _pairs(build: Mapping[str, RowLabel], reference: Mapping[str, RowLabel]) -> list[_Pair]:
-    return [(build.get(id_), reference.get(id_)) for id_ in dict.fromkeys((*build, *reference))]
 
 
 def _compare_rows(benchmark: str, split: str, pairs: Iterable[_Pair]) -> Comparison:
@@ -161,39 +159,30 @@ _ROWS: tuple[Column[Comparison], ...] = (
     Column("only in the second", itemgetter("only_other")),
     Column("other text", itemgetter("other_question")),
 )
+_SHARES = ("agreement", "kappa", "precision", "recall", "f1")
 _SCORES: tuple[Column[Comparison], ...] = (
     *_PLACE,
     Column("judged by both", itemgetter("judged")),
     Column("noise: first", itemgetter("noise_one")),
     Column("second", itemgetter("noise_other")),
     Column("both", itemgetter("noise_both")),
-    Column("agreement", itemgetter("agreement"), decimal(3)),
-    Column("kappa", itemgetter("kappa"), decimal(3)),
-    Column("precision", itemgetter("precision"), decimal(3)),
-    Column("recall", itemgetter("recall"), decimal(3)),
-    Column("f1", itemgetter("f1"), decimal(3)),
+    *(Column[Comparison](name, itemgetter(name), decimal(3)) for name in _SHARES),
 )
 
 
 def render(build: Build, reference: Build, comparisons: Sequence[Comparison]) -> str:
     """Render the comparison as Markdown."""
-    folder = Path(__file__).parent / "templates"
-    sheets = {"rows": Sheet(_ROWS, comparisons), "scores": Sheet(_SCORES, comparisons)}
-    page = fill(
-        folder, "builds.md.jinja", first=build, second=reference, crossed=list(_type_tables(comparisons)), **sheets
-    )
-    return page.rstrip("\n")
-
-
-def _type_tables(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
-    """Tabulate noise types against each other: a row for each of the build's, a column for the reference's."""
+    crossed: list[tuple[str, Table]] = []
     for comparison in comparisons:
         if comparison["both"]:
             types = comparison["types"]
             columns = [name for name in NOISE_TYPES if any(name in row for row in types.values())]
             rows = [(name, *(row.get(column, 0) for column in columns)) for name, row in types.items()]
             title = f"{comparison['benchmark'] or 'all'} {comparison['split']}".strip()
-            yield title, [("first, by the second's", *columns), *rows]
+            crossed.append((title, [("first, by the second's", *columns), *rows]))
+    folder = Path(__file__).parent / "templates"
+    sheets = {"rows": Sheet(_ROWS, comparisons), "scores": Sheet(_SCORES, comparisons)}
+    return fill(folder, "builds.md.jinja", first=build, second=reference, crossed=crossed, **sheets).rstrip("\n")
 
 
 def write(build: Build, reference: Build, comparisons: Sequence[Comparison], path: Path) -> None:
