@@ -12,8 +12,7 @@ from typing import Any
 from cards.pages import Record, line
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import options_type
-from safe_stepwise.methods.options import option_values
+from safe_stepwise.methods.base import option_values, options_type
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.store import names
 from safe_stepwise.store.agreement import MEASURES, title_of

@@ -11,8 +11,7 @@ from evaluators.run.trial import SHOWN
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import options_type
-from safe_stepwise.methods.options import published_values
+from safe_stepwise.methods.base import options_type, published_values
 from safe_stepwise.open import check_spec
 from safe_stepwise.records import VERDICT_ORDERS
 

@@ -24,9 +24,8 @@ from typing import Any
 
 from evaluators.outcomes import Outcome, grouped
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.base import option_values, options_type
 from safe_stepwise.methods.machine import Machine
-from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 
 EVERY = "Total average"

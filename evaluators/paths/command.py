@@ -7,8 +7,7 @@ from typing import Any
 
 from evaluators.comparison.significance import CONFIDENCE
 from evaluators.paths.quality import PAPER, RESAMPLES, UNREADABLE, JudgedPath, quality
-from evaluators.run import verdicts
-from evaluators.run.verdicts import Verdicts
+from evaluators.run.runner import Verdicts, collect_verdicts, lines_bytes, usage_lines
 from safe_stepwise import prompts
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
@@ -148,8 +147,8 @@ def run_paths(options: Options) -> str:
         for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}
-            runs.append(verdicts.collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE))
-            spent += verdicts.usage_lines(client, prompt, "stand in no accuracy")
+            runs.append(collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE))
+            spent += usage_lines(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.applied(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
         results_ = results(about, cases, runs, limits, options.seed)
@@ -193,7 +192,7 @@ def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[
     contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: page(results).encode()}
     for run in runs:
         lines = (run.line(place, **case.about) for place, case in enumerate(cases))
-        contents[f"{VERDICTS}.{run.role}.jsonl"] = verdicts.lines_bytes(lines)
+        contents[f"{VERDICTS}.{run.role}.jsonl"] = lines_bytes(lines)
     return contents
 
 

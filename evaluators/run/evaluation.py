@@ -13,9 +13,8 @@ from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.base import Method, prompts_digest
+from safe_stepwise.methods.base import Method, option_values, prompts_digest
 from safe_stepwise.methods.corpus import Corpus
-from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import AT_ONCE, answering
 from safe_stepwise.metric.judge import JUDGED, Case, Judge, Verdict
 from safe_stepwise.records import Question, Trajectory, identity

@@ -18,10 +18,9 @@ from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError, at_place, one_of
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import Method, options_type, resolve_options
+from safe_stepwise.methods.base import Method, options_type, published_values, resolve_options
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.methods.loop import GENERATE
-from safe_stepwise.methods.options import published_values
 from safe_stepwise.methods.running import AT_ONCE
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.metric.judge import Judge

@@ -3,6 +3,7 @@
 All that a run wrote is data of the page (`pages.offline`).
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
@@ -14,7 +15,6 @@ from evaluators import outcomes
 from evaluators.comparison.systems import System, condition_text, edge_text, known_order, names, notable
 from evaluators.pages.offline import page, write_page
 from evaluators.traces import deliberation
-from evaluators.traces.paths import read_paths
 from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
@@ -22,9 +22,84 @@ from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.methods.running import LoopStatistics
 from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
 from safe_stepwise.scoring import normalize_answer
-from safe_stepwise.store.files import place_of
-from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
+from safe_stepwise.store.boundary import parse_json, read_json
+from safe_stepwise.store.files import place_of, read_lines
+from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
+
+_AGAIN = "measure it anew with safe-stepwise measure_faithfulness"
+Paths = list[dict[str, Any]]
+"""The verdicts on one run's chain, one a rule."""
+NO_CHAIN = "no chain"
+
+
+def read_paths(folder: Path) -> dict[tuple[str, str, System], Paths]:
+    """Read the verdicts of a folder by benchmark, question and system; a vote's are on its majority's chain.
+
+    A question with two chains under one key has none.
+    """
+    if not (folder / FAITHFULNESS).exists():  # it is written last
+        return {}
+    systems, chains = dict(_measured_systems(folder / FAITHFULNESS)), dict[tuple[str, str, System], list[Paths]]()
+    for place, line in read_lines(folder / CHAINS, bytes, "verdict", _AGAIN):
+        with outcomes.reading(place):
+            row = parse_json(line)
+            if (system := systems.get(row["system"])) is not None:
+                key = str(row["benchmark"]), str(row["question_id"]), system
+                chains.setdefault(key, []).append(_paths(row))
+    return {key: paths[0] for key, paths in chains.items() if len(paths) == 1}
+
+
+def _measured_systems(file: Path) -> Iterator[tuple[int, System]]:
+    """Yield the systems of lines, by place; the best of several samples is left out."""
+    try:
+        for place, system in enumerate(read_json(file)["systems"]):
+            if system["taken"] != "best_of_n":
+                yield (place, System.make(*(system[name] for name in ("method", "players", "options", "conditions"))))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = getattr(error, "strerror", None) or "not a record of measured faithfulness"
+        raise UserError(f"{file}: cannot be read ({reason}); {_AGAIN}") from None
+
+
+def _paths(row: Mapping[str, Any]) -> Paths:
+    """Return a line's verdicts as the page shows them, with checked types."""
+    if row["response"] != "chain" or not row["rules"]:
+        reason = str(row["response"]) if row["response"] != "chain" else "no evidence to judge it by"
+        return [{"rule": "", "path": NO_CHAIN, "fault": reason, "first": 0, "missing": [], "steps": []}]
+    return [
+        {
+            "rule": str(rule),
+            "path": str(verdicts["path"]),
+            "fault": str(verdicts["fault"]),
+            "first": int(verdicts["first"] or 0),
+            "missing": [*map(_triple, verdicts["missing"])],
+            "steps": [
+                {
+                    "number": int(step["number"]),
+                    "text": str(step["text"]),
+                    "triples": [*map(_triple, verdict["triples"])],
+                    "fault": str(verdict["fault"]),
+                    "score": _finite(verdict["score"]),
+                }
+                for step, verdict in zip(row["steps"], verdicts["steps"], strict=True)
+            ],
+        }
+        for rule, verdicts in sorted(row["rules"].items())
+    ]
+
+
+def _triple(triple: Any) -> list[str]:
+    head, relation, tail = triple
+    return [str(head), str(relation), str(tail)]
+
+
+def _finite(score: Any) -> float | None:
+    if score is None:
+        return None
+    if not math.isfinite(score):
+        raise ValueError(f"{score} is no score")
+    return float(score)
+
 
 PAGE = "traces.html"
 MAX_BYTES = 25_000_000

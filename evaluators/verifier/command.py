@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from evaluators.comparison.significance import CONFIDENCE
-from evaluators.run import verdicts
-from evaluators.run.verdicts import Reply, Verdicts
+from evaluators.run.runner import Reply, Verdicts, collect_verdicts, lines_bytes, usage_lines
 from evaluators.verifier import step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
@@ -125,7 +124,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
             role = f"baseline {number}" if number else "verifier"
             client = options.client(opener(spec), replies)
             runs.append(ask_verifier(client, role, requests, setting))
-            usage += verdicts.usage_lines(client, role)
+            usage += usage_lines(client, role)
         majority = step_set.majority(folder, incomplete_evidence=incomplete)
         runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
@@ -141,7 +140,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
 def ask_verifier(
     client: Client, role: str, requests: Mapping[Prefix, Request], setting: Setting = step_set.AS_TRAINED
 ) -> Verdicts:
-    """Collect the verdicts of a client's engine, which is closed afterwards; raises as `verdicts.collect_verdicts`.
+    """Collect the verdicts of a client's engine, which is closed afterwards; raises as `collect_verdicts`.
 
     Missing Evidence is a verdict only where it was asked for, a label of a dropped category nowhere.
     """
@@ -149,7 +148,7 @@ def ask_verifier(
     def read(text: str, data: str) -> str:
         return parse_feedback(text, setting.incomplete_evidence, data, setting.dropped).error_type
 
-    return verdicts.collect_verdicts(client, role, "step", requests, read, UNPARSED)
+    return collect_verdicts(client, role, "step", requests, read, UNPARSED)
 
 
 def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:
@@ -216,8 +215,8 @@ def files(results: Mapping[str, Any], cases: Sequence[StepCase], runs: Sequence[
             # Steps that only trajectories need.
             prefixes = (prefix for prefix in run.replies if prefix not in rows)
             prefix_lines = (_line(run, p, steps=[*map(format_step, p.steps)], gold=CORRECT) for p in prefixes)
-            contents[f"{VERDICTS}{suffix}.jsonl"] = verdicts.lines_bytes(row_lines)
-            contents[f"{PREFIXES}{suffix}.jsonl"] = verdicts.lines_bytes(prefix_lines)
+            contents[f"{VERDICTS}{suffix}.jsonl"] = lines_bytes(row_lines)
+            contents[f"{PREFIXES}{suffix}.jsonl"] = lines_bytes(prefix_lines)
     return contents
 
 

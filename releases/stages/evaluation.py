@@ -20,10 +20,9 @@ from releases.stage import COUNTED, Cost, Forecast, Release, Result, Stage, Take
 from releases.stages.training import Adapter, Generator
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import options_type
+from safe_stepwise.methods.base import option_values, options_type
 from safe_stepwise.methods.limits import Limits, retries_of
 from safe_stepwise.methods.loop import MALFORMED
-from safe_stepwise.methods.options import option_values
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.files import remove_folder
 from safe_stepwise.store.names import ADAPTER, BLOCKS, DATASETS, GENERATOR, REPORT, RESULTS, VALIDATION, WORK

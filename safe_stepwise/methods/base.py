@@ -1,19 +1,48 @@
 """What a method of answering is: whom it asks, and what it did with one question."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client
-from safe_stepwise.methods.options import NoOptions
 from safe_stepwise.records import Question, Trajectory
+
+AS_PUBLISHED = "as published"
+"""Key of an option's metadata: the papers' value, where that is not ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """The options of a method that has none."""
+
+
+def option_values(options: Any) -> dict[str, Any]:
+    """The options that are part of a run's identity, as JSON values by name; None is not told.
+
+    >>> option_values(NoOptions())
+    {}
+    """
+    values = {f.name: getattr(options, f.name) for f in fields(options) if f.compare}
+    defaults = {f.name: f.default for f in fields(options) if AS_PUBLISHED in f.metadata}
+    set_values = {name: value for name, value in values.items() if value is not None}
+    return {n: value for n, value in set_values.items() if n not in defaults or value != defaults[n]}
+
+
+def published_values(kind: type[Any]) -> dict[str, Any]:
+    """Return the papers' choices that differ from ours, by the names of a method's options.
+
+    >>> published_values(NoOptions)
+    {}
+    """
+    return {f.name: f.metadata[AS_PUBLISHED] for f in fields(kind) if AS_PUBLISHED in f.metadata}
 
 
 class Method(Protocol):
     """One file of this room, and one line of its registry.
 
     A method may name the dataclass of its ``options``: hashable, plain values with defaults. An option outside a run's
-    identity has ``field(compare=False)``. One with `options.AS_PUBLISHED` in its metadata is recorded only where it
+    identity has ``field(compare=False)``. One with `AS_PUBLISHED` in its metadata is recorded only where it
     differs from its default. A method without options gets `NoOptions`. An option called ``search`` receives the
     search of a corpus, if there is one. A method whose options choose its prompts has ``prompts_of(options)``; one
     that adapts its options to its players has ``settled(options, clients)`` (`resolve_options`). A state machine has

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from safe_stepwise.methods.options import AS_PUBLISHED
+from safe_stepwise.methods.base import AS_PUBLISHED
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.records import Attempt, Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category

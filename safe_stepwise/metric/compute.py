@@ -24,10 +24,9 @@ from safe_stepwise.engines.base import AS_PROMPTED
 from safe_stepwise.engines.client import Client, requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import Method, options_type
+from safe_stepwise.methods.base import Method, option_values, options_type
 from safe_stepwise.methods.limits import retries_of
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER
-from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.running import answering, run_questions, statistics
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.methods.verifier import ROLE

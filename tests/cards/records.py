@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluators.run.verdicts import Reply, Verdicts
+from evaluators.run.runner import Reply, Verdicts
 from evaluators.verifier.command import constant, results
 from evaluators.verifier.step_set import read_cases, requests
 from tests.evaluators.verifier.step_rows import row, step, write_set

@@ -10,8 +10,7 @@ from evaluators.prompting.measures import measures
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.base import options_type
-from safe_stepwise.methods.options import option_values
+from safe_stepwise.methods.base import option_values, options_type
 from safe_stepwise.methods.running import answering
 from safe_stepwise.records import Hop, Passage, Question, SupportingFact, Triple
 from safe_stepwise.scoring import exact_match, f1

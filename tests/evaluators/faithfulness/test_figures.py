@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.faithfulness.figures import BREAKS, FIGURES, GAPS, PATHS, figures, mosaic
-from evaluators.faithfulness.tables import FILES, files
+from evaluators.faithfulness.tables import BREAKS, FIGURES, FILES, GAPS, PATHS, figures, files, mosaic
 from tests.browsing import BREAKOUTS
 
 pytestmark = pytest.mark.usefixtures("rendered")

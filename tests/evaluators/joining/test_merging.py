@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluators.comparison.systems import System, names
-from evaluators.joining.runs import Joined, join_runs, read_run
+from evaluators.joining.command import Joined, join_runs, read_run
 from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Passage

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from evaluators.run.verdicts import Reply, Verdicts
+from evaluators.run.runner import Reply, Verdicts
 from evaluators.verifier.command import confusion_csv, confusion_png, constant, files, results
 from evaluators.verifier.quality import LABELS, OUTCOMES, UNPARSED
 from safe_stepwise.records import Usage

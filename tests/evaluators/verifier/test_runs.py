@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.run.verdicts import standing
+from evaluators.run.runner import standing
 from evaluators.verifier.command import ask_verifier, constant, judge_rows, quality_of
 from evaluators.verifier.quality import UNPARSED, Walk
 from evaluators.verifier.step_set import Prefix, StepCase, read_cases, requests

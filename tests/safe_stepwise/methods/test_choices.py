@@ -19,9 +19,9 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.feedback import format_feedback
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
+from safe_stepwise.methods.base import option_values, published_values
 from safe_stepwise.methods.limits import DEFAULT, Limits, retries_of
 from safe_stepwise.methods.loop import run_question
-from safe_stepwise.methods.options import option_values, published_values
 from safe_stepwise.methods.running import statistics
 from safe_stepwise.metric.judge import Case, judge_request
 from safe_stepwise.records import Feedback, Step, Trajectory

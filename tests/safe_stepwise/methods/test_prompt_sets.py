@@ -12,10 +12,9 @@ from safe_stepwise import prompts
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from safe_stepwise.methods import METHODS, generator, verifier
-from safe_stepwise.methods.base import prompts_digest
+from safe_stepwise.methods.base import option_values, prompts_digest
 from safe_stepwise.methods.learnt_prompts import adopt_learnt_prompts
 from safe_stepwise.methods.limits import Limits
-from safe_stepwise.methods.options import option_values
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS, PromptSet
 from safe_stepwise.methods.sg_fsm_safe import Guarding
 from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Step

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from studies.experiment import figures
 from studies.experiment.experiment import CHANCE, LEARNED, PLAIN, Experiment, list_arms
 from studies.experiment.page import files, page, write
 from tests.studies.experiment.made import ADAPTER, DRAWN, experiment, gains_of, home, results, run, step
@@ -129,7 +128,7 @@ def test_figures_draw_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         draw(drawn[-1])
         return b"png"
 
-    monkeypatch.setattr(figures, "png", png)
+    monkeypatch.setattr("studies.experiment.page.png", png)
     swept = [run(0.3 + n / 10, ADAPTER, max_retries=n) for n in (2, 0, 1)]
     block = home(results(*swept), "blocks/retries")
     assert {*files(told(blocks={"retries": [block]}))} == {"arms.png", "retries.png"}
