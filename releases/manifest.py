@@ -74,7 +74,7 @@ class EvaluationEntry(Trial):
     def allowed(self, allowance: Allowance) -> Allowance:
         """Return the allowance of its roles, with its own examples."""
         allowance = replace(allowance, examples=None)
-        return allowance if self.examples is None else allowance.showing(prompts.examples(self.examples))
+        return allowance if self.examples is None else allowance.with_examples(prompts.examples(self.examples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ class Manifest:
     def allowance(self) -> Allowance:
         """What the roles that are named have beside what their prompts say."""
         examples = prompts.examples(self.examples) if self.examples else None
-        return Allowance.of(self.max_tokens, self.reasoning_effort, examples)
+        return Allowance.by_role(self.max_tokens, self.reasoning_effort, examples)
 
     @property
     def trained(self) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluators.verifier import command as verifier
 from evaluators.verifier.command import margins
-from safe_stepwise.engines.base import Allowance, need
+from safe_stepwise.engines.base import Allowance, require_modules
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
@@ -41,7 +41,7 @@ def main(options: Options) -> None:
     datasets, adapter = options.demo / "datasets", options.output / "adapter"
     if not (datasets / VERIFIER_STEPS).is_dir():
         raise UserError(f"{datasets}: holds no {VERIFIER_STEPS}; run `make demo` first")
-    need("vllm", "vLLM", "vllm", "vllm")  # before minutes of training
+    require_modules("vllm", "vLLM", "vllm", "vllm")  # before minutes of training
     values = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
     recipe, text = train_anew(RECIPE, values, VerifierRecipe)
     print(text)
@@ -58,7 +58,7 @@ def main(options: Options) -> None:
         verified=datasets,
         verifier=f"vllm:{model}",
         baseline=(f"vllm:{base.folder}", "symbolic"),
-        allowance=Allowance.of({ROLE: REPLY}),
+        allowance=Allowance.by_role({ROLE: REPLY}),
         cache=options.output / "replies.sqlite",
         output=options.output / "quality",
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from safe_stepwise.engines.base import EngineError, Message
-from safe_stepwise.engines.chat import Chat, spelled_out
+from safe_stepwise.engines.chat import Chat, escape_control
 from safe_stepwise.engines.weights import Weights
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import TEST, TRAIN
@@ -207,7 +207,7 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
 
 def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
     """The last turn's tokens as a model would say them after the prompt, its end included."""
-    prefix, rendered = chat.rendered(turns[:-1]), chat.rendered(turns, complete=True)
+    prefix, rendered = chat.render(turns[:-1]), chat.render(turns, complete=True)
     if not rendered.startswith(prefix):
         raise BadRow("is rendered so that its prompt is no prefix of the whole, by the chat template")
     reply = rendered[len(prefix) :].rstrip()  # what stands after the turn's end is never generated
@@ -217,6 +217,6 @@ def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
         raise BadRow("has a completion whose turn the chat template does not end")
     if ends & set(ids[:-1]):
         raise BadRow("has a control token inside its completion")
-    if chat.tokenizer.decode(ids[:-1]).strip() != spelled_out(turns[-1].content, chat.control).strip():
+    if chat.tokenizer.decode(ids[:-1]).strip() != escape_control(turns[-1].content, chat.control).strip():
         raise BadRow("has a completion that the chat template or the tokenizer changes")
     return ids

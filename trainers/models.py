@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import safe_stepwise
-from safe_stepwise.engines.weights import PACKAGE, Model, Weights, find_adapter, find_model, loading, release_of
+from safe_stepwise.engines.weights import PACKAGE, Model, Weights, describe_package, find_adapter, find_model, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import copy_file, remove_folder, whole_folder
 from safe_stepwise.store.names import TRAINING, TUNED
@@ -250,7 +250,7 @@ def find_base(name: str) -> tuple[Weights, str]:
     Raises ``UserError`` for what is not there, and for a Hub model without a revision.
     """
     if name.startswith(PACKAGE):
-        return find_model(Model(name)), release_of(name)
+        return find_model(Model(name)), describe_package(name)
     model = Model.read(name)
     is_folder = Path(model.name).expanduser().is_dir()
     if model.revision is None and not is_folder:

@@ -28,7 +28,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.engines.base import Message, Request
-from safe_stepwise.engines.client import requests_and_tokens
+from safe_stepwise.engines.client import render_usage
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
@@ -153,7 +153,7 @@ class ModelMaker(replies.ModelAsker):
         replies_by_role = {role: accounts[role].answered + accounts[role].hits for role in accounts}
         return (
             f"trajectories {replies_by_role.get('trajectory', 0)} errors {replies_by_role.get('inject', 0)}; "
-            f"{requests_and_tokens(self.client.total())}"
+            f"{render_usage(self.client.total())}"
         )
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:

@@ -34,7 +34,7 @@ from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.writing import write_trajectory
 from safe_stepwise.commands.values import Count, Known, Version
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.engines.client import Client, check, requests
+from safe_stepwise.engines.client import Client, check, render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.graphs.knowledge_graph import entity_key
@@ -196,7 +196,7 @@ async def mine_cases(plan: Refinement, verified: VerifiedSet, generator: Client,
         async def run(checker: Checker) -> None:
             mined.add_trajectory(checker, await run_question(checker.question, generator, verifier, plan.limits))
             bar.update(mined.questions.total() - bar.n)
-            request_counts = requests(client.total() for client in (generator, verifier))
+            request_counts = render_requests(client.total() for client in (generator, verifier))
             bar.set_postfix_str(f"cases {len(mined.cases)} ({mined.rate:.1%}); {request_counts}", refresh=False)
 
         await for_each(_checkers(plan, verified, mined), run, plan.at_once)
@@ -428,7 +428,7 @@ async def _relabel(row: StepRow, teacher: Client | None) -> StepRow | Refused:
 async def _verdict(row: StepRow, teacher: Client) -> Feedback:
     request = verifying.verifier_request(row.question.question, row.question.passages, row.previous, row.step)
     scene = Scene(row.question, previous=row.previous, step=row.step)
-    reply = await teacher.ask(replace(request, scene=scene, in_full=True))
+    reply = await teacher.complete(replace(request, scene=scene, in_full=True))
     return parse_feedback(reply.text, data=prompts.data_of(request))
 
 

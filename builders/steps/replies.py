@@ -86,7 +86,7 @@ class ModelAsker:
     async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
         """Send a request and parse the reply by ``read``; raises `StepRefused`. ``quoted`` is the request's data."""
         try:
-            reply = await self.client.ask(request)
+            reply = await self.client.complete(request)
         except EngineError as error:
             raise StepRefused(f"{REQUEST_FAILED}: {one_line(str(error))}") from None
         try:

@@ -23,7 +23,7 @@ from safe_stepwise import prompts
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
 from safe_stepwise.engines.base import Request
-from safe_stepwise.engines.client import requests
+from safe_stepwise.engines.client import render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Passage
@@ -94,7 +94,7 @@ class Rewriter(replies.ModelAsker):
                 row = chosen[number]
                 results[number] = await self._reworded(row, checkers.get(row.question.id))
                 bar.update()
-                bar.set_postfix_str(requests(self.client.accounts.values()), refresh=False)
+                bar.set_postfix_str(render_requests(self.client.accounts.values()), refresh=False)
 
             await for_each(range(len(chosen)), reword_row, self.client.in_flight)
         return [results[number] for number in range(len(chosen))]

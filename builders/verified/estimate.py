@@ -36,7 +36,7 @@ class Work:
 
     def add(self, request: Request, allowance: Allowance, completion: int, extra_prompt: int = 0) -> None:
         """Count a call with the tokens of its prompt and of its reply."""
-        sent = allowance.applied(request)
+        sent = allowance.apply(request)
         self.calls += 1
         self.prompt += sum(len(message.content) for message in sent.messages) // CHARACTERS_PER_TOKEN + extra_prompt
         self.completion += sent.sampling.max_tokens if allowance.limits(request.role) else completion
@@ -64,7 +64,7 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
             if (key := request_key(client.engine, extraction)) in keys:
                 continue
             keys.add(key)
-            if client.stored(extraction) is not None:
+            if client.cached_reply(extraction) is not None:
                 work["extract"].stored += 1
             else:
                 work["extract"].add(extraction, allowance, reply)

@@ -22,7 +22,7 @@ from evaluators.deliberation.options import BASELINES, Options, check_names, spl
 from evaluators.deliberation.questions import Case, Example, PathsSet
 from safe_stepwise.engines.base import EngineError, Request
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.mock import Counted
+from safe_stepwise.engines.mock import CountingClient
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import deliberation
 from safe_stepwise.methods.deliberation import Deliberating, Knowledge, deliberate
@@ -152,7 +152,7 @@ class Engine:
 
     async def propose(self, case: Case, knowledge: Knowledge) -> list[Proposal]:
         """Return the proposals, topic by topic, the greedy one first."""
-        client: Client = Counted(self.client) if self.client.engine.simulated else self.client
+        client: Client = CountingClient(self.client) if self.client.engine.simulated else self.client
         proposals = []
         for topic in case.question.topics:
             paths = knowledge.executable(topic)
@@ -176,7 +176,7 @@ Proposer = Baseline | Engine
 
 async def _proposal(client: Client, topic: str, request: Request) -> Proposal:
     try:
-        reply = await client.ask(request)
+        reply = await client.complete(request)
     except EngineError as error:
         return Proposal(topic, FAILED_CALL, reason=str(error))
     try:
@@ -243,7 +243,7 @@ async def answer_case(
     pool = [*dict.fromkeys(Candidate(p.topic, p.path) for p in proposals if p.outcome == PATH)]
     if clients:
         simulated = any(client.engine.simulated for client in clients.values())
-        players = {role: Counted(client) if simulated else client for role, client in clients.items()}
+        players = {role: CountingClient(client) if simulated else client for role, client in clients.items()}
         trajectory = await deliberate(case.question, pool, knowledge, players, options)
     else:
         trajectory = _follow_first(case.question.id, pool, knowledge)

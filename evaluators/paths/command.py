@@ -149,7 +149,7 @@ def run_paths(options: Options) -> str:
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}
             runs.append(collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE))
             spent += usage_lines(client, prompt, "stand in no accuracy")
-        samples = {name: options.allowance.applied(cases[0].request(name)) for name in prompt_names}
+        samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
         results_ = results(about, cases, runs, limits, options.seed)
         write_files(options.output, OWNED, files(results_, cases, runs))

@@ -125,7 +125,7 @@ class Options(Trial, ModelOptions):
         """The roles' allowance beside their prompts, with the papers' examples where those count."""
         if "examples" not in self.followed:
             return self.allowance
-        return self.allowance.showing(prompts.examples(SHOWN))
+        return self.allowance.with_examples(prompts.examples(SHOWN))
 
     @property
     def symbolic(self) -> list[str]:

@@ -243,7 +243,7 @@ class Progress:
         share = f" ({cached / prompt:.0%} cached)" if prompt else ""
         done_now, pending = self.ended - self.resumed - self.failed, self.total - self.ended
         stands = counts(done_now, self.resumed, pending, failed=self.failed)
-        return f"{stands}; {engine_client.requests(accounts)}; prompt tokens {prompt:,}{share}"
+        return f"{stands}; {engine_client.render_requests(accounts)}; prompt tokens {prompt:,}{share}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ def collect_verdicts(
 
 async def _ask_all(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
     async with opened([client]):
-        return await client.ask_all(requests)
+        return await client.complete_all(requests)
 
 
 def usage_lines(client: Client, title: str, failed: str = "count as not right") -> Iterator[str]:

@@ -115,7 +115,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         "drop_category": setting.dropped,
         **setting.prompt_set.plain,
         "prompt_sha256": setting.prompt_sha256,
-        "max_tokens": max(options.allowance.applied(r).sampling.max_tokens for r in requests.values()),
+        "max_tokens": max(options.allowance.apply(r).sampling.max_tokens for r in requests.values()),
         **({"examples": examples} if examples else {}),
     }
     runs, usage = list[Verdicts](), list[str]()

@@ -12,7 +12,7 @@ from safe_stepwise.commands.command import command
 from safe_stepwise.commands.loop import ROLES, Heard, Loop
 from safe_stepwise.commands.reading import question_from
 from safe_stepwise.commands.telling import ascii_json, lines_of_attempt, record, verdict
-from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.engines.client import Client, render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Attempt, Question
@@ -84,7 +84,7 @@ def wait_for_answer(question: Question, loop: Loop, hear: Heard, tried: list[Att
 def _progress(tried: list[Attempt], clients: Mapping[str, Client]) -> Iterator[None]:
     def standing() -> str:
         steps = sum(attempt.accepted for attempt in tried)
-        return f"accepted {steps}; {requests([client.total() for client in clients.values()])}"
+        return f"accepted {steps}; {render_requests([client.total() for client in clients.values()])}"
 
     with telling("answer", "try", None, lambda: len(tried), standing):
         yield

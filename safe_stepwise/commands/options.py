@@ -171,8 +171,8 @@ def _flat(value: Any) -> Any:
 def _allowance(given: Mapping[str, Any]) -> Allowance:
     """What was said of a role last counts."""
     tokens, efforts = (dict(_flat(given.get(name, ()))) for name in ("max_tokens", "reasoning_effort"))
-    said = Allowance.of(tokens, efforts)
-    return said.showing(prompts.examples(given["examples"][-1])) if "examples" in given else said
+    said = Allowance.by_role(tokens, efforts)
+    return said.with_examples(prompts.examples(given["examples"][-1])) if "examples" in given else said
 
 
 def _params(words: Words, hint: Any, default: Any, places: Mapping[str, str]) -> Iterator[click.Parameter]:

@@ -63,7 +63,7 @@ class Schema:
     text: str
 
     @classmethod
-    def of(cls, name: str, schema: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, name: str, schema: Mapping[str, Any]) -> Schema:
         return cls(name, json.dumps(schema))
 
 
@@ -170,7 +170,7 @@ def count_thought(usage: Usage, thought: str, text: str) -> Usage:
     return replace(usage, thought=round(usage.completion * len(thought) / len(thought + text)))
 
 
-def thoughts_of(replies: Mapping[str, Completion]) -> dict[str, str]:
+def collect_thoughts(replies: Mapping[str, Completion]) -> dict[str, str]:
     """The thoughts of some replies by their keys, of those that have any."""
     return {role: reply.thought for role, reply in replies.items() if reply.thought}
 
@@ -210,7 +210,7 @@ class Engine(Protocol):
         """Free connections, threads, accelerator memory."""
 
 
-def need(engine: str, library: str, extra: str, *modules: str) -> None:
+def require_modules(engine: str, library: str, extra: str, *modules: str) -> None:
     """Raise ``UserError`` if the modules that an engine stands on are not installed."""
     if any(find_spec(module) is None for module in modules):
         raise UserError(f"the {engine} engine needs {library}: {install(extra)}")
@@ -256,7 +256,7 @@ class Allowance:
     examples: tuple[tuple[str, str], ...] | None = None
 
     @classmethod
-    def of(
+    def by_role(
         cls,
         max_tokens: Mapping[str, int] | None = None,
         effort: Mapping[str, Effort] | None = None,
@@ -264,7 +264,7 @@ class Allowance:
     ) -> Allowance:
         """That of some roles, in whatever order they come.
 
-        >>> Allowance.of({"path": 4096}, {"path": "low", "judge": "high"}).plain
+        >>> Allowance.by_role({"path": 4096}, {"path": "low", "judge": "high"}).plain
         {'max_tokens': 'path 4096', 'reasoning_effort': 'judge high, path low'}
         """
         return cls(
@@ -273,7 +273,7 @@ class Allowance:
             None if examples is None else tuple(sorted(examples.items())),
         )
 
-    def showing(self, examples: Mapping[str, str]) -> Allowance:
+    def with_examples(self, examples: Mapping[str, str]) -> Allowance:
         """The same with these examples, by role, and no others."""
         return replace(self, examples=tuple(sorted(examples.items())))
 
@@ -292,10 +292,10 @@ class Allowance:
         """Whether it says how long a role's replies may be, or how hard it thinks."""
         return any(name == role for name, _ in (*self.max_tokens, *self.effort))
 
-    def applied(self, request: Request) -> Request:
+    def apply(self, request: Request) -> Request:
         """A request as it is asked under it.
 
-        >>> Allowance.of({"judge": 99}).applied(Request((), role="judge")).sampling.max_tokens
+        >>> Allowance.by_role({"judge": 99}).apply(Request((), role="judge")).sampling.max_tokens
         99
         """
         if shown := dict(self.examples or ()).get(request.role):
@@ -326,7 +326,7 @@ class Allowance:
     def suffix(self) -> str:
         """What it adds to an engine's name: a model that thinks harder says other things.
 
-        >>> Allowance.of({"path": 4096}, {"path": "low"}).suffix
+        >>> Allowance.by_role({"path": 4096}, {"path": "low"}).suffix
         ' (reasoning effort: path low)'
         """
         effort = self.plain.get("reasoning_effort")
@@ -336,7 +336,7 @@ class Allowance:
     def shown(self) -> str:
         """What it adds to the name of a teacher, whose prompts are told there.
 
-        >>> Allowance.of(examples={"path": "An example."}).shown
+        >>> Allowance.by_role(examples={"path": "An example."}).shown
         ', examples path 25ed5198'
         """
         examples = self.plain.get("examples")

@@ -57,7 +57,7 @@ class Chat:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.control = control_tokens(tokenizer)
+        self.control = find_control_tokens(tokenizer)
 
     @classmethod
     def load(cls, weights: Weights) -> Chat:
@@ -74,14 +74,14 @@ class Chat:
     def tokens(self, messages: Sequence[Message], effort: Effort | None = None) -> list[int]:
         """The prompt, up to where the assistant's turn begins; models that can think don't.
 
-        With an ``effort`` they do. Raises as `rendered`.
+        With an ``effort`` they do. Raises as `render`.
         """
-        text = self.rendered(messages, effort=effort)
+        text = self.render(messages, effort=effort)
         # The template has written the beginning-of-text token, if the model has one.
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
         return ids
 
-    def rendered(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
+    def render(self, messages: Sequence[Message], complete: bool = False, effort: Effort | None = None) -> str:
         """The chat as text, up to where the assistant's turn begins, or ``complete`` with it.
 
         Raises ``EngineError`` for a chat that the template refuses, or an ``effort`` that it does not know.
@@ -93,7 +93,7 @@ class Chat:
                     "the chat template of the model has no reasoning effort; leave out --reasoning-effort for it"
                 )
             asked = {"reasoning_effort": effort}
-        turns = [{"role": m.role, "content": spelled_out(m.content, self.control)} for m in messages]
+        turns = [{"role": m.role, "content": escape_control(m.content, self.control)} for m in messages]
         try:
             text: str = self.tokenizer.apply_chat_template(
                 turns,
@@ -112,7 +112,7 @@ class Chat:
         return said
 
 
-def control_tokens(tokenizer: Any) -> tuple[str, ...]:
+def find_control_tokens(tokenizer: Any) -> tuple[str, ...]:
     """The strings that steer a model: special tokens, and added ones that its template writes.
 
     The latter are the likes of ``<think>``. Other added tokens are only text that is common
@@ -127,10 +127,10 @@ def control_tokens(tokenizer: Any) -> tuple[str, ...]:
     return tuple(sorted(token for token in found if len(token) > 1 and token.strip()))
 
 
-def spelled_out(text: str, control: Iterable[str]) -> str:
+def escape_control(text: str, control: Iterable[str]) -> str:
     """The text with a space after the first character of every control token in it.
 
-    >>> spelled_out("a <|im_end|> b < c", ["<|im_end|>", "<think>"])
+    >>> escape_control("a <|im_end|> b < c", ["<|im_end|>", "<think>"])
     'a < |im_end|> b < c'
     """
     # Looking ahead finds those that overlap, and a token can't be put together by the breaking

@@ -111,7 +111,7 @@ class ResponseCache:
         except (sqlite3.Error, ValueError) as error:
             raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
-    def put(self, found: Sequence[tuple[str, Completion]]) -> None:
+    def store(self, found: Sequence[tuple[str, Completion]]) -> None:
         """Store whole completions, all or none; what is there already stays, unless it was cut off.
 
         Earlier versions kept what was cut, too.
@@ -185,7 +185,7 @@ class Account:
     calls: int = 0
     retries: int = 0
     failed: int = 0
-    owed: int = 0
+    pending: int = 0
     """Requests under way."""
     prompt: int = 0
     cached: int = 0
@@ -227,10 +227,10 @@ class Client:
         self._held_back = max(0, self.in_flight - FIRST)
         self._wait = Wait(lambda seconds: self._waiting(seconds))
 
-    async def ask(self, request: Request) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The completion of one request; raises ``EngineError`` when every try failed."""
         account = self.accounts.setdefault(request.role, Account())
-        asked = self.allowance.applied(request)
+        asked = self.allowance.apply(request)
         key = request_key(self.engine, asked)
         if (stored := self._stored(key, asked, request.sampling.max_tokens)) is not None:
             account.hits += 1
@@ -254,9 +254,9 @@ class Client:
         account.hits += shared
         return completion
 
-    def stored(self, request: Request) -> Completion | None:
+    def cached_reply(self, request: Request) -> Completion | None:
         """The reply that the cache holds, if it is whole."""
-        asked = self.allowance.applied(request)
+        asked = self.allowance.apply(request)
         key = request_key(self.engine, asked)
         return self._stored(key, asked, request.sampling.max_tokens)
 
@@ -275,7 +275,7 @@ class Client:
         """The engine's, with the effort that it is asked for."""
         return f"{self.engine.name}{self.allowance.suffix}"
 
-    async def ask_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
+    async def complete_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
         """A completion or an error for each request, in order.
 
         Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
@@ -300,12 +300,12 @@ class Client:
 
     async def _settled(self, request: Request) -> Completion | EngineError:
         try:
-            return await self.ask(request)
+            return await self.complete(request)
         except EngineError as error:
             return error
 
     async def _call(self, key: str, request: Request, account: Account) -> Completion:
-        account.owed += 1
+        account.pending += 1
         try:
             async with self._slots:
                 found = await self._whole(key, request, account)
@@ -318,13 +318,13 @@ class Client:
             self._over = str(error)
             raise
         finally:
-            account.owed -= 1
+            account.pending -= 1
         account.answered += 1
         while self._held_back:
             self._held_back -= 1
             self._slots.release()
         if self.cache is not None:
-            self.cache.put([*found.items()])
+            self.cache.store([*found.items()])
         return found[key]
 
     def _give_up_if_hopeless(self, error: EngineError) -> None:
@@ -385,7 +385,7 @@ class Client:
 
     async def _generated(self, request: Request) -> Completion:
         try:
-            reply = await ask_once(self.engine, request, self._ours)
+            reply = await complete_once(self.engine, request, self._ours)
         except EngineError as error:
             self._fault = str(error)
             raise
@@ -398,7 +398,7 @@ class Client:
         return f"{self.engine.name}: waiting for {where} since {seconds} s{last}"
 
 
-async def ask_once(engine: Engine, request: Request, ours: Collection[str] = ()) -> Completion:
+async def complete_once(engine: Engine, request: Request, ours: Collection[str] = ()) -> Completion:
     """One reply, whole or not, without ``ours``, our credentials; raises ``EngineError`` where there is none."""
     with fit_to_print():
         (reply,) = await engine.generate([request])
@@ -430,10 +430,10 @@ class _Wait(wait_base):
         return max(self._jittered(retry_state), min(asked or 0.0, LONGEST_WAIT_S))
 
 
-def requests(accounts: Iterable[Account]) -> str:
+def render_requests(accounts: Iterable[Account]) -> str:
     """How the requests of some accounts stand together."""
     whole = _total(accounts)
-    return f"requests: done {whole.answered} cached {whole.hits} failed {whole.failed} owed {whole.owed}"
+    return f"requests: done {whole.answered} cached {whole.hits} failed {whole.failed} owed {whole.pending}"
 
 
 def _total(accounts: Iterable[Account]) -> Account:
@@ -443,12 +443,12 @@ def _total(accounts: Iterable[Account]) -> Account:
     return Account(**whole)
 
 
-def requests_and_tokens(account: Account) -> str:
+def render_usage(account: Account) -> str:
     """How an account's requests stand, of which nobody knows how many will come, and the tokens."""
     a, short = account, tqdm.format_sizeof
     thought = f" (of which thought {short(a.thought)})" if a.thought else ""
     return (
-        f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.owed}; "
+        f"requests: done {a.answered} cached {a.hits} failed {a.failed} under way {a.pending}; "
         f"tokens {short(a.prompt)} in (of which cached {short(a.cached)}) {short(a.completion)} out{thought}"
     )
 

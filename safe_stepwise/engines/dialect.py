@@ -131,7 +131,7 @@ class Dialect:
             **({"limit": self.limit} if self.limit == "max_tokens" else {}),
         }
 
-    def settled(self, owner: str | None) -> Dialect:
+    def resolve(self, owner: str | None) -> Dialect:
         """The dialect once it is known who serves the model; what is known already stays."""
         return replace(
             self,
@@ -178,11 +178,11 @@ class Dialect:
         if before:
             yield Message("user", before.rstrip())
 
-    def relearned(self, complaint: Complaint, body: Mapping[str, Any]) -> tuple[str, Dialect] | None:
+    def relearn(self, complaint: Complaint, body: Mapping[str, Any]) -> tuple[str, Dialect] | None:
         """What a refusal complains of, and the dialect without it; None where it names nothing that was sent.
 
         >>> complaint = Complaint("Unsupported value: 'temperature' does not support 0.0 with this model.")
-        >>> field, dialect = Dialect().relearned(complaint, {"temperature": 0.0, "seed": 0})
+        >>> field, dialect = Dialect().relearn(complaint, {"temperature": 0.0, "seed": 0})
         >>> field, dialect.query
         ('temperature', '?without=temperature')
         """
@@ -197,10 +197,10 @@ class Dialect:
             return None
         for field, name in _NAMES.items():
             if sent.get(field, field in body) and name.search(told):
-                return field, self.less(field)
+                return field, self.drop(field)
         return None
 
-    def less(self, field: str) -> Dialect:
+    def drop(self, field: str) -> Dialect:
         """The dialect without a field."""
         match field:
             case "template":

@@ -189,7 +189,7 @@ class MockEngine:
     faults: Faults = Faults()
     seconds: float = 0.0
     """What the calls took, were they made one after the other."""
-    tokens: Tokens = field(default_factory=lambda: (prompt_tokens, tokens_of))
+    tokens: Tokens = field(default_factory=lambda: (prompt_tokens, split_tokens))
     """How a request's prompt and a reply come apart into tokens."""
 
     simulated = True
@@ -261,11 +261,11 @@ def prompt_tokens(request: Request) -> list[str]:
     >>> prompt_tokens(Request((Message("user", "Where's Oru?"),)))
     ['<user>', 'Where', "'", 's', 'Oru', '?', '<assistant>']
     """
-    turns = [[f"<{m.role}>", *tokens_of(m.content)] for m in request.messages]
+    turns = [[f"<{m.role}>", *split_tokens(m.content)] for m in request.messages]
     return [token for turn in turns for token in turn] + ["<assistant>"]
 
 
-def tokens_of(text: str) -> list[str]:
+def split_tokens(text: str) -> list[str]:
     """The words and the punctuation of a text."""
     return _TOKEN.findall(text)
 
@@ -302,7 +302,7 @@ def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default
     return default
 
 
-class Counted(Client):
+class CountingClient(Client):
     """A client for one question, which counts where a simulated engine does not.
 
     Tokens are `mock`'s words and punctuation, and so is the prefix cache, of which each question
@@ -316,19 +316,19 @@ class Counted(Client):
         self._prefixes = PrefixCache()
         self._instructions: set[str] = set()
 
-    async def ask(self, request: Request) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The completion of one request; raises as the client does."""
-        reply = await self._client.ask(request)
+        reply = await self._client.complete(request)
         if reply.usage != NO_USAGE or not self.engine.simulated:
             return reply
-        sent = self._client.allowance.applied(request)
+        sent = self._client.allowance.apply(request)
         usage = self._usage(sent, f"{reply.thought} {reply.transcript}")
-        return replace(reply, usage=replace(usage, thought=len(tokens_of(reply.thought))))
+        return replace(reply, usage=replace(usage, thought=len(split_tokens(reply.thought))))
 
     def _usage(self, request: Request, text: str) -> Usage:
         first = request.messages[0]
         if first.role == "system" and first.content not in self._instructions:
             self._instructions.add(first.content)
             self._prefixes.take(prompt_tokens(replace(request, messages=(first,)))[:-1])
-        prompt, said = prompt_tokens(request), tokens_of(text)
+        prompt, said = prompt_tokens(request), split_tokens(text)
         return Usage(len(prompt), self._prefixes.take(prompt, said), len(said))

@@ -33,7 +33,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, need
+from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, require_modules
 from safe_stepwise.engines.dialect import PLAINLY, Complaint, Dialect
 from safe_stepwise.errors import UserError, start_server
 from safe_stepwise.records import Usage
@@ -79,7 +79,7 @@ class OpenAIEngine:
         self.name = f"openai:{model}{dialect.query}{marked}"
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
         self._spec = dialect
-        self._dialect = dialect if self.base_url else dialect.settled("openai")
+        self._dialect = dialect if self.base_url else dialect.resolve("openai")
         self._looking = asyncio.Lock()
         _key()
         self.timeout = timeout or TIMEOUT_S
@@ -109,7 +109,7 @@ class OpenAIEngine:
     @functools.cached_property
     def _library(self) -> Any:
         # aiohttp is its transport, which a bare `pip install openai` lacks.
-        need("openai", "its client", "openai", "openai", "aiohttp")
+        require_modules("openai", "its client", "openai", "openai", "aiohttp")
         import openai
 
         return openai
@@ -157,7 +157,7 @@ class OpenAIEngine:
                 f"{where}: what answers there is no OpenAI-compatible server; "
                 "correct the address, which usually ends in /v1"
             ) from None
-        self._dialect = self._dialect.settled(served.get(self.model))
+        self._dialect = self._dialect.resolve(served.get(self.model))
         if served and self.model not in served:
             await self._try_unlisted(where, served)
 
@@ -197,7 +197,7 @@ class OpenAIEngine:
         """
         async with self._looking:
             if self._dialect.template is None or self._dialect.choices is None:
-                self._dialect = self._dialect.settled(await self._owner())
+                self._dialect = self._dialect.resolve(await self._owner())
 
     async def _owner(self) -> str | None:
         """Who serves the model, by the list of models; None where there is no such list."""
@@ -221,7 +221,7 @@ class OpenAIEngine:
                 try:
                     reply = await self._posted(json.dumps(body, allow_nan=False).encode())
                 except _Refusal as refusal:
-                    found = dialect.relearned(refusal.complaint, body) if refusal.is_of_form else None
+                    found = dialect.relearn(refusal.complaint, body) if refusal.is_of_form else None
                     if found is None:
                         return refusal
                     field, dialect = found
@@ -247,7 +247,7 @@ class OpenAIEngine:
         Of one that was never answered nothing is learned: its refusals may be of what it says.
         """
         for field, refusal in learned:
-            if (dialect := self._dialect.less(field)) == self._dialect:  # another request has learned the same
+            if (dialect := self._dialect.drop(field)) == self._dialect:  # another request has learned the same
                 continue
             self._dialect = dialect
             switches = replace(dialect, template=self._spec.template).query

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
-from safe_stepwise.engines.chat import Chat, LocalModel, spelled_out
+from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
+from safe_stepwise.engines.chat import Chat, LocalModel, escape_control
 from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
@@ -35,7 +35,7 @@ class TransformersEngine(LocalModel):
 
     def __init__(self, model: Model, adapter: Model | None = None, *, batch: int = BATCH) -> None:
         modules = ("torch", "transformers", *(("peft",) if adapter else ()))
-        need("transformers", "torch and transformers", "train", *modules)
+        require_modules("transformers", "torch and transformers", "train", *modules)
         import torch
 
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -183,7 +183,7 @@ class _Runner:
     def trie(self, choices: Sequence[str]) -> Trie:
         """The replies as tokens, each to its end; in a prompt's place they would be so, too."""
         encode = self.chat.tokenizer.encode
-        said = [spelled_out(choice, self.chat.control) for choice in choices]
+        said = [escape_control(choice, self.chat.control) for choice in choices]
         return Trie(encode(text, add_special_tokens=False) for text in said)
 
     def run(self, rows: Sequence[_Row]) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, completion, need
+from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
 from safe_stepwise.engines.chat import Chat, LocalModel
 from safe_stepwise.engines.weights import Model, Weights, loading, one_line
 from safe_stepwise.errors import UserError
@@ -43,7 +43,7 @@ class VLLMEngine(LocalModel):
     """
 
     def __init__(self, model: Model, adapter: Model | None = None, **options: Any) -> None:
-        need("vllm", "vLLM", "vllm", "vllm")
+        require_modules("vllm", "vLLM", "vllm", "vllm")
         self._options = {"dtype": "auto", "max_model_len": None, **options}
         super().__init__("vllm", model, adapter, **self._options)
         self._llm: AsyncLLM | None = None

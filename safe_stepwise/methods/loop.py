@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Completion, EngineError, Request, thoughts_of
+from safe_stepwise.engines.base import Completion, EngineError, Request, collect_thoughts
 from safe_stepwise.engines.client import Client
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods import verifier as verifying
@@ -214,7 +214,7 @@ class _Run:
 
     async def _try(self, is_last: bool) -> bool:
         number, is_due = len(self.steps) + 1, self._is_due()
-        reply = await self.generator.ask(self._request(final=is_due))
+        reply = await self.generator.complete(self._request(final=is_due))
         try:
             if reply.flaw:
                 raise StepError(reply.flaw)
@@ -262,14 +262,14 @@ class _Run:
         request = verifying.verifier_request(
             q.question, q.passages, previous, step, incomplete, dropped, self.limits.prompt_set
         )
-        reply = await self.verifier.ask(replace(request, scene=Scene(q, previous=previous, step=step)))
+        reply = await self.verifier.complete(replace(request, scene=Scene(q, previous=previous, step=step)))
         try:
             return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:
             return _UNREAD, reply
 
     async def _ask_for_answer(self) -> None:
-        reply = await self.generator.ask(self._request(final=True))
+        reply = await self.generator.complete(self._request(final=True))
         step = read_answer(reply.text, len(self.steps) + 1)
         self._keep(reply, None, step is not None, state=FINAL_ANSWER)
         if step is not None:
@@ -310,7 +310,7 @@ class _Run:
             retrieved=retrieved,
             verdict=judged.transcript if judged and feedback is _UNREAD else "",
             state=state,
-            thoughts=thoughts_of(replies),
+            thoughts=collect_thoughts(replies),
         )
         self.attempts.append(attempt)
         if self.limits.on_attempt is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from safe_stepwise.engines.base import Completion, EngineError, Request, thoughts_of
+from safe_stepwise.engines.base import Completion, EngineError, Request, collect_thoughts
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.records import ANSWERED, FAILED, Attempt, Passage, Step, Trajectory
 from safe_stepwise.taxonomy import CORRECT
@@ -37,7 +37,7 @@ class Move(NamedTuple, Generic[M]):
 class Replier(Protocol):
     """The part of a client that the driver needs."""
 
-    async def ask(self, request: Request) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The completion of one request; raises ``EngineError`` when every try failed."""
 
 
@@ -105,7 +105,7 @@ class _Run(Generic[M]):
     async def _move(self, state: State[M], clients: Mapping[str, Replier]) -> None:
         request, replies, reading = state.build_request(self.memory), dict[str, Completion](), UNASKED
         if request is not None:
-            reply = replies[state.player] = await clients[state.player].ask(request)
+            reply = replies[state.player] = await clients[state.player].complete(request)
             reading = state.read(self.memory, reply.text).with_reply(reply)
         target, self.memory, retrieved = state.move(self.memory, reading)
         verdict = reading.feedback
@@ -122,7 +122,7 @@ class _Run(Generic[M]):
                 state=state.name,
                 read=reading.plain if request is not None else None,
                 next_state=target,
-                thoughts=thoughts_of(replies),
+                thoughts=collect_thoughts(replies),
             )
         )
         self.state_name = target

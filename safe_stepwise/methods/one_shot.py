@@ -52,7 +52,7 @@ class OneShot:
             question=question.question,
             passages=passages,
         )
-        reply = await clients[GENERATOR].ask(request)
+        reply = await clients[GENERATOR].complete(request)
         fields = prompting.answer_fields(passages, options.evidence)
         quoted = prompting.texts_of(passages, question.question)
         reading = read(reply.text, fields, quoted, last="answer").with_reply(reply)

@@ -199,7 +199,7 @@ def _restrict_schema(request: Request, **fields: Any) -> Request:
     assert request.schema is not None
     schema = json.loads(request.schema.text)
     schema["properties"] |= fields
-    return replace(request, schema=Schema.of(request.schema.name, schema))
+    return replace(request, schema=Schema.from_dict(request.schema.name, schema))
 
 
 def read_constraints(text: str, question: KGQuestion) -> Reading:

@@ -39,7 +39,7 @@ def propose_request(
     schema = prompt.schema
     if paths is not None:
         properties = {"path": {"enum": [list(path) for path in paths]}}
-        schema = Schema.of(schema.name, {**json.loads(schema.text), "properties": properties})
+        schema = Schema.from_dict(schema.name, {**json.loads(schema.text), "properties": properties})
     choices = tuple(map(completion_of, paths or ()))
     return Request(messages, sampling or prompt.sampling, schema, prompt.role, choices=choices, in_full=True)
 

@@ -55,7 +55,7 @@ def path_request(
     messages = prompt.messages(question=question, answer=answer, path=path)
     scene = PathScene(question, tuple(path), tuple(gold)) if gold else None
     request = prompt.request(messages, scene)
-    return examples_for(style).applied(request) if style.startswith("few_shot") else request
+    return examples_for(style).apply(request) if style.startswith("few_shot") else request
 
 
 def prompt_of(style: Style) -> str:
@@ -65,7 +65,7 @@ def prompt_of(style: Style) -> str:
 
 def examples_for(style: Style) -> Allowance:
     """The worked examples of a way that shows some."""
-    return Allowance().showing(prompts.examples([prompts.load(prompt_of(style)).role]))
+    return Allowance().with_examples(prompts.examples([prompts.load(prompt_of(style)).role]))
 
 
 def roles() -> tuple[str, ...]:

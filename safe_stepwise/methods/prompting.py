@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from safe_stepwise import prompts
-from safe_stepwise.engines.base import Completion, Request, Sampling, thoughts_of
+from safe_stepwise.engines.base import Completion, Request, Sampling, collect_thoughts
 from safe_stepwise.methods.reading import FieldReader, Reading, facts_in, reason, triples, words
 from safe_stepwise.methods.scene import PromptingScene
 from safe_stepwise.records import Attempt, Passage, Trajectory
@@ -140,7 +140,7 @@ def attempt_of(number: int, state: str, after: str, reading: Reading, replies: M
         state=state,
         read=reading.plain,
         next_state=after,
-        thoughts=thoughts_of(replies),
+        thoughts=collect_thoughts(replies),
     )
 
 

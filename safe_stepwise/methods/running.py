@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from safe_stepwise.engines.client import Client
-from safe_stepwise.engines.mock import Counted
+from safe_stepwise.engines.mock import CountingClient
 from safe_stepwise.methods.base import Method, resolve_options
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, tries_at_steps, unverified
@@ -42,7 +42,7 @@ def answering(
 
     async def answer(question: Question) -> Trajectory:
         # One client may play two roles, whose prompts then share its cache.
-        counters = {id(client): Counted(client) for client in players.values()} if simulated else {}
+        counters = {id(client): CountingClient(client) for client in players.values()} if simulated else {}
         clients = {role: counters.get(id(client), client) for role, client in players.items()}
         return await method.answer(question, clients, options)
 

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import AS_PROMPTED
-from safe_stepwise.engines.client import Client, requests
+from safe_stepwise.engines.client import Client, render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, option_values, options_type
@@ -164,7 +164,7 @@ class _Setting:
 
     def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
         """Clients of engines by who they are."""
-        shown = AS_PROMPTED.showing(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
+        shown = AS_PROMPTED.with_examples(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
         return opened(specs, self.cache, self.timeout, shown)
 
     def judge(self, clients: Mapping[str, Client]) -> Judge:
@@ -300,7 +300,7 @@ def _bar(total: int, unit: str) -> tqdm[NoReturn]:
 
 
 def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
-    bar.set_postfix_str(requests(client.total() for client in clients), refresh=False)
+    bar.set_postfix_str(render_requests(client.total() for client in clients), refresh=False)
     bar.update(1)
 
 

@@ -202,7 +202,7 @@ class Judge:
         greedy = asked.sampling
         seeds = range(greedy.seed, greedy.seed + self.repeats)
         requests = [replace(asked, sampling=replace(greedy, seed=seed)) for seed in seeds]
-        said = await self.client.ask_all(requests)
+        said = await self.client.complete_all(requests)
         return verdict_of([self._read(reply, case) for reply in said])
 
     async def judge_all(

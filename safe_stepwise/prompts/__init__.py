@@ -77,7 +77,7 @@ def load(name: str) -> Prompt:
         sampling=replace(GREEDY, max_tokens=raw["max_tokens"]),
         system=raw["system"].strip(),
         user=raw["user"],
-        schema=Schema.of(raw["reply"]["name"], raw["reply"]["schema"]),
+        schema=Schema.from_dict(raw["reply"]["name"], raw["reply"]["schema"]),
         digest=hashlib.sha256(_NOT_SENT.sub(b"", content)).hexdigest(),
     )
 

@@ -72,9 +72,9 @@ async def measure(way: str, calls: int, in_flight: int, folder: Path) -> float:
     cache = None if way == "client, no cache" else ResponseCache(folder / "c.sqlite")
     client = Client(engine, cache, in_flight=1024)
     if way == "client, all stored":
-        await timed(client.ask, calls, in_flight)
+        await timed(client.complete, calls, in_flight)
         client = Client(engine, ResponseCache(folder / "c.sqlite"), in_flight=1024)
-    return await timed(client.ask, calls, in_flight)
+    return await timed(client.complete, calls, in_flight)
 
 
 def one(way: str, in_flight: int, calls: int) -> None:

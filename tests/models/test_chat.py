@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.engines.base import EngineError, Message
-from safe_stepwise.engines.chat import Chat, control_tokens, spelled_out
+from safe_stepwise.engines.chat import Chat, escape_control, find_control_tokens
 from safe_stepwise.engines.weights import Model, find_model
 
 CONTROL = ("<|im_end|>", "<|im_start|>", "<think>", "<s>", "<<s", "|>|", "[INST]")
@@ -19,18 +19,18 @@ PIECES = [*CONTROL, "<", "|", ">", "s", "<|im_", "end|>", " ", "\n", "\\", "word
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
 def test_no_control_token_is_left_and_only_spaces_are_added(text: str) -> None:
-    spelled = spelled_out(text, CONTROL)
+    spelled = escape_control(text, CONTROL)
     assert not [token for token in CONTROL if token in spelled]
     assert spelled.replace(" ", "") == text.replace(" ", "")
 
 
 @given(st.text())
 def test_ordinary_text_stays_what_it_is(text: str) -> None:
-    assert spelled_out(text, ["<|im_end|>"]) == text or "<|im_end|>" in text
+    assert escape_control(text, ["<|im_end|>"]) == text or "<|im_end|>" in text
 
 
 def test_without_control_tokens_there_is_nothing_to_do() -> None:
-    assert spelled_out("anything", []) == "anything"
+    assert escape_control("anything", []) == "anything"
 
 
 def test_what_the_template_writes_is_control_and_html_is_text() -> None:
@@ -43,7 +43,7 @@ def test_what_the_template_writes_is_control_and_html_is_text() -> None:
             for number, (content, special) in enumerate(added.items())
         },
     )
-    assert control_tokens(tokenizer) == ("<s>", "<think>", "<|end|>")
+    assert find_control_tokens(tokenizer) == ("<s>", "<think>", "<|end|>")
 
 
 @pytest.fixture(scope="module")
@@ -69,5 +69,5 @@ def test_an_effort_goes_to_templates_that_know_one(chat: Chat, monkeypatch: pyte
         chat.tokens(asked, "low")
     template = "{{ reasoning_effort or 'as ever' }} {{ enable_thinking }}"
     monkeypatch.setattr(chat.tokenizer, "chat_template", template)
-    assert chat.rendered(asked, effort="high") == "high True"
-    assert chat.rendered(asked) == "as ever False"
+    assert chat.render(asked, effort="high") == "high True"
+    assert chat.render(asked) == "as ever False"

@@ -157,8 +157,8 @@ def test_the_calls_of_one_question_share_their_prefix(server: Server, run: Run) 
 def test_a_schema_is_kept_to(server: Server, run: Run) -> None:
     async def verdict() -> str:
         engine = server.engine()
-        asked = brief("Is it right?", Schema.of("verdict", VERDICT), max_tokens=60)
-        said = await Client(engine).ask(asked)
+        asked = brief("Is it right?", Schema.from_dict("verdict", VERDICT), max_tokens=60)
+        said = await Client(engine).complete(asked)
         await engine.close()
         return said.text
 
@@ -170,8 +170,8 @@ def test_a_schema_is_kept_to(server: Server, run: Run) -> None:
 def test_listed_replies_are_kept_to(server: Server, run: Run) -> None:
     async def said() -> str:
         engine = server.engine()
-        asked = brief("Name a path.", Schema.of("path", {"type": "object"}), max_tokens=60)
-        completion = await Client(engine).ask(replace(asked, choices=PATHS))
+        asked = brief("Name a path.", Schema.from_dict("path", {"type": "object"}), max_tokens=60)
+        completion = await Client(engine).complete(replace(asked, choices=PATHS))
         await engine.close()
         return completion.text
 
@@ -188,7 +188,7 @@ def test_a_prompt_that_is_too_long_is_not_tried_again(server: Server, run: Run) 
     async def long() -> Client:
         client = Client(server.engine())
         with pytest.raises(EngineError, match="HTTP 400"):
-            await client.ask(brief("hi " * 3000))
+            await client.complete(brief("hi " * 3000))
         await client.engine.close()
         return client
 
@@ -243,7 +243,7 @@ def test_in_process_schema_stop_seed_and_errors(engine: VLLMEngine, run: Run) ->
     said = run(
         engine.generate(
             [
-                brief("Is it right?", Schema.of("verdict", VERDICT), max_tokens=60),
+                brief("Is it right?", Schema.from_dict("verdict", VERDICT), max_tokens=60),
                 brief("Is it right?", Schema("bad", '{"type": 3}')),
                 brief("hi " * 3000),
                 brief("Joke.", temperature=1.0, seed=1),

@@ -160,9 +160,9 @@ def test_limits_and_efforts_go_to_those_who_ask_in_these_roles(
     manifest.write_text(MANIFEST + BY_ROLE, encoding="utf-8")
     efforts: dict[str, Effort] = {"path": "low", "judge": "high"}
     read = manifest_of(manifest)
-    assert read.allowance == Allowance.of({"path": 4096, "inject": 99}, efforts)
+    assert read.allowance == Allowance.by_role({"path": 4096, "inject": 99}, efforts)
     asked = allowed(manifest, tmp_path / "out", monkeypatch)
-    path, inject = Allowance.of({"path": 4096}, {"path": "low"}), Allowance.of({"inject": 99})
+    path, inject = Allowance.by_role({"path": 4096}, {"path": "low"}), Allowance.by_role({"inject": 99})
     assert asked == [path, path, inject]
 
 

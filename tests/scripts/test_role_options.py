@@ -24,15 +24,18 @@ def parsed(*arguments: str) -> Allowance:
     ("arguments", "expected"),
     [
         ((), AS_PROMPTED),
-        (("--max-tokens", "path=4096"), Allowance.of({"path": 4096})),
-        (("--max-tokens=7",), Allowance.of({"extract": 7, "path": 7})),
-        (("--max-tokens=7", "--max-tokens=path=9"), Allowance.of({"extract": 7, "path": 9})),
-        (("--max-tokens=path=9", "--max-tokens=7"), Allowance.of({"extract": 7, "path": 7})),
+        (("--max-tokens", "path=4096"), Allowance.by_role({"path": 4096})),
+        (("--max-tokens=7",), Allowance.by_role({"extract": 7, "path": 7})),
+        (("--max-tokens=7", "--max-tokens=path=9"), Allowance.by_role({"extract": 7, "path": 9})),
+        (("--max-tokens=path=9", "--max-tokens=7"), Allowance.by_role({"extract": 7, "path": 7})),
         (
             ("--reasoning-effort", "low", "--reasoning-effort", "path=high"),
-            Allowance.of({}, {"extract": "low", "path": "high"}),
+            Allowance.by_role({}, {"extract": "low", "path": "high"}),
         ),
-        (("--reasoning-effort=path=low", "--max-tokens=extract=5"), Allowance.of({"extract": 5}, {"path": "low"})),
+        (
+            ("--reasoning-effort=path=low", "--max-tokens=extract=5"),
+            Allowance.by_role({"extract": 5}, {"path": "low"}),
+        ),
     ],
 )
 def test_what_is_said_of_a_role_is_its_own(arguments: tuple[str, ...], expected: Allowance) -> None:

@@ -46,7 +46,7 @@ class Scouting:
         return Trajectory(question.id, self.name, (), tuple(tries), answer, stop)
 
     async def _ask(self, tries: list[Attempt], clients: Mapping[str, Client], role: str, text: str) -> None:
-        reply = await clients[role].ask(Request((Message("user", text),), role=role))
+        reply = await clients[role].complete(Request((Message("user", text),), role=role))
         state, after = ("Look", "Write") if role == "scout" else ("Write", "End")
         number, usage = len(tries) + 1, {role: reply.usage}
         tries.append(

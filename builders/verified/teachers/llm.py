@@ -24,7 +24,7 @@ from builders.verified.teachers.replies import UnreadableReply, read_groups, rea
 from safe_stepwise import prompts
 from safe_stepwise.engines import client
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance, Completion, Engine, EngineError, Message, Request
-from safe_stepwise.engines.client import Account, Client, ResponseCache, requests_and_tokens
+from safe_stepwise.engines.client import Account, Client, ResponseCache, render_usage
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph, entity_key
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
@@ -109,7 +109,7 @@ class LLMTeachers:
     def progress(self) -> str:
         """Paths proposed (a question's last reply), requests and tokens so far."""
         paths = self.client.accounts.get("path", Account())
-        return f"paths {paths.answered + paths.hits}; {requests_and_tokens(self.client.total())}"
+        return f"paths {paths.answered + paths.hits}; {render_usage(self.client.total())}"
 
     def check(self) -> None:
         """Raise ``UserError`` if the engine can't work, before any work is spent."""
@@ -181,7 +181,7 @@ class LLMTeacher:
 
     async def _complete(self, request: Request) -> Completion:
         try:
-            return await self._client.ask(request)
+            return await self._client.complete(request)
         except EngineError as error:
             self.replies["failed"] += 1
             raise TeacherError(f"no reply ({error})") from None

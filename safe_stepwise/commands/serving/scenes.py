@@ -85,7 +85,7 @@ def request_of(body: Mapping[str, Any], messages: Sequence[Any]) -> Request:
     asked = form.get("json_schema") if isinstance(form, Mapping) else None
     schema = None
     if isinstance(asked, Mapping) and isinstance(asked.get("schema"), Mapping):
-        schema = Schema.of(str(asked.get("name")), asked["schema"])
+        schema = Schema.from_dict(str(asked.get("name")), asked["schema"])
     return Request(turns, Sampling(max_tokens=limit), schema, role_of(turns))
 
 

@@ -15,8 +15,8 @@ from safe_stepwise.commands.serving.chat import Refused, Reply
 from safe_stepwise.commands.serving.http import answer_json, application, begin_stream, body_of, model_routes
 from safe_stepwise.commands.serving.scenes import Known, request_of
 from safe_stepwise.engines.base import NO_USAGE, Engine, EngineError
-from safe_stepwise.engines.client import ask_once
-from safe_stepwise.engines.mock import prompt_tokens, tokens_of
+from safe_stepwise.engines.client import complete_once
+from safe_stepwise.engines.mock import prompt_tokens, split_tokens
 from safe_stepwise.engines.openai import STAND_IN
 from safe_stepwise.errors import UserError
 from safe_stepwise.open import open_engine
@@ -70,13 +70,13 @@ class StandIn:
             scene = self._known.scene(asked.role, asked.messages[-1].content)
             asked = replace(asked, scene=scene)
         try:
-            reply = await ask_once(self._engine, asked, tuple(credentials().values()))
+            reply = await complete_once(self._engine, asked, tuple(credentials().values()))
         except EngineError as error:
             wait = None if error.retry_after is None else max(1, round(error.retry_after))
             raise Refused(503 if error.transient else 400, str(error), wait) from None
         usage, message = reply.usage, {"content": reply.transcript}
         if usage == NO_USAGE:
-            thought, said = len(tokens_of(reply.thought)), len(tokens_of(reply.transcript))
+            thought, said = len(split_tokens(reply.thought)), len(split_tokens(reply.transcript))
             usage = Usage(len(prompt_tokens(asked)), 0, thought + said, thought)
         if reply.thought:
             message["reasoning_content"] = reply.thought

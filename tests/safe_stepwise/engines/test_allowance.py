@@ -20,19 +20,19 @@ from safe_stepwise.records import Passage, Step
 
 SERVED = OpenAIEngine("a", "http://one/v1")
 ASKED = Request((Message("system", "Be short."), Message("user", "Where is Oru?")), role="path")
-GIVEN = Allowance.of({"path": 99, "judge": 7}, {"judge": "low", "path": "high"})
+GIVEN = Allowance.by_role({"path": 99, "judge": 7}, {"judge": "low", "path": "high"})
 
 
 def test_a_role_is_asked_as_it_is_allowed_and_others_as_they_ask() -> None:
-    assert GIVEN.applied(ASKED).sampling == Sampling(max_tokens=99, effort="high")
+    assert GIVEN.apply(ASKED).sampling == Sampling(max_tokens=99, effort="high")
     other = replace(ASKED, role="glean")
-    assert GIVEN.applied(other) is other
-    assert Allowance.of({"path": 99}).applied(ASKED).sampling == Sampling(max_tokens=99)
-    assert Allowance.of({}, {"path": "low"}).applied(ASKED).sampling == Sampling(effort="low")
+    assert GIVEN.apply(other) is other
+    assert Allowance.by_role({"path": 99}).apply(ASKED).sampling == Sampling(max_tokens=99)
+    assert Allowance.by_role({}, {"path": "low"}).apply(ASKED).sampling == Sampling(effort="low")
 
 
 def test_only_what_concerns_some_roles_is_theirs() -> None:
-    assert GIVEN.only(["judge"]) == Allowance.of({"judge": 7}, {"judge": "low"})
+    assert GIVEN.only(["judge"]) == Allowance.by_role({"judge": 7}, {"judge": "low"})
     assert GIVEN.only(["extract"]) == AS_PROMPTED
     assert not AS_PROMPTED
     assert GIVEN
@@ -41,7 +41,7 @@ def test_only_what_concerns_some_roles_is_theirs() -> None:
 
 def test_it_goes_to_workers_and_stands_in_records() -> None:
     assert pickle.loads(pickle.dumps(GIVEN)) == GIVEN
-    assert hash(GIVEN) == hash(Allowance.of({"judge": 7, "path": 99}, dict(GIVEN.effort)))
+    assert hash(GIVEN) == hash(Allowance.by_role({"judge": 7, "path": 99}, dict(GIVEN.effort)))
     assert GIVEN.plain == {"max_tokens": "judge 7, path 99", "reasoning_effort": "judge low, path high"}
     assert (AS_PROMPTED.plain, AS_PROMPTED.suffix) == ({}, "")
 
@@ -54,7 +54,7 @@ def test_a_request_without_an_effort_has_the_key_that_it_always_had() -> None:
 
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_an_effort_is_part_of_the_key(effort: str) -> None:
-    asked = Allowance.of({}, {"path": effort}).applied(ASKED)  # type: ignore[dict-item]
+    asked = Allowance.by_role({}, {"path": effort}).apply(ASKED)  # type: ignore[dict-item]
     others = [ASKED, replace(ASKED, sampling=Sampling(stop=(effort,)))]
     assert request_key(SERVED, asked) not in [request_key(SERVED, other) for other in others]
 

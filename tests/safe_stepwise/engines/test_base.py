@@ -35,7 +35,7 @@ OLD_KEY = "f05af48c9573adc601d80c41b3242a8cc2126f17ead19685af98c312d759be0d"
         {"sampling": Sampling(max_tokens=7)},
         {"sampling": Sampling(seed=1)},
         {"sampling": Sampling(stop=("\n",))},
-        {"schema": Schema.of("triples", {"type": "object"})},
+        {"schema": Schema.from_dict("triples", {"type": "object"})},
         {"choices": ("Oru", "Vel")},
     ],
 )
@@ -45,7 +45,7 @@ def test_everything_that_can_change_the_answer_is_in_the_key(change: dict[str, o
 
 
 def test_the_schema_is_in_the_key_by_name_and_content() -> None:
-    schemas = [Schema.of("a", {}), Schema.of("b", {}), Schema.of("a", {"type": "object"})]
+    schemas = [Schema.from_dict("a", {}), Schema.from_dict("b", {}), Schema.from_dict("a", {"type": "object"})]
     keys = {request_key(SERVED, replace(ASKED, schema=schema)) for schema in schemas}
     assert len(keys) == 3
 
@@ -93,7 +93,7 @@ def test_what_a_simulated_engine_goes_by_is_in_the_key() -> None:
 def test_engines_hand_a_scene_on_unopened() -> None:
     asked = replace(ASKED, scene=Sealed("q"))
     scripted = MockEngine(lambda request: request.messages[-1].content, faults=Faults(rate=1e-9))
-    (said,) = asyncio.run(Client(scripted).ask_all([asked]))
+    (said,) = asyncio.run(Client(scripted).complete_all([asked]))
     assert said == Completion("Where is Oru?", Usage(10, 0, 4))
     assert replace(ASKED, scene=Secret()) == ASKED  # nor do those who compare or print requests
     assert repr(replace(ASKED, scene=Secret())) == repr(ASKED)

@@ -42,15 +42,15 @@ def stored(cache: ResponseCache, n: int) -> bool:
 def test_any_text_comes_back(text: str, tokens: int, thought: str) -> None:
     with closing(ResponseCache(Path(":memory:"))) as cache:
         said = Completion(text + "\ud800", Usage(tokens, tokens // 2, 3), thought=thought)
-        cache.put([("key", said)])
+        cache.store([("key", said)])
         assert cache.get("key") == said
         assert cache.get("other") is None
 
 
 def test_the_first_reply_stays(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "c.sqlite")
-    cache.put([("key", Completion("first"))])
-    cache.put([("key", Completion("second")), ("other", Completion("new"))])
+    cache.store([("key", Completion("first"))])
+    cache.store([("key", Completion("second")), ("other", Completion("new"))])
     again = ResponseCache(tmp_path / "c.sqlite")
     assert [one.text for key in ("key", "other") if (one := again.get(key))] == ["first", "new"]
     assert len(again) == 2
@@ -79,13 +79,13 @@ def test_a_file_that_is_no_cache_is_one_line(tmp_path: Path, what: str) -> None:
 
 def test_a_full_disk_is_one_line_and_stores_all_or_none(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "c.sqlite")
-    cache.put([("before", Completion("x"))])
+    cache.store([("before", Completion("x"))])
     (pages,) = cache._db.execute("pragma page_count").fetchone()
     cache._db.execute(f"pragma max_page_count = {pages + 3}")
     with pytest.raises(UserError, match=r"c\.sqlite: cannot be written \(.*full"):
-        cache.put([(f"{n}", Completion("x" * 1000)) for n in range(100)])
+        cache.store([(f"{n}", Completion("x" * 1000)) for n in range(100)])
     assert len(cache) == 1
-    cache.put([("after", Completion("y"))])
+    cache.store([("after", Completion("y"))])
     assert len(cache) == 2
 
 
@@ -93,7 +93,7 @@ def test_a_full_disk_is_one_line_and_stores_all_or_none(tmp_path: Path) -> None:
 def test_a_damaged_file_is_one_line(tmp_path: Path, pages: int) -> None:
     path = tmp_path / "c.sqlite"
     with closing(ResponseCache(path)) as cache:
-        cache.put([(f"{n:04}", Completion("x" * 1000)) for n in range(100)])
+        cache.store([(f"{n:04}", Completion("x" * 1000)) for n in range(100)])
     damaged = pages * 4096
     path.write_bytes(path.read_bytes()[:-damaged] + b"\xff" * damaged)
     with pytest.raises(UserError, match=r"c\.sqlite: cannot be.*choose another --cache") as caught:
@@ -120,7 +120,7 @@ def test_a_row_that_is_no_reply_is_one_line(tmp_path: Path) -> None:
 def _write(path: str, start: int, number: int) -> None:
     client = Client(MockEngine(echo), ResponseCache(Path(path)))
     for n in range(start, start + number):
-        asyncio.run(client.ask(numbered(n)))
+        asyncio.run(client.complete(numbered(n)))
 
 
 def test_several_processes_write_one_file(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def _write_and_tell(path: str, told: str, start: int) -> None:
     client = Client(MockEngine(echo), ResponseCache(Path(path)))
     with open(told, "a", buffering=1) as file:
         for n in range(start, 1_000_000):
-            asyncio.run(client.ask(numbered(n)))
+            asyncio.run(client.complete(numbered(n)))
             file.write(f"{n}\n")
 
 
@@ -176,7 +176,7 @@ def test_killed_writers_have_stored_all_that_they_returned(tmp_path: Path) -> No
     assert len(seen) >= 100
     assert all(stored(cache, n) for n in seen)
     assert cache._db.execute("pragma integrity_check").fetchall() == [("ok",)]
-    cache.put([("more", Completion("still writable"))])
+    cache.store([("more", Completion("still writable"))])
 
 
 def _wait_for_lines(worker: BaseProcess, file: Path, number: int) -> None:

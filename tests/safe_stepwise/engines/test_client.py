@@ -59,9 +59,9 @@ class Waiting(MockEngine):
 def test_a_stored_reply_is_not_asked_for_again(tmp_path: Path) -> None:
     engine = Failing()
     first = Client(engine, ResponseCache(tmp_path / "c.sqlite"))
-    said = asyncio.run(first.ask(ASKED))
+    said = asyncio.run(first.complete(ASKED))
     again = Client(engine, ResponseCache(tmp_path / "c.sqlite"))
-    assert asyncio.run(again.ask(ASKED)) == said
+    assert asyncio.run(again.complete(ASKED)) == said
     assert engine.calls == 1
     assert (again.total().hits, again.total().calls) == (1, 0)
 
@@ -71,7 +71,7 @@ def test_a_reply_is_stored_before_anyone_sees_it() -> None:
     client = Client(MockEngine(echo), cache)
 
     async def seen(n: int) -> bool:
-        await client.ask(numbered(n))
+        await client.complete(numbered(n))
         return cache.get(request_key(client.engine, numbered(n))) is not None
 
     async def all_seen() -> list[bool]:
@@ -84,7 +84,7 @@ def test_a_failure_is_not_stored() -> None:
     cache = ResponseCache(Path(":memory:"))
     client = Client(Failing(EngineError("HTTP 400")), cache)
     with pytest.raises(EngineError):
-        asyncio.run(client.ask(ASKED))
+        asyncio.run(client.complete(ASKED))
     assert len(cache) == 0
 
 
@@ -92,10 +92,10 @@ def test_a_cache_that_cannot_be_written_stops_all(monkeypatch: pytest.MonkeyPatc
     def full(self: ResponseCache, found: object) -> None:
         raise UserError("c.sqlite: cannot be written (disk full)")
 
-    monkeypatch.setattr(ResponseCache, "put", full)
+    monkeypatch.setattr(ResponseCache, "store", full)
     client = Client(MockEngine(echo), ResponseCache(Path(":memory:")))
     with pytest.raises(UserError, match="disk full"):
-        asyncio.run(client.ask_all([ASKED, ASKED, numbered(1)]))
+        asyncio.run(client.complete_all([ASKED, ASKED, numbered(1)]))
 
 
 # Many at once
@@ -106,7 +106,7 @@ def test_what_many_ask_at_once_costs_one_call() -> None:
     client = Client(engine)
 
     async def all_at_once() -> list[Completion | EngineError]:
-        return await client.ask_all([ASKED] * 100)
+        return await client.complete_all([ASKED] * 100)
 
     found = asyncio.run(all_at_once())
     assert engine.calls == 1
@@ -119,7 +119,7 @@ def test_a_shared_failure_reaches_all_and_the_next_may_try_again() -> None:
     client = Client(engine)
 
     async def twice() -> tuple[list[Completion | EngineError], Completion]:
-        return await client.ask_all([ASKED] * 3), await client.ask(ASKED)
+        return await client.complete_all([ASKED] * 3), await client.complete(ASKED)
 
     failed, found = asyncio.run(twice())
     assert [str(error) for error in failed] == ["HTTP 400"] * 3
@@ -134,7 +134,7 @@ def test_one_who_gives_up_leaves_the_others_their_reply(cancelled: int) -> None:
     client = Client(Failing(EngineError("HTTP 500", transient=True)))
 
     async def two() -> list[object]:
-        asking = [asyncio.ensure_future(client.ask(ASKED)) for _ in range(2)]
+        asking = [asyncio.ensure_future(client.complete(ASKED)) for _ in range(2)]
         await asyncio.sleep(0)
         asking[cancelled].cancel()
         return await asyncio.gather(*asking, return_exceptions=True)
@@ -152,24 +152,24 @@ def test_what_nobody_waited_for_is_asked_for_anew() -> None:
     client = Client(engine, cache)
 
     async def given_up_and_asked_again() -> Completion:
-        asking = asyncio.ensure_future(client.ask(ASKED))
+        asking = asyncio.ensure_future(client.complete(ASKED))
         await asyncio.sleep(0)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert len(cache) == 0
-        return await client.ask(ASKED)
+        return await client.complete(ASKED)
 
     assert asyncio.run(given_up_and_asked_again()).text.startswith("said")
     assert len(cache) == 1
-    assert client.total().owed == 0
+    assert client.total().pending == 0
 
 
 def test_a_failure_that_nobody_waits_for_any_more_is_not_printed() -> None:
     async def give_up() -> list[object]:
         told: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        asking = asyncio.ensure_future(Client(Failing(EngineError("no"))).ask(ASKED))
+        asking = asyncio.ensure_future(Client(Failing(EngineError("no"))).complete(ASKED))
         await asyncio.sleep(0)
         asking.cancel()
         for _ in range(20):
@@ -184,12 +184,12 @@ def test_what_is_under_way_is_owed() -> None:
     client = Client(Failing(*(EngineError("HTTP 400") for _ in range(2))), in_flight=2)
 
     async def watched() -> list[int]:
-        asking = asyncio.ensure_future(client.ask_all([numbered(n) for n in range(5)]))
-        while not client.total().owed:
+        asking = asyncio.ensure_future(client.complete_all([numbered(n) for n in range(5)]))
+        while not client.total().pending:
             await asyncio.sleep(0)
-        owed = client.total().owed
+        owed = client.total().pending
         await asking
-        return [owed, client.total().owed]
+        return [owed, client.total().pending]
 
     assert asyncio.run(watched()) == [5, 0]
     assert (client.total().answered, client.total().failed) == (3, 2)
@@ -198,7 +198,7 @@ def test_what_is_under_way_is_owed() -> None:
 def test_accounts_are_kept_by_role() -> None:
     client = Client(MockEngine(echo))
     by_role = [replace(numbered(n), role=role) for role in ("extract", "judge") for n in range(3)]
-    asyncio.run(client.ask_all(by_role))
+    asyncio.run(client.complete_all(by_role))
     assert {role: account.calls for role, account in client.accounts.items()} == {"extract": 3, "judge": 3}
     assert client.total().calls == 6
     assert client.total().prompt == sum(account.prompt for account in client.accounts.values()) > 0
@@ -208,7 +208,7 @@ def test_one_who_gives_up_on_many_is_not_kept_waiting() -> None:
     client = Client(Waiting(echo))
 
     async def cancelled() -> None:
-        asking = asyncio.ensure_future(client.ask_all([numbered(n) for n in range(5)]))
+        asking = asyncio.ensure_future(client.complete_all([numbered(n) for n in range(5)]))
         await asyncio.sleep(0)
         asking.cancel()
         await asking
@@ -232,7 +232,7 @@ def test_no_more_than_agreed_are_under_way() -> None:
     for agreed in (7, 20):
         most = 0
         client = Client(Counting(echo), in_flight=agreed)
-        asyncio.run(client.ask_all([numbered(n) for n in range(50)]))
+        asyncio.run(client.complete_all([numbered(n) for n in range(50)]))
         assert most == agreed
 
 
@@ -240,7 +240,7 @@ def test_few_are_sent_until_one_is_answered() -> None:
     client = Client(Waiting(echo))
 
     async def begun() -> int:
-        asking = asyncio.ensure_future(client.ask_all([numbered(n) for n in range(100)]))
+        asking = asyncio.ensure_future(client.complete_all([numbered(n) for n in range(100)]))
         for _ in range(1000):
             await asyncio.sleep(0)
         asking.cancel()
@@ -256,15 +256,15 @@ def test_tries_are_bounded_and_counted() -> None:
     errors = [EngineError("HTTP 500", transient=True) for _ in range(20)]
     client = Client(Failing(*errors), tries=5)
     with pytest.raises(EngineError, match="HTTP 500"):
-        asyncio.run(client.ask(ASKED))
+        asyncio.run(client.complete(ASKED))
     account = client.accounts["extract"]
-    assert (account.calls, account.retries, account.failed, account.owed) == (5, 4, 1, 0)
+    assert (account.calls, account.retries, account.failed, account.pending) == (5, 4, 1, 0)
 
 
 def test_what_will_not_pass_is_not_tried_again() -> None:
     engine = Failing(EngineError("HTTP 400"))
     with pytest.raises(EngineError, match="HTTP 400"):
-        asyncio.run(Client(engine).ask(ASKED))
+        asyncio.run(Client(engine).complete(ASKED))
     assert engine.calls == 1
 
 
@@ -280,7 +280,7 @@ def test_a_hopeless_run_is_given_up() -> None:
     engine = Failing(*(EngineError("HTTP 401: who are you?") for _ in range(500)))
     client = Client(engine, in_flight=1)
     with pytest.raises(UserError, match="HTTP 401: who are you"):
-        asyncio.run(client.ask_all([numbered(n) for n in range(500)]))
+        asyncio.run(client.complete_all([numbered(n) for n in range(500)]))
     assert engine.calls < 60  # those that come after are not even tried
 
 
@@ -288,19 +288,19 @@ def test_sharing_a_failure_is_no_success() -> None:
     engine = Failing(*(EngineError("HTTP 401") for _ in range(500)))
     asked = [numbered(n // 2) for n in range(1000)]
     with pytest.raises(UserError, match="HTTP 401"):
-        asyncio.run(Client(engine, in_flight=1).ask_all(asked))
+        asyncio.run(Client(engine, in_flight=1).complete_all(asked))
 
 
 def test_a_few_failures_are_no_hopeless_run() -> None:
     engine = Failing(EngineError("HTTP 400"), EngineError("HTTP 400"))
-    found = asyncio.run(Client(engine).ask_all([numbered(n) for n in range(5)]))
+    found = asyncio.run(Client(engine).complete_all([numbered(n) for n in range(5)]))
     assert sum(isinstance(one, EngineError) for one in found) == 2
 
 
 def test_faulty_engine_loses_nothing() -> None:
     engine = MockEngine(echo, faults=Faults(rate=0.2, seed=1))
     client = Client(engine)
-    found = asyncio.run(client.ask_all([numbered(n) for n in range(500)]))
+    found = asyncio.run(client.complete_all([numbered(n) for n in range(500)]))
     assert [c.text for c in found if isinstance(c, Completion)] == [f"said: question {n}" for n in range(500)]
     assert client.total().retries > 50
 
@@ -329,7 +329,7 @@ def test_a_call_that_nobody_waits_for_gives_its_place_back() -> None:
     async def going() -> None:
         engine = Hanging()
         client = Client(engine, in_flight=1)
-        first, again = (asyncio.ensure_future(client.ask(numbered(1))) for _ in range(2))
+        first, again = (asyncio.ensure_future(client.complete(numbered(1))) for _ in range(2))
         await asyncio.sleep(0.01)
         first.cancel()
         await asyncio.sleep(0.01)
@@ -337,12 +337,12 @@ def test_a_call_that_nobody_waits_for_gives_its_place_back() -> None:
         again.cancel()
         await asyncio.gather(first, again, return_exceptions=True)
         await asyncio.sleep(0.01)
-        assert client.total().owed == 0
+        assert client.total().pending == 0
         # Whoever comes while the call is being ended is not ended with it.
-        late = asyncio.ensure_future(client.ask(numbered(2)))
+        late = asyncio.ensure_future(client.complete(numbered(2)))
         await asyncio.sleep(0.01)
         late.cancel()
-        anew = asyncio.ensure_future(client.ask(numbered(2)))
+        anew = asyncio.ensure_future(client.complete(numbered(2)))
         engine.gate.set()
         assert (await asyncio.wait_for(anew, 10)).text == "Oru"
         assert engine.calls == 3

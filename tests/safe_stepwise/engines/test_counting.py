@@ -11,7 +11,7 @@ import pytest
 from builders.synthetic import generate, parse_spec
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request
 from safe_stepwise.engines.client import Client, ResponseCache
-from safe_stepwise.engines.mock import Counted, MockEngine, PrefixCache, prompt_tokens, tokens_of
+from safe_stepwise.engines.mock import CountingClient, MockEngine, PrefixCache, prompt_tokens, split_tokens
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.running import answering, run_questions
@@ -40,19 +40,19 @@ def asked(*turns: str) -> Request:
 
 def ask(client: Client, *requests: Request) -> list[Usage]:
     async def all_of_them() -> list[Usage]:
-        return [(await client.ask(request)).usage for request in requests]
+        return [(await client.complete(request)).usage for request in requests]
 
     return asyncio.run(all_of_them())
 
 
 def test_a_request_is_counted_as_the_mock_does() -> None:
     first, second = asked("Where is Oru? " * 30), asked("Where is Oru? " * 30 + "Say it again.")
-    found = ask(Counted(Client(Silent())), first, second, second)
+    found = ask(CountingClient(Client(Silent())), first, second, second)
     mock = MockEngine(lambda _: "Yes, so it is.", cache=PrefixCache())
     theirs = ask(Client(mock), replace(first, messages=first.messages[:1]), first, second, second)
     assert found == theirs[1:]
     assert [u.prompt for u in found] == [len(prompt_tokens(r)) for r in (first, second, second)]
-    assert {u.completion for u in found} == {len(tokens_of("Yes, so it is."))} == {6}
+    assert {u.completion for u in found} == {len(split_tokens("Yes, so it is."))} == {6}
     # The instructions are there from the start, the question from the second request on.
     system = len(prompt_tokens(first)) - len(prompt_tokens(Request(first.messages[1:])))
     assert found[0].cached == system // 16 * 16
@@ -62,10 +62,10 @@ def test_a_request_is_counted_as_the_mock_does() -> None:
 def test_what_is_counted_already_is_left_alone() -> None:
     mock = MockEngine(lambda _: "Yes.", cache=PrefixCache())
     plain = ask(Client(mock), asked("a"))
-    assert ask(Counted(Client(MockEngine(lambda _: "Yes.", cache=PrefixCache()))), asked("a")) == plain
+    assert ask(CountingClient(Client(MockEngine(lambda _: "Yes.", cache=PrefixCache()))), asked("a")) == plain
     server = Silent()
     server.simulated = False  # a server that reports no usage: nobody knows
-    assert ask(Counted(Client(server)), asked("a")) == [Usage()]
+    assert ask(CountingClient(Client(server)), asked("a")) == [Usage()]
 
 
 @pytest.fixture(scope="module")

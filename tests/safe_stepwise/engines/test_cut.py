@@ -75,16 +75,16 @@ def asking(model: Model, cache: ResponseCache | None = None, allowance: Allowanc
 def test_it_is_asked_again_with_twice_the_room_and_paid_for_in_full() -> None:
     model, cache = Model(needs(15)), ResponseCache(Path(":memory:"))
     client = asking(model, cache)
-    said = asyncio.run(client.ask(ASKED))
+    said = asyncio.run(client.complete(ASKED))
     assert model.limits == [10, 20]
     assert said == Completion("Marn", Usage(10, 6, 25))
     account = client.accounts["path"]
     assert (account.calls, account.retries, account.answered, account.failed) == (2, 1, 1, 0)
     assert (account.prompt, account.cached, account.completion) == (10, 6, 25)
     again = asking(model, cache)
-    assert asyncio.run(again.ask(ASKED)) == said
+    assert asyncio.run(again.complete(ASKED)) == said
     more = replace(ASKED, sampling=Sampling(max_tokens=20))
-    assert asyncio.run(again.ask(more)) == Completion("Marn", Usage(5, 4, 15))
+    assert asyncio.run(again.complete(more)) == Completion("Marn", Usage(5, 4, 15))
     assert (model.limits, again.total().hits) == ([10, 20], 2)
 
 
@@ -92,13 +92,13 @@ def test_cut_again_it_is_a_failure_that_no_cache_keeps() -> None:
     model, cache = Model(needs(50)), ResponseCache(Path(":memory:"))
     client = asking(model, cache)
     with pytest.raises(EngineError, match=r"cut at 20 tokens .* raise --max-tokens path=N above 20"):
-        asyncio.run(client.ask(ASKED))
+        asyncio.run(client.complete(ASKED))
     assert len(cache) == 0
     account = client.accounts["path"]
     assert (account.calls, account.retries, account.answered, account.failed) == (2, 1, 0, 1)
     assert account.completion == 30
     model.said = needs(3)
-    assert asyncio.run(client.ask(ASKED)).text == "Marn"
+    assert asyncio.run(client.complete(ASKED)).text == "Marn"
     assert model.limits == [10, 20, 10]
 
 
@@ -107,7 +107,7 @@ def test_what_breaks_off_is_given_back_as_it_is_and_never_read_or_kept() -> None
         model, cache = Model(lambda _, text=text: cut(text)), ResponseCache(Path(":memory:"))  # type: ignore[misc]
         client = asking(model, cache)
         for _ in range(2):
-            reply = asyncio.run(client.ask(ASKED))
+            reply = asyncio.run(client.complete(ASKED))
             assert (reply.text, reply.fragment, reply.ending) == ("", text, "cut")
         assert (model.limits, len(cache)) == ([10, 20, 10, 20], 0)
         assert client.accounts["path"].completion == 40
@@ -115,7 +115,7 @@ def test_what_breaks_off_is_given_back_as_it_is_and_never_read_or_kept() -> None
 
 def test_an_empty_reply_that_ended_by_itself_is_the_models_word() -> None:
     model = Model(lambda _: Completion(""))
-    assert asyncio.run(asking(model).ask(ASKED)) == Completion("")
+    assert asyncio.run(asking(model).complete(ASKED)) == Completion("")
     assert model.limits == [10]
 
 
@@ -124,7 +124,7 @@ def test_a_server_that_has_no_such_room_says_so() -> None:
         return cut() if request.sampling.max_tokens == 10 else EngineError("HTTP 400: too large")
 
     with pytest.raises(EngineError, match=r"^cut at 10 tokens; with 20: HTTP 400: too large$"):
-        asyncio.run(asking(Model(said)).ask(ASKED))
+        asyncio.run(asking(Model(said)).complete(ASKED))
 
 
 def test_what_was_kept_as_final_before_is_asked_for_and_gives_way() -> None:
@@ -132,53 +132,53 @@ def test_what_was_kept_as_final_before_is_asked_for_and_gives_way() -> None:
     model, cache = Model(needs(3)), ResponseCache(Path(":memory:"))
     key = request_key(model, ASKED)
     cache._db.execute("insert into completions values (?, '\"\"', 'length', 5, 2, 10)", (key,))
-    assert asyncio.run(asking(model, cache).ask(ASKED)).text == "Marn"
+    assert asyncio.run(asking(model, cache).complete(ASKED)).text == "Marn"
     kept = cache.get(key)
     assert kept is not None
     assert kept.text == "Marn"
-    assert asyncio.run(asking(model, cache).ask(ASKED)).text == "Marn"
+    assert asyncio.run(asking(model, cache).complete(ASKED)).text == "Marn"
     assert model.limits == [10]
 
 
 def test_many_who_ask_share_the_second_call_too() -> None:
     model = Model(needs(15))
-    found = asyncio.run(asking(model).ask_all([ASKED] * 9))
+    found = asyncio.run(asking(model).complete_all([ASKED] * 9))
     assert model.limits == [10, 20]
     assert {one.text for one in found if isinstance(one, Completion)} == {"Marn"}
 
 
 def test_a_limit_raised_for_a_few_costs_no_call_for_the_others() -> None:
-    wider = Allowance.of({"path": 50})
+    wider = Allowance.by_role({"path": 50})
     model, cache = Model(needs(3)), ResponseCache(Path(":memory:"))
-    asyncio.run(asking(model, cache).ask(ASKED))
-    assert asyncio.run(asking(model, cache, wider).ask(ASKED)).text == "Marn"
+    asyncio.run(asking(model, cache).complete(ASKED))
+    assert asyncio.run(asking(model, cache, wider).complete(ASKED)).text == "Marn"
     assert model.limits == [10]
-    narrower = asking(model, cache, Allowance.of({"path": 5}))
-    asyncio.run(narrower.ask(ASKED))
-    harder = asking(model, cache, Allowance.of({"path": 50}, {"path": "high"}))
-    asyncio.run(harder.ask(ASKED))
+    narrower = asking(model, cache, Allowance.by_role({"path": 5}))
+    asyncio.run(narrower.complete(ASKED))
+    harder = asking(model, cache, Allowance.by_role({"path": 50}, {"path": "high"}))
+    asyncio.run(harder.complete(ASKED))
     assert model.limits == [10, 5, 50]
 
 
 def test_what_was_cut_in_less_room_is_asked_for_in_more() -> None:
     model, cache = Model(lambda _: cut("Mar")), ResponseCache(Path(":memory:"))
-    asyncio.run(asking(model, cache).ask(ASKED))
+    asyncio.run(asking(model, cache).complete(ASKED))
     model.said = needs(3)
-    wider = asking(model, cache, Allowance.of({"path": 50}))
-    assert asyncio.run(wider.ask(ASKED)).text == "Marn"
+    wider = asking(model, cache, Allowance.by_role({"path": 50}))
+    assert asyncio.run(wider.complete(ASKED)).text == "Marn"
     assert model.limits == [10, 20, 50]
 
 
 def test_a_player_draws_anew_with_another_limit() -> None:
     """What it says hangs on its request's key: kept replies must not mix with new ones."""
     model, cache = Model(needs(3), simulated=True), ResponseCache(Path(":memory:"))
-    asyncio.run(asking(model, cache).ask(ASKED))
-    asyncio.run(asking(model, cache, Allowance.of({"path": 50})).ask(ASKED))
+    asyncio.run(asking(model, cache).complete(ASKED))
+    asyncio.run(asking(model, cache, Allowance.by_role({"path": 50})).complete(ASKED))
     assert model.limits == [10, 50]
 
 
 def test_an_effort_that_no_model_makes_is_one_line() -> None:
-    client = asking(Model(needs(3), simulated=True), None, Allowance.of({}, {"path": "low"}))
+    client = asking(Model(needs(3), simulated=True), None, Allowance.by_role({}, {"path": "low"}))
     with pytest.raises(UserError, match=r"model: no model thinks there; leave out --reasoning-eff"):
-        asyncio.run(client.ask(ASKED))
-    assert asyncio.run(client.ask(replace(ASKED, role="glean"))).text == "Marn"
+        asyncio.run(client.complete(ASKED))
+    assert asyncio.run(client.complete(replace(ASKED, role="glean"))).text == "Marn"

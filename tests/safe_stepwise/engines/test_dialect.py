@@ -22,7 +22,7 @@ from safe_stepwise.errors import UserError
 from tests.safe_stepwise.engines.test_openai import acted, last_turn
 from tests.servers.openai_server import MockServer
 
-SCHEMA = Schema.of("verdict", {"type": "object"})
+SCHEMA = Schema.from_dict("verdict", {"type": "object"})
 Refuses = Callable[[Mapping[str, Any]], tuple[int, Any] | None]
 
 
@@ -135,7 +135,7 @@ def test_what_a_server_refuses_is_learned_once_and_said(name: str, capsys: pytes
     async def twice(engine: OpenAIEngine) -> int:
         client = Client(engine)
         for start in (0, 100):
-            replies = await client.ask_all([request(start + n) for n in range(12)])
+            replies = await client.complete_all([request(start + n) for n in range(12)])
             assert all(isinstance(reply, Completion) and reply.text for reply in replies)
             refused.append(server.refusals)
         assert client.total().failed == 0
@@ -160,7 +160,7 @@ def test_what_a_server_refuses_is_learned_once_and_said(name: str, capsys: pytes
 
 def body_of(spec: str, **sampling: Any) -> dict[str, Any]:
     dialect = Dialect.read(spec) or Dialect()
-    return dialect.settled(None).body("m", request(1, **sampling))
+    return dialect.resolve(None).body("m", request(1, **sampling))
 
 
 def test_switches_leave_out_what_they_name_and_nothing_else() -> None:
@@ -237,7 +237,7 @@ def test_a_switch_that_is_none_is_one_line(spec: str, told: str) -> None:
 )  # fmt: skip
 def test_what_can_not_be_left_out_stays_an_error(status: int, error: Any, capsys: pytest.CaptureFixture[str]) -> None:
     async def one(engine: OpenAIEngine) -> list[Completion | EngineError]:
-        return await Client(engine, tries=1).ask_all([request(1, stop=("\n",))])
+        return await Client(engine, tries=1).complete_all([request(1, stop=("\n",))])
 
     with MockServer(last_turn, owner="a", refuses=lambda body: (status, error)) as server:
         (found,) = acted(OpenAIEngine("mock", server.url), one)
@@ -251,7 +251,7 @@ def test_a_server_that_refuses_whatever_is_sent_is_asked_a_few_times_only() -> N
     """Its words name every field in turn, and it is never content."""
 
     async def one(engine: OpenAIEngine) -> list[Completion | EngineError]:
-        return await Client(engine, tries=1).ask_all([request(n) for n in range(8)])
+        return await Client(engine, tries=1).complete_all([request(n) for n in range(8)])
 
     words = "temperature top_p seed response_format max_completion_tokens max_tokens system role chat_template_kwargs"
     with MockServer(last_turn, refuses=lambda _: (400, {"error": f"not supported: {words}"})) as server:
@@ -265,7 +265,7 @@ def test_what_is_learned_changes_no_key_of_the_cache(tmp_path: Path) -> None:
 
     async def one(engine: OpenAIEngine) -> list[Completion | EngineError]:
         with closing(ResponseCache(tmp_path / "replies.sqlite")) as cache:
-            return await Client(engine, cache).ask_all([request(1)])
+            return await Client(engine, cache).complete_all([request(1)])
 
     with MockServer(last_turn, owner="a", refuses=mistral) as server:
         first, second = (acted(OpenAIEngine("mock", server.url), one) for _ in range(2))
@@ -300,7 +300,7 @@ def test_what_is_learned_changes_no_key_of_the_cache(tmp_path: Path) -> None:
 )
 def test_the_reason_of_a_refusal_whatever_its_shape(body: Any, told: str) -> None:
     async def one(engine: OpenAIEngine) -> list[Completion | EngineError]:
-        return await Client(engine, tries=1).ask_all([request(1)])
+        return await Client(engine, tries=1).complete_all([request(1)])
 
     with MockServer(last_turn, refuses=lambda _: (422, body)) as server:
         (found,) = acted(OpenAIEngine("mock", server.url), one)
@@ -319,7 +319,7 @@ _JSON = st.recursive(
 def test_whatever_a_body_is_its_complaint_is_read(content: bytes) -> None:
     complaint = Complaint.read(content)
     assert "\n" not in complaint.text
-    Dialect().relearned(complaint, Dialect().settled(None).body("m", request(1)))
+    Dialect().relearn(complaint, Dialect().resolve(None).body("m", request(1)))
 
 
 _OVER = [
@@ -340,7 +340,7 @@ def test_an_account_that_can_not_pay_ends_the_run_at_once(status: int, body: Any
     async def many(engine: OpenAIEngine) -> None:
         client = Client(engine, in_flight=1)
         with pytest.raises(UserError, match=r"account is out of credit.*run the same command again") as caught:
-            await client.ask_all([request(n) for n in range(5)])
+            await client.complete_all([request(n) for n in range(5)])
         assert "\n" not in str(caught.value)
 
     with MockServer(last_turn, refuses=lambda _: (status, body)) as server:
@@ -362,7 +362,7 @@ def test_an_account_that_can_not_pay_ends_the_run_at_once(status: int, body: Any
 )  # fmt: skip
 def test_what_passes_is_tried_again(status: int, body: Any) -> None:
     async def one(engine: OpenAIEngine) -> Completion | EngineError:
-        (found,) = await Client(engine, tries=3).ask_all([request(1)])
+        (found,) = await Client(engine, tries=3).complete_all([request(1)])
         return found
 
     with MockServer(last_turn, refuses=lambda _: (status, body) if server.refusals < 2 else None) as server:
@@ -376,7 +376,7 @@ def test_what_passes_is_tried_again(status: int, body: Any) -> None:
 
 def test_a_refusal_within_http_200_is_not_tried_again() -> None:
     async def one(engine: OpenAIEngine) -> Completion | EngineError:
-        (found,) = await Client(engine).ask_all([request(1)])
+        (found,) = await Client(engine).complete_all([request(1)])
         return found
 
     with MockServer(last_turn, refuses=lambda _: (200, {"error": {"code": 400, "message": "too long"}})) as server:
@@ -390,7 +390,7 @@ def test_a_list_of_models_is_advice(capsys: pytest.CaptureFixture[str]) -> None:
 
     async def checked(engine: OpenAIEngine) -> Completion | EngineError:
         await engine.check()
-        (found,) = await Client(engine).ask_all([request(1)])
+        (found,) = await Client(engine).complete_all([request(1)])
         return found
 
     with MockServer(last_turn, unlisted=("alias",), owner="a") as server:
@@ -414,7 +414,7 @@ def test_what_one_request_is_refused_for_is_learned_of_no_other() -> None:
 
     async def both(engine: OpenAIEngine) -> list[Completion | EngineError]:
         client = Client(engine, tries=1)
-        return [*await client.ask_all([request(1)]), *await client.ask_all([request(2)])]
+        return [*await client.complete_all([request(1)]), *await client.complete_all([request(2)])]
 
     def refusal(body: Mapping[str, Any]) -> tuple[int, Any] | None:
         echoed = {"error": {"message": "flagged: 'seed' is not supported"}}
@@ -434,7 +434,7 @@ def test_no_key_is_cut_before_it_is_taken_out(status: int, monkeypatch: pytest.M
 
     async def one(engine: OpenAIEngine) -> str:
         try:
-            return str((await Client(engine, tries=1).ask_all([request(1)]))[0])
+            return str((await Client(engine, tries=1).complete_all([request(1)]))[0])
         except UserError as error:
             return str(error)
 

@@ -106,7 +106,7 @@ def asked(number: int) -> list[Request]:
 def ask(engine: Mortal, number: int, cache: ResponseCache | None = None) -> list[Completion | EngineError]:
     async def whole() -> list[Completion | EngineError]:
         try:
-            return await Client(engine, cache).ask_all(asked(number))
+            return await Client(engine, cache).complete_all(asked(number))
         finally:
             await engine.close()
 

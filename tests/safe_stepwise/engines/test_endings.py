@@ -228,7 +228,7 @@ def test_half_a_reply_is_asked_for_again_and_its_tokens_count(finish: str) -> No
         async def close(self) -> None: ...
 
     client = Client(Faulty())
-    reply = asyncio.run(client.ask(Request((Message("user", "Where?"),), role="path")))
+    reply = asyncio.run(client.complete(Request((Message("user", "Where?"),), role="path")))
     assert reply.text == "Oru"
     assert (client.accounts["path"].calls, client.accounts["path"].completion) == (2, 2)
 

@@ -287,7 +287,7 @@ def test_the_calls_of_one_question_share_their_prefix() -> None:
     passages = " ".join(f"word{n}" for n in range(400))
 
     async def steps() -> list[Completion]:
-        return [await client.ask(request(f"{passages} step {n}")) for n in range(3)]
+        return [await client.complete(request(f"{passages} step {n}")) for n in range(3)]
 
     cached = [completion.usage.cached for completion in asyncio.run(steps())]
     assert cached == [0, 400, 400]

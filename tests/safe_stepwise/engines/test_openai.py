@@ -68,7 +68,7 @@ def test_every_fault_is_outlived_and_counted(fault: Fault) -> None:
     async def all_of_them(engine: OpenAIEngine) -> Client:
         # Few at once: calls that wait for each other would look as if they hung.
         client = Client(engine, in_flight=8)
-        found = await client.ask_all([numbered(n) for n in range(40)])
+        found = await client.complete_all([numbered(n) for n in range(40)])
         assert [c.text for c in found if isinstance(c, Completion)] == [f"question {n}" for n in range(40)]
         return client
 
@@ -76,7 +76,7 @@ def test_every_fault_is_outlived_and_counted(fault: Fault) -> None:
         account = run(server, all_of_them, timeout=limit(fault)).total()
     assert server.faulted[fault] > 3
     assert account.retries >= server.faulted[fault]
-    assert (account.answered, account.failed, account.owed) == (40, 0, 0)
+    assert (account.answered, account.failed, account.pending) == (40, 0, 0)
     if fault not in WAITS:  # with its short limit, a busy machine may fail more calls
         assert account.retries == server.faulted[fault]
         assert account.calls == sum(server.asked.values()) == 40 + account.retries
@@ -93,14 +93,14 @@ def test_a_fault_that_stays_is_an_error_after_so_many_tries(fault: Fault) -> Non
     async def one(engine: OpenAIEngine) -> Client:
         client = Client(engine, tries=3)
         with pytest.raises(EngineError) as caught:
-            await client.ask(ASKED)
+            await client.complete(ASKED)
         assert caught.value.transient
         assert "\n" not in str(caught.value)
         return client
 
     with MockServer(last_turn, fault_rate=1, faults=(fault,)) as server:
         account = run(server, one, timeout=limit(fault)).total()
-    assert (account.calls, account.retries, account.failed, account.owed) == (3, 2, 1, 0)
+    assert (account.calls, account.retries, account.failed, account.pending) == (3, 2, 1, 0)
     assert not server.answered
 
 
@@ -108,7 +108,7 @@ def test_a_fault_that_stays_is_an_error_after_so_many_tries(fault: Fault) -> Non
 def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
     async def one(engine: OpenAIEngine) -> None:
         with pytest.raises(EngineError, match=f"^HTTP {status}: as you wish$"):
-            await Client(engine).ask(ASKED)
+            await Client(engine).complete(ASKED)
 
     with MockServer(last_turn, status=status) as server:
         run(server, one)
@@ -131,7 +131,7 @@ def test_a_server_may_say_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def one(engine: OpenAIEngine) -> None:
         with pytest.raises(EngineError, match="HTTP 429"):
-            await Client(engine, tries=4).ask(ASKED)
+            await Client(engine, tries=4).complete(ASKED)
 
     monkeypatch.setattr(client_module, "AsyncRetrying", partial(AsyncRetrying, sleep=noted))
     with MockServer(last_turn, fault_rate=1, faults=("429",), retry_after=7.5) as server:
@@ -203,7 +203,7 @@ def test_a_request_that_is_no_json_is_not_sent() -> None:
 
     async def one(engine: OpenAIEngine) -> None:
         with pytest.raises(EngineError, match="can't be sent"):
-            await Client(engine).ask(asked)
+            await Client(engine).complete(asked)
 
     with MockServer(last_turn) as server:
         run(server, one)
@@ -214,12 +214,12 @@ def test_a_request_that_is_no_json_is_not_sent() -> None:
 
 
 def test_what_a_server_is_asked_and_what_it_says() -> None:
-    schema = Schema.of("triples", {"type": "object"})
+    schema = Schema.from_dict("triples", {"type": "object"})
     request = replace(ASKED, sampling=Sampling(seed=3, stop=("\n",)), schema=schema)
 
     async def one(engine: OpenAIEngine) -> Completion:
         await engine.check()
-        return await Client(engine).ask(request)
+        return await Client(engine).complete(request)
 
     with MockServer(last_turn, keep_bodies=True, finish="length") as server:
         said = run(server, one)
@@ -277,7 +277,7 @@ def test_template_settings_go_to_servers_that_take_them(owner: str, spec: str, e
 )
 def test_listed_replies_go_to_servers_that_take_a_list(owner: str, spec: str, listed: bool) -> None:
     """Others are sent the schema that says the same."""
-    schema = Schema.of("path", {"enum": [["a"], ["b"]]})
+    schema = Schema.from_dict("path", {"enum": [["a"], ["b"]]})
     with MockServer(last_turn, keep_bodies=True, owner=owner, strict=owner == "openai") as server:
         body = sent(server, replace(ASKED, choices=('["a"]', '["b"]'), schema=schema), spec)
         assert "structured_outputs" not in sent(server, replace(ASKED, schema=schema), spec)
@@ -351,7 +351,7 @@ def test_half_surrogates_survive_to_and_fro(tmp_path: Path) -> None:
     asked = Request((Message("user", "a\ud800b 😀 é"),))
 
     async def one(engine: OpenAIEngine) -> Completion:
-        return await Client(engine, ResponseCache(tmp_path / "c.sqlite")).ask(asked)
+        return await Client(engine, ResponseCache(tmp_path / "c.sqlite")).complete(asked)
 
     with MockServer(lambda _: "c\ud800d 😀", keep_bodies=True) as server:
         said = run(server, one)
@@ -369,7 +369,7 @@ def test_the_key_is_in_no_error_and_no_identity(monkeypatch: pytest.MonkeyPatch)
 
     async def one(engine: OpenAIEngine) -> str:
         with pytest.raises(UserError, match="HTTP 401") as refused:
-            await Client(engine).ask(ASKED)
+            await Client(engine).complete(ASKED)
         with pytest.raises(UserError, match="set OPENAI_API_KEY") as checked:
             await engine.check()
         return f"{refused.value}{checked.value}{engine.identity}{engine.name}"

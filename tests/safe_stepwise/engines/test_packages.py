@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from safe_stepwise.engines.weights import unpacked
+from safe_stepwise.engines.weights import unpack_model
 from safe_stepwise.errors import UserError
 
 
@@ -14,10 +14,10 @@ from safe_stepwise.errors import UserError
 def test_a_name_that_is_no_package_is_one_line(name: str) -> None:
     before = "wsgiref" in sys.modules
     with pytest.raises(UserError, match="not installed"):
-        unpacked(f"package:{name}")
+        unpack_model(f"package:{name}")
     assert ("wsgiref" in sys.modules) == before
 
 
 def test_a_package_without_a_model_says_so() -> None:
     with pytest.raises(UserError, match="carries 0 GGUF files"):
-        unpacked("package:yaml")
+        unpack_model("package:yaml")

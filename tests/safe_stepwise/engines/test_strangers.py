@@ -44,7 +44,7 @@ def run(url: str, act: Callable[[OpenAIEngine], Awaitable[T]], timeout: float | 
 
 
 async def asked(engine: OpenAIEngine) -> Completion | EngineError:
-    (found,) = await Client(engine, tries=1).ask_all([numbered(0)])
+    (found,) = await Client(engine, tries=1).complete_all([numbered(0)])
     return found
 
 
@@ -119,7 +119,7 @@ def test_a_key_in_a_reply_is_in_no_completion_and_no_cache(tmp_path: Path) -> No
 
     async def said(engine: OpenAIEngine) -> str:
         cache = ResponseCache(path)
-        found = await Client(engine, cache).ask(numbered(0))
+        found = await Client(engine, cache).complete(numbered(0))
         cache.close()
         return found.text
 
@@ -138,7 +138,7 @@ def test_no_engine_can_forget_it(tmp_path: Path) -> None:
 
     engine = Careless(lambda _: "")
     with pytest.raises(EngineError) as failed:
-        asyncio.run(Client(engine).ask(numbered(0)))
+        asyncio.run(Client(engine).complete(numbered(0)))
     assert str(failed.value).startswith(r"[redacted]\x1b[31m\ud800x")
     assert len(str(failed.value)) == 300
     with pytest.raises(UserError, match=r"^no model: \[redacted\]$"):
@@ -185,9 +185,9 @@ def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPa
     async def many(engine: OpenAIEngine) -> None:
         client = Client(engine)
         with pytest.raises(UserError, match="key was refused; set OPENAI_API_KEY, and run the same"):
-            await client.ask_all([numbered(n) for n in range(300)])
+            await client.complete_all([numbered(n) for n in range(300)])
         with pytest.raises(UserError, match="key was refused"):
-            await client.ask(numbered(300))
+            await client.complete(numbered(300))
         await asyncio.sleep(0.1)  # whoever was waiting for a place
 
     with MockServer(last_turn, key="another") as server:
@@ -198,7 +198,7 @@ def test_a_key_that_is_refused_ends_the_run_at_once(monkeypatch: pytest.MonkeyPa
 def test_what_is_forbidden_three_times_and_never_answered_ends_the_run() -> None:
     async def many(engine: OpenAIEngine) -> None:
         with pytest.raises(UserError, match=r"the first \d+ requests failed.*HTTP 403"):
-            await Client(engine).ask_all([numbered(n) for n in range(300)])
+            await Client(engine).complete_all([numbered(n) for n in range(300)])
 
     with MockServer(last_turn, status=403) as server:
         run(server.url, many)
@@ -213,7 +213,7 @@ def test_one_that_is_forbidden_is_for_what_it_says() -> None:
             return await super().generate(requests)
 
     client = Client(Moderated(lambda _: "fine"), in_flight=1)
-    found = asyncio.run(client.ask_all([numbered(n) for n in range(100)]))
+    found = asyncio.run(client.complete_all([numbered(n) for n in range(100)]))
     assert sum(isinstance(one, EngineError) for one in found) == 10
 
 
@@ -225,7 +225,7 @@ def test_a_reply_beyond_the_limit_is_a_fault_that_may_pass(fault: Any) -> None:
     async def one(engine: OpenAIEngine) -> int:
         client = Client(engine, tries=3)
         with pytest.raises(EngineError, match="the reply is longer than 8 MB") as caught:
-            await client.ask(numbered(0))
+            await client.complete(numbered(0))
         assert caught.value.transient
         return client.total().calls
 
@@ -275,8 +275,8 @@ def test_a_list_of_models_has_the_limit_too(raw: Callable[..., Any]) -> None:
 def test_what_is_no_count_of_tokens_counts_nothing(usage: object, read: Usage, tmp_path: Path) -> None:
     async def counted(engine: OpenAIEngine) -> tuple[Usage, int]:
         client = Client(engine, ResponseCache(tmp_path / "replies.sqlite"))
-        found = await client.ask(numbered(0))
-        assert await client.ask(numbered(0)) == found
+        found = await client.complete(numbered(0))
+        assert await client.complete(numbered(0)) == found
         return found.usage, client.total().prompt
 
     with MockServer(last_turn, usage=usage) as server:
@@ -340,7 +340,7 @@ def test_a_long_wait_is_told_with_the_last_error(
 
     lines: list[str] = []
     client = Client(Slow(lambda _: "at last"), tries=10**9)
-    assert asyncio.run(client.ask(numbered(0))).text == "at last"
+    assert asyncio.run(client.complete(numbered(0))).text == "at last"
     line = told()[0]
     assert re.fullmatch(r"mock:.*: waiting for a reply since \d+ s; the last error: HTTP 503: \[redacted\]", line)
 
@@ -414,7 +414,7 @@ def test_a_cache_that_is_a_loop_of_links_is_one_line(tmp_path: Path) -> None:
 def test_a_cache_that_was_cut_off_is_one_line(tmp_path: Path, share: float) -> None:
     path = tmp_path / "replies.sqlite"
     cache = ResponseCache(path)
-    cache.put([(f"{n}", Completion("x" * 1000)) for n in range(200)])
+    cache.store([(f"{n}", Completion("x" * 1000)) for n in range(200)])
     cache.close()
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])

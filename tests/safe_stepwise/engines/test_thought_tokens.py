@@ -22,7 +22,7 @@ from evaluators.traces.page import _run
 from safe_stepwise.commands.serving.chat import counted
 from safe_stepwise.commands.telling import tokens
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, completion
-from safe_stepwise.engines.client import Client, ResponseCache, requests_and_tokens
+from safe_stepwise.engines.client import Client, ResponseCache, render_usage
 from safe_stepwise.engines.openai import read_completion
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
@@ -116,11 +116,11 @@ def test_a_call_asked_again_counts_both_thoughts_and_the_cache_keeps_the_sum(tmp
     first, second = completion("<think>Tesk", Usage(9, 0, 20), "length"), completion("Oru", Usage(9, 0, 30, 25))
     cache = ResponseCache(tmp_path / "replies.sqlite")
     client = Client(Scripted(first, second), cache)
-    assert asyncio.run(client.ask(ASKED)).usage == Usage(18, 0, 50, 45)
+    assert asyncio.run(client.complete(ASKED)).usage == Usage(18, 0, 50, 45)
     assert client.accounts["path"].thought == client.total().thought == 45
     cache.close()
     again = Client(Scripted(), ResponseCache(tmp_path / "replies.sqlite"))
-    assert asyncio.run(again.ask(ASKED)).usage == Usage(18, 0, 50, 45)  # a reply that never said what it thought
+    assert asyncio.run(again.complete(ASKED)).usage == Usage(18, 0, 50, 45)  # a reply that never said what it thought
     assert again.accounts["path"].thought == 0  # it cost nothing now
 
 
@@ -151,7 +151,7 @@ def test_rows_of_before_are_estimated_and_nonsense_is_refused(tmp_path: Path) ->
 def test_what_did_not_think_is_cached_and_recorded_as_before(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     cache = ResponseCache(path)
-    asyncio.run(Client(Scripted(completion("Oru", Usage(9, 3, 4))), cache).ask(ASKED))
+    asyncio.run(Client(Scripted(completion("Oru", Usage(9, 3, 4))), cache).complete(ASKED))
     cache.close()
     with sqlite3.connect(path) as db:
         ((text, *numbers),) = db.execute("select text, prompt, cached, completion from completions")
@@ -224,9 +224,9 @@ def test_accounts_and_verdicts_say_what_went_into_thoughts() -> None:
     client, sums = verdicts(completion("<think>Tesk?</think>Oru", Usage(9, 0, 40)), completion("Oru", Usage(9, 0, 3)))
     assert sums["thought"] == 25
     assert "43 reply tokens, 25 of them thought" in next(usage_lines(client, "one"))
-    assert requests_and_tokens(client.total()).endswith("43.0 out (of which thought 25.0)")
+    assert render_usage(client.total()).endswith("43.0 out (of which thought 25.0)")
     assert "of them thought" in spending(client)
     plain, sums = verdicts(completion("Oru", Usage(9, 0, 3)))
     assert "thought" not in sums
-    for line in (next(usage_lines(plain, "one")), requests_and_tokens(plain.total()), spending(plain)):
+    for line in (next(usage_lines(plain, "one")), render_usage(plain.total()), spending(plain)):
         assert "thought" not in line

@@ -189,7 +189,7 @@ def test_a_reply_that_is_no_answer_is_asked_for_again() -> None:
 
 
 def shown(**roles: Any) -> Allowance:
-    return Allowance.of(examples=prompts.examples(roles))
+    return Allowance.by_role(examples=prompts.examples(roles))
 
 
 def test_examples_stand_behind_the_instructions_of_those_who_are_shown_them() -> None:
@@ -216,8 +216,8 @@ def test_examples_stand_behind_the_instructions_of_those_who_are_shown_them() ->
 def test_none_said_is_no_example() -> None:
     request = judge_request(Case("a", ("b",)))
     for allowance in (Allowance(), Allowance(examples=()), shown(path=True)):
-        assert allowance.applied(request) is request
-    assert shown(judge=True).applied(request) != request
+        assert allowance.apply(request) is request
+    assert shown(judge=True).apply(request) != request
     assert shown(extract=True).plain["examples"].startswith("extract ")
     assert " glean " in f" {shown(extract=True).plain['examples']}"
     assert not Allowance(examples=())

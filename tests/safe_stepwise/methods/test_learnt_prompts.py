@@ -236,7 +236,7 @@ def test_players_pass_what_they_are_not_told_of() -> None:
 
 
 def test_examples_that_say_more_than_the_prompt_are_refused() -> None:
-    shown = Client(MockEngine([]), allowance=Allowance.of(examples=prompts.examples(["verify"])))
+    shown = Client(MockEngine([]), allowance=Allowance.by_role(examples=prompts.examples(["verify"])))
     for method, roles in (("safe", ("generator", "verifier")), ("self_verification", ("generator",))):
         players = dict.fromkeys(roles, shown)
         resolve_options(METHODS[method], DEFAULT, players)

@@ -161,7 +161,7 @@ class Hostile(Client):
         self.chance = Random(seed)
         self.told: list[Said] = []
 
-    async def ask(self, request: Request) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         role = getattr(request.scene, "mends", "") or request.role
         kind = self.chance.choice(KINDS) if self.chance.random() < 0.98 else endless
         self.told.append(kind(role, self.chance))
