@@ -41,14 +41,13 @@ def coverage(texts: Mapping[str, str], derivations: Sequence[Derivation]) -> Cov
     >>> coverage({"Oru": "Oru lies on the Vel."}, [[("Oru", 0, town), ("Vel", 1, river)]])
     Coverage(passages=0.5, triples=0.5)
     """
-    coverages = [_covered(texts, derivation) for derivation in derivations if derivation]
+    coverages = []
+    for derivation in filter(None, derivations):
+        titles = {title for title, _, _ in derivation}
+        are_stated = [_states_ends(texts.get(title, ""), title, triple) for title, _, triple in derivation]
+        shares = sum(title in texts for title in titles) / len(titles), sum(are_stated) / len(are_stated)
+        coverages.append(Coverage(*shares))
     return max(coverages, key=lambda c: (c.triples, c.passages), default=Coverage(0.0, 0.0))
-
-
-def _covered(texts: Mapping[str, str], derivation: Derivation) -> Coverage:
-    titles = {title for title, _, _ in derivation}
-    are_stated = [_states_ends(texts.get(title, ""), title, triple) for title, _, triple in derivation]
-    return Coverage(sum(title in texts for title in titles) / len(titles), sum(are_stated) / len(are_stated))
 
 
 def _states_ends(text: str, title: str, triple: tuple[str, str, str]) -> bool:

@@ -203,7 +203,10 @@ def compare(
     ``seed`` and ``resamples`` are those of the bootstrap and of the sign flips; ``ordered`` sorts
     the systems, and ``paired`` chooses the pairs. Raises ``UserError`` if there are no outcomes.
     """
-    by_system = _by_system(outcomes)
+    by_system: dict[System, dict[str, Questions]] = {}
+    keyed = numbered(outcomes, lambda o: (system_of(o), o.benchmark, o.question_id))
+    for ((system, benchmark, id_), number), outcome in keyed:
+        by_system.setdefault(system, {}).setdefault(benchmark, {})[id_, number] = outcome
     if not by_system:
         raise UserError("there are no outcomes to compare; run safe-stepwise evaluate_stepwise first")
     members = {
@@ -243,15 +246,6 @@ def _pooled(members: Sequence[Mapping[str, list[Outcome]]]) -> dict[str, list[Ou
     """Pool the outcomes of several systems, for each benchmark that all of them have."""
     names = [name for name in members[0] if all(name in member for member in members)]
     return {name: [o for member in members for o in member[name]] for name in names}
-
-
-def _by_system(outcomes: Iterable[Outcome]) -> dict[System, dict[str, Questions]]:
-    by_system: dict[System, dict[str, Questions]] = {}
-    for ((system, benchmark, id_), number), outcome in numbered(
-        outcomes, lambda o: (system_of(o), o.benchmark, o.question_id)
-    ):
-        by_system.setdefault(system, {}).setdefault(benchmark, {})[id_, number] = outcome
-    return by_system
 
 
 def _row(system: System, groups: Mapping[str, list[Outcome]], samples: Mapping[str | None, Sample], place: int) -> Row:

@@ -120,9 +120,12 @@ def machines_svg(machines: Sequence[MachineCounts]) -> bytes:
     """
     panels, top = [], 0
     for machine in machines:
-        above, below = _reach(machine)
-        panels.append(_panel(machine, top, top + above))
-        top += above + below
+        spans = [machine.states.index(end) - machine.states.index(start) for start, end in machine.edges]
+        above = max((span for span in spans if span > 0), default=1)
+        below = max((-span for span in spans if span < 0), default=0)
+        line = top + 64 + _HIGH // 2 + _RISE * (above + 1)
+        panels.append(_panel(machine, top, line))
+        top = line + 34 + _HIGH // 2 + _RISE * (below + 1)
     states = max(len(machine.states) for machine in machines) * _APART
     texts = [_text_width(panel["title"], 14) for panel in panels]
     width = max(states, _text_width(_LEGEND, 11), *texts) + 20
@@ -135,13 +138,6 @@ def machines_svg(machines: Sequence[MachineCounts]) -> bytes:
 def _text_width(text: str, size: int) -> int:
     """Estimate a text's width in pixels: two thirds of its size a letter, the whole for wide ones."""
     return sum(size if east_asian_width(c) in "WF" else -(-2 * size // 3) for c in text)
-
-
-def _reach(machine: MachineCounts) -> tuple[int, int]:
-    spans = [machine.states.index(end) - machine.states.index(start) for start, end in machine.edges]
-    above = max((span for span in spans if span > 0), default=1)
-    below = max((-span for span in spans if span < 0), default=0)
-    return 64 + _HIGH // 2 + _RISE * (above + 1), 34 + _HIGH // 2 + _RISE * (below + 1)
 
 
 def _panel(machine: MachineCounts, top: int, line: int) -> dict[str, Any]:

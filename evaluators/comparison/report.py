@@ -80,7 +80,9 @@ def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[Publi
     text = _comparison_text(comparison, published)
     papers = tuple(dict.fromkeys(row.paper for row in published))
     cost_sheet = costs.cost_sheet(comparison)
-    representatives, metric = _representatives(comparison.rows), _headline_metric(comparison)
+    representatives = _representatives(comparison.rows)
+    judged = any(cell.scored for row in comparison.rows for cell in row.cells.values())
+    metric: Metric = "accuracy" if judged else "exact_match"
     files = {
         COMPARISON: text.encode(),
         "comparison.png": figures.scores_figure(comparison, representatives, metric),
@@ -205,12 +207,6 @@ def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
     if swept([row.system for row in averaged]):
         files["sweep.png"] = figures.sweep_figure(averaged, metric)
     return files
-
-
-def _headline_metric(comparison: Comparison) -> Metric:
-    """Return the metric of the figures: accuracy, or exact match where nobody judged."""
-    cells = (cell for row in comparison.rows for cell in row.cells.values())
-    return "accuracy" if any(cell.scored for cell in cells) else "exact_match"
 
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:

@@ -18,7 +18,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.published_tables import BENCHMARKS, MAIN, PAPERS, PublishedScore
 from safe_stepwise.store.published_tables import published as printed
-from safe_stepwise.store.tables import NOTHING, Table, p_value, percent
+from safe_stepwise.store.tables import NOTHING, Table, decimal, p_value, percent, shown
 
 
 def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
@@ -94,7 +94,7 @@ def score_csv(comparison: Comparison, published: Sequence[PublishedScore] = ()) 
     for lines in published_lines(published, comparison.benchmarks).values():
         for answerer, name, texts in lines:
             subject = [answerer, *[""] * (len(comparison.columns) - 2), "false"]
-            values = [cell.replace(NOTHING, "") for cell in texts]
+            values = ["" if cell == NOTHING else cell for cell in texts]
             table.append([*subject, name, *values, *[""] * len([*bounds, *counts])])
     return table
 
@@ -162,21 +162,16 @@ def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
     return [gain.estimate if gain else None for gain in differences]
 
 
-def _with_margin(estimate: Estimate | None, sign: str = "") -> str:
-    if estimate is None:
-        return NOTHING
-    return f"{percent(estimate.value, sign)} ±{percent((estimate.high - estimate.low) / 2)}"
+def _with_margin(estimate: Estimate | None, sign: str = "") -> object:
+    return shown(estimate, lambda e: f"{percent(e.value, sign)} ±{percent((e.high - e.low) / 2)}")
 
 
-def _interval(estimate: Estimate | None, sign: str = "") -> str:
-    if estimate is None:
-        return NOTHING
-    return f"{percent(estimate.low, sign)} to {percent(estimate.high, sign)}"
+def _interval(estimate: Estimate | None, sign: str = "") -> object:
+    return shown(estimate, lambda e: f"{percent(e.low, sign)} to {percent(e.high, sign)}")
 
 
 def _test_cells(d: Difference) -> list[object]:
-    value = percent(d.estimate.value, "+")
-    return [value, _interval(d.estimate, "+"), p_value(d.p), p_value(d.p_holm)]
+    return [percent(d.estimate.value, "+"), _interval(d.estimate, "+"), p_value(d.p), p_value(d.p_holm)]
 
 
 def _values(estimates: Sequence[Estimate | None]) -> list[str]:
@@ -188,7 +183,7 @@ _PRINTED: Mapping[Metric, str] = {"exact_match": "em", "f1": "f1", "accuracy": "
 _TITLES = {"ircot": "IRCoT", "trace": "TRACE"}
 _TUNED = re.compile(r"(instruct|it|chat|hf)+$")
 
-Line = tuple[str, str, list[str]]
+Line = tuple[str, str, list[object]]
 """The answerer, the method, and its cells."""
 
 
@@ -230,18 +225,14 @@ def published_lines(published: Sequence[PublishedScore], benchmarks: Sequence[st
     return lines
 
 
-def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str, list[object]]]:
     """Yield a row, and its gains where the paper prints them."""
     places = [*benchmarks, *([AVERAGE] if set(benchmarks) == set(BENCHMARKS) else [])]
-    missing = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
+    missing: list[object] = [NOTHING] * (len(METRICS) * (len(benchmarks) + 1 - len(places)))
     title = METHODS[row.method].title if row.method in METHODS else _TITLES[row.method]
     name = ", ".join(filter(None, (title, row.variant)))
     source = f"(published: {PAPERS[row.paper]}, Table {row.table})"
     printed = [row.scores.get(place, {}).get(_PRINTED[m]) for place in places for m in METRICS]
-    yield f"{name} {source}", [*map(_decimal, printed), *missing]
+    yield f"{name} {source}", [*(shown(score, decimal(1)) for score in printed), *missing]
     gains = [row.delta.get(p) if m == "accuracy" else None for p in places for m in METRICS]
-    yield f"Δ {name} {source}", [NOTHING if g is None else f"{g:+.1f}" for g in gains] + missing
-
-
-def _decimal(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.1f}"
+    yield f"Δ {name} {source}", [*(shown(gain, decimal(1, "+")) for gain in gains), *missing]

@@ -157,7 +157,9 @@ def _run_plan(plan: Plan) -> str:
     (output / RESULTS).unlink(missing_ok=True)
     outcomes = (outcome for name, run in runs.items() for outcome in _outcomes(plan, name, run))
     write_lines(output / TRAJECTORIES, map(Outcome.to_json, outcomes))
-    write_lines(output / QUESTIONS, (_record(case).to_json() for case in plan.questions.cases))
+    questions = (case.question for case in plan.questions.cases)
+    records = (QuestionRecord(q.benchmark, q.id, q.question, tuple(sorted(q.answers)), ()) for q in questions)
+    write_lines(output / QUESTIONS, map(QuestionRecord.to_json, records))
     results = _results(plan, runs)
     write_atomically(output / FIGURE, figure(results["runs"]))
     write_atomically(output / PAGE, page(results).encode("utf-8", "backslashreplace"))
@@ -178,8 +180,8 @@ def _summary_text(plan: Plan, results: Mapping[str, Any]) -> str:
 
 
 def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, Any]:
-    seed = plan.options.seed
-    records = [{"name": name, **plan.system(name), **measure(run, seed)} for name, run in runs.items()]
+    options, cases = plan.options, plan.questions.cases
+    records = [{"name": name, **plan.system(name), **measure(run, options.seed)} for name, run in runs.items()]
     first, headline = records[0], (*METRICS, "questions", "failed")
     return {
         "version": safe_stepwise.__version__,
@@ -187,27 +189,22 @@ def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, 
         "scorer": HEADLINE,
         **{name: first[name] for name in headline},
         "by_hop": {hop: {name: hop_record[name] for name in headline} for hop, hop_record in first["by_hop"].items()},
-        "settings": _settings(plan),
+        "settings": {
+            **plan.questions.about,
+            "candidates": options.candidates_per_topic,
+            "constrained": not options.free,
+            "questions": len(cases),
+            "questions_sha256": identity([identity(case.question) for case in cases]),
+            "paths": [*plan.contenders],
+            "generator": plan.names.get("generator"),
+            "options": plan.loop_options,
+            "seed": options.seed,
+            "resamples": RESAMPLES,
+            "prompt_sha256": prompt_digest(),
+            "code_sha256": plan.code,
+        },
         "runs": records,
-        "differences": differences(runs, seed) if len(runs) > 1 else [],
-    }
-
-
-def _settings(plan: Plan) -> dict[str, Any]:
-    options, cases = plan.options, plan.questions.cases
-    return {
-        **plan.questions.about,
-        "candidates": options.candidates_per_topic,
-        "constrained": not options.free,
-        "questions": len(cases),
-        "questions_sha256": identity([identity(case.question) for case in cases]),
-        "paths": [*plan.contenders],
-        "generator": plan.names.get("generator"),
-        "options": plan.loop_options,
-        "seed": options.seed,
-        "resamples": RESAMPLES,
-        "prompt_sha256": prompt_digest(),
-        "code_sha256": plan.code,
+        "differences": differences(runs, options.seed) if len(runs) > 1 else [],
     }
 
 
@@ -227,11 +224,6 @@ def _outcomes(plan: Plan, name: str, run: Sequence[ScoredCase]) -> Iterator[Outc
             measures={name: asdict(rule_score) for name, rule_score in answer.scores.items()},
             **system,
         )
-
-
-def _record(case: Case) -> QuestionRecord:
-    question = case.question
-    return QuestionRecord(question.benchmark, question.id, question.question, tuple(sorted(question.answers)), ())
 
 
 def page(results: Record) -> str:

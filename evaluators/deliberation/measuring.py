@@ -81,11 +81,16 @@ def _measures(answered: Answered, seed: int) -> dict[str, Any]:
     means = dict(zip(METRICS, map(float, significance.column_means(matrix)), strict=True))
     spans = zip(METRICS, means.values(), resampled.T, strict=True)
     stops = Counter(case.trajectory.stop_reason for case in answered)
+
+    def mean(rule: str, metric: str) -> float | None:
+        column = [getattr(case.scores[rule], metric) for case in answered]
+        return None if None in column else float(np.mean(column))
+
     return {
         "questions": len(answered),
         **means,
         "intervals": {name: list(interval(mean, resampled_means)) for name, mean, resampled_means in spans},
-        "scorers": {name: _means([case.scores[name] for case in answered]) for name in SCORERS},
+        "scorers": {name: {metric: mean(name, metric) for metric in METRICS} for name in SCORERS},
         "failed": stops[FAILED],
         "unanswered": sum(not case.answers for case in answered),
         "cut": sum(case.is_cut for case in answered),
@@ -99,11 +104,6 @@ def _measures(answered: Answered, seed: int) -> dict[str, Any]:
 def _matrix(answered: Answered) -> Matrix:
     scores = [asdict(case.scores[HEADLINE]) for case in answered]
     return np.array([[score[name] for name in METRICS] for score in scores], dtype=np.float64)
-
-
-def _means(scores: Sequence[Score]) -> dict[str, float | None]:
-    values = {name: [getattr(score, name) for score in scores] for name in METRICS}
-    return {name: None if None in column else float(np.mean(column)) for name, column in values.items()}
 
 
 def _proposals(answered: Answered) -> dict[str, Any]:

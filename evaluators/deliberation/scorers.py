@@ -88,7 +88,8 @@ def tog(predicted: Sequence[str], gold: Collection[str]) -> Score:
     >>> tog(["the Ana Brell", "Oru"], ["Ana Brell"]), tog(["Ana"], ["Ana Brell"]).hits_at_1
     (Score(hit=1.0, hits_at_1=1.0, f1=None), 1.0)
     """
-    right = [_is_in_either(name, gold) for name in predicted]
+    replies, names = map(_bare, predicted), [*map(_bare, gold)]
+    right = [bool(reply) and any(reply in name or name in reply for name in names) for reply in replies]
     return Score(float(any(right)), float(any(right[:1])), None)
 
 
@@ -122,11 +123,6 @@ def _count_stated(answers: Sequence[str], gold: Collection[str]) -> int:
     """Count the gold answers within the text of all answers; one of articles alone always counts."""
     text = normalized(" ".join(answers))
     return sum(normalized(name) in text for name in gold) if answers else 0
-
-
-def _is_in_either(reply: str, gold: Collection[str]) -> bool:
-    bare = _bare(reply)
-    return bool(bare) and any(bare in name or name in bare for name in map(_bare, gold))
 
 
 def _bare(text: str) -> str:

@@ -176,7 +176,7 @@ def join_runs(runs: Sequence[Run]) -> Joined:
     twice: dict[System, None] = {}
     for n, run in enumerate(runs):
         for system, by_key in outcomes_by_run[n].items():
-            variant = _with_variant(system, _variant_name(system, n, runs, outcomes_by_run))
+            variant = _variant(system, n, runs, outcomes_by_run)
             outcomes = merged.setdefault(variant, {})
             for key, outcome in by_key.items():
                 outcome = replace(outcome, conditions=dict(variant.conditions))
@@ -196,25 +196,17 @@ def join_runs(runs: Sequence[Run]) -> Joined:
     )
 
 
-def _variant_name(system: System, place: int, runs: Sequence[Run], outcomes_by_run: Sequence[HeldOutcomes]) -> str:
-    """Return the name that sets a run's system apart, "" where it needs none."""
+def _variant(system: System, place: int, runs: Sequence[Run], outcomes_by_run: Sequence[HeldOutcomes]) -> System:
+    """Return a run's system, with the run's name as a condition where that sets it apart."""
     holders = [n for n, systems in enumerate(outcomes_by_run) if system in systems]
-    if len({runs[n].name for n in holders}) == 1:
-        return runs[place].name
     pairs = [(a, b) for a, b in combinations(holders, 2) if runs[a].name != runs[b].name]
-    are_equal = all(_are_equal(outcomes_by_run[a][system], outcomes_by_run[b][system]) for a, b in pairs)
-    return "" if are_equal else runs[place].name
-
-
-def _are_equal(earlier: Mapping[QuestionKey, Outcome], later: Mapping[QuestionKey, Outcome]) -> bool:
-    keys = earlier.keys() & later.keys()
-    return bool(keys) and all(earlier[key] == later[key] for key in keys)
-
-
-def _with_variant(system: System, name: str) -> System:
-    if not name:
+    differs = not pairs
+    for earlier, later in ((outcomes_by_run[a][system], outcomes_by_run[b][system]) for a, b in pairs):
+        keys = earlier.keys() & later.keys()
+        differs |= not keys or any(earlier[key] != later[key] for key in keys)
+    if not (differs and runs[place].name):
         return system
-    conditions = {**dict(system.conditions), VARIANT: name}
+    conditions = {**dict(system.conditions), VARIANT: runs[place].name}
     return replace(system, conditions=tuple(sorted(conditions.items())))
 
 

@@ -79,11 +79,6 @@ class Support:
         return salvaged_answer(self.trajectory)
 
     @property
-    def is_hop_by_hop(self) -> bool:
-        """Whether the method gives sub-answers on its way."""
-        return _is_hop_by_hop(self.trajectory)
-
-    @property
     def titles(self) -> list[str]:
         """The passages' titles by number; passages that verdicts retrieved stand behind the question's own."""
         retrieved = (page for attempt in self.trajectory.attempts for page in attempt.retrieved)
@@ -212,7 +207,7 @@ def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
 def _sub_answer_counts(support: Support) -> dict[str, dict[str, int]]:
     """Count gold sub-answers, given sub-answers, right ones, gold passages, and gold passages that were read."""
     gold = gold_sub_answers(support.question)
-    if not gold or not support.is_hop_by_hop:
+    if not gold or not _is_hop_by_hop(support.trajectory):
         return {}
     answers = Counter(normalize_answer(answer) for answer, _ in gold)
     given_answers = Counter(normalize_answer(hop.answer) for hop in support.sub_answers)
@@ -296,13 +291,16 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     def values_of(name: str) -> list[Any]:
         return [outcome.measures[name] for outcome in measured if name in outcome.measures]
 
+    counts = {form: sum(row[form] for row in values_of("format")) for form in FORMS}
+    replies = sum(counts.values())
+    shares = {form: count / replies if replies else None for form, count in counts.items()}
     failures = Counter(values_of("failure"))
     failures[FAILED] = sum(outcome.trajectory.stop_reason == FAILED for outcome in measured)
     return {
         "questions": size,
         "strict": {name: sum(getattr(o, name) for o in measured) / size for name in ("exact_match", "f1")},
         "salvaged": _means(values_of("salvaged"), ("exact_match", "f1")),
-        "format": _formats(values_of("format")),
+        "format": {"replies": replies, "counts": counts, "shares": shares},
         **{name: _means(values_of(name), _SCORES) for name in OVERLAPS},
         "sub_answers": _sub_answers(values_of("sub_answers")),
         "derivations": _means(values_of("derivations"), ("passages", "triples")),
@@ -314,13 +312,6 @@ def _means(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> dict[st
     if not rows:
         return None
     return {"questions": len(rows), **{name: sum(row[name] for row in rows) / len(rows) for name in names}}
-
-
-def _formats(rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    counts = {form: sum(row[form] for row in rows) for form in FORMS}
-    replies = sum(counts.values())
-    shares = {form: count / replies if replies else None for form, count in counts.items()}
-    return {"replies": replies, "counts": counts, "shares": shares}
 
 
 def _sub_answers(rows: Sequence[Mapping[str, int]]) -> dict[str, Any] | None:

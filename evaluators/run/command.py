@@ -62,7 +62,10 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     corpus = Corpus.open(options.corpus, options.cache_file.parent / "corpora") if options.corpus else None
     pages = (*report.FILES, *PAGES) if options.report else [names.REPORT]
     with files.exclusive(options.output, owned=(*_FILES, *pages)), options.replies() as replies:
-        _keep_rejects(options, questions)
+        if questions.rejects:
+            write_parts(options.output / names.REJECTS, questions.rejects)
+        elif options.on_error != "stop":
+            (options.output / names.REJECTS).unlink(missing_ok=True)
         plan = options.plan(questions.questions, Opener(options.timeout), corpus, replies, notes)
         scoring = {name: benchmark.SCORING for name, benchmark in benchmarks.items()}
         return _run_plan(replace(plan, scoring=scoring, derivations=derivations), options.seed, published)
@@ -93,13 +96,6 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
         warn(f"{note}, and stay whole")
     reduced = tuple(without_drawn_gold(question, options.seed) for question in read_set.questions)
     return replace(read_set, questions=reduced)
-
-
-def _keep_rejects(options: Options, questions: QuestionSet) -> None:
-    if questions.rejects:
-        write_parts(options.output / names.REJECTS, questions.rejects)
-    elif options.on_error != "stop":
-        (options.output / names.REJECTS).unlink(missing_ok=True)
 
 
 def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) -> str:

@@ -151,20 +151,12 @@ def evaluate(plan: Evaluation) -> list[SystemRun]:
 
 def _task(plan: Evaluation, setting: Setting) -> Task[Question, SystemRun]:
     async def finish(trajectories: Sequence[Trajectory]) -> SystemRun:
-        verdicts = await _verdicts(plan, trajectories)
+        answers = zip(trajectories, plan.questions, strict=True)
+        cases = [Case(trajectory.answer, q.accepted, q.question) for trajectory, q in answers]
+        verdicts = await plan.judge.judge_all(cases) if plan.judge else ()
         return SystemRun(setting, _outcomes(plan, setting, trajectories, verdicts), verdicts)
 
     return Task(setting.identity(plan.corpus), lambda: plan.questions, setting.answering(plan.corpus), finish)
-
-
-async def _verdicts(plan: Evaluation, trajectories: Sequence[Trajectory]) -> tuple[Verdict, ...]:
-    if plan.judge is None:
-        return ()
-    cases = [
-        Case(trajectory.answer, question.accepted, question.question)
-        for trajectory, question in zip(trajectories, plan.questions, strict=True)
-    ]
-    return await plan.judge.judge_all(cases)
 
 
 def _outcomes(

@@ -112,6 +112,7 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
     """Return all settings that decide a run's results, without addresses."""
     judge = plan.judge
     options = [setting.option_record for setting in plan.settings]
+    digests = values_by_name((s.method.name, prompts_digest(s.method, s.options)) for s in plan.settings)
     return {
         **plan.notes,
         "questions": dict(Counter(question.benchmark for question in plan.questions)),
@@ -125,15 +126,12 @@ def settings_of(plan: Evaluation) -> dict[str, Any]:
         "judge_repeats": judge.repeats if judge else None,
         "judge_skips_exact": judge.skip_exact if judge else None,
         **plan.evidence,
-        "prompts_sha256": {**_prompts(plan), "judge": prompts.digest(judging.PROMPT)},
+        "prompts_sha256": {
+            **{name: " ".join(values) for name, values in digests.items()},
+            "judge": prompts.digest(judging.PROMPT),
+        },
         "code_sha256": code_of(plan.settings),
     }
-
-
-def _prompts(plan: Evaluation) -> dict[str, str]:
-    """Return the digests of the methods' prompts; several of one method stand in one text."""
-    digests = values_by_name((s.method.name, prompts_digest(s.method, s.options)) for s in plan.settings)
-    return {name: " ".join(values) for name, values in digests.items()}
 
 
 def record(outcomes: Sequence[Outcome], roles: Sequence[str]) -> dict[str, Any]:

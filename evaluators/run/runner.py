@@ -298,8 +298,13 @@ def collect_verdicts(
     ``UserError`` if the engine can't work, or answers none of its first requests.
     """
     total = len(requests)
+
+    async def complete_all() -> list[Completion | EngineError]:
+        async with opened([client]):
+            return await client.complete_all([*requests.values()])
+
     with telling(role, unit, total, lambda: _count_ended(client), lambda: standing(client, total)):
-        completions = asyncio.run(_ask_all(client, [*requests.values()]))
+        completions = asyncio.run(complete_all())
     replies = {}
     for (item, request), completion in zip(requests.items(), completions, strict=True):
         if isinstance(completion, EngineError):
@@ -311,11 +316,6 @@ def collect_verdicts(
             verdict, reason = unread, completion.flaw or str(error)
         replies[item] = Reply(verdict, completion.transcript, reason, completion.usage)
     return Verdicts(client.name, role, client.engine.simulated, replies)
-
-
-async def _ask_all(client: Client, requests: Sequence[Request]) -> list[Completion | EngineError]:
-    async with opened([client]):
-        return await client.complete_all(requests)
 
 
 def usage_lines(client: Client, title: str, failed: str = "count as not right") -> Iterator[str]:

@@ -19,8 +19,7 @@ from safe_stepwise.engines.base import NO_USAGE
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import FINAL_ANSWER
 from safe_stepwise.methods.prompting import ANSWERING
-from safe_stepwise.methods.running import LoopStatistics
-from safe_stepwise.records import FAILED, Attempt, Passage, Usage, canonical_json
+from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.boundary import parse_json, read_json
 from safe_stepwise.store.files import place_of, read_lines
@@ -154,7 +153,9 @@ def traces(folder: Path) -> dict[str, Any]:
     Without ``questions.jsonl`` there are no texts of questions and no passages, without ``results.json`` no settings.
     """
     _check(folder)
-    records, measured = _questions(folder), read_paths(folder)
+    records, measured, settings = _questions(folder), read_paths(folder), None
+    if (folder / RESULTS).exists():
+        settings = [[name, _plain(value)] for name, value in outcomes.read_results(folder)["settings"].items()]
     questions: dict[_Key, int] = {}
     systems: dict[System, int] = {}
     roles: dict[System, set[str]] = {}
@@ -183,7 +184,7 @@ def traces(folder: Path) -> dict[str, Any]:
     return {
         "name": folder.resolve().name,
         "version": safe_stepwise.__version__,
-        "settings": _settings(folder),
+        "settings": settings,
         "has_questions": place_of(folder, QUESTIONS).exists(),
         "roles": known_order(set().union(*roles.values()), answering),
         "labels": known_order(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
@@ -214,13 +215,6 @@ def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
         return {}
     questions = ((record, _conditions_text(record.conditions)) for record in outcomes.read_questions(folder))
     return {(record.benchmark, record.id, words): _question(record, words) for record, words in questions}
-
-
-def _settings(folder: Path) -> list[list[str]] | None:
-    """Return the settings of ``results.json`` as names and values; None where it is missing."""
-    if not (folder / RESULTS).exists():
-        return None
-    return [[name, _plain(value)] for name, value in outcomes.read_results(folder)["settings"].items()]
 
 
 def _plain(value: Any) -> str:
@@ -277,6 +271,8 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
     trajectory = outcome.trajectory
     spent = outcomes.statistics_of([outcome])
     counts = (spent.calls, spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
+    by_role = " · ".join(f"{role} {tokens:,}" for role, tokens in spent.thought_tokens.items())
+    thought = [("Tokens of thoughts", by_role)] if by_role else []
     return {
         "worth": worth(outcome),
         "em": round(float(outcome.exact_match), 6),
@@ -287,7 +283,7 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
         "stop": trajectory.stop_reason,
         "failure": trajectory.failure,
         "steps": len(trajectory.steps),
-        "measures": [*_thought(spent), *_votes(trajectory.attempts), *_measures(outcome.measures)],
+        "measures": [*thought, *_votes(trajectory.attempts), *_measures(outcome.measures)],
         # Calls, prompt, cached and completion tokens by role.
         "cost": [(role, [count[role] for count in counts]) for role in spent.calls],
         "attempts": [_attempt(attempt, outcome) for attempt in trajectory.attempts],
@@ -296,6 +292,10 @@ def _run(outcome: outcomes.Outcome) -> dict[str, Any]:
 
 def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
     feedback, method = attempt.feedback, outcome.trajectory.method
+    thoughts = []
+    for role, thought in attempt.thoughts.items():
+        tokens = attempt.usage.get(role, NO_USAGE).thought
+        thoughts.append((f"{role} ({tokens:,} tokens)" if tokens else role, thought))
     return {
         "step": attempt.number,
         "text": attempt.text,
@@ -307,7 +307,7 @@ def _attempt(attempt: Attempt, outcome: outcomes.Outcome) -> dict[str, Any]:
         "query": (feedback.query or "") if feedback else "",
         "retrieved": [_passage(passage) for passage in attempt.retrieved],
         "verdict": attempt.verdict,
-        "thoughts": [(_counted_role(role, attempt.usage), thought) for role, thought in attempt.thoughts.items()],
+        "thoughts": thoughts,
         "state": attempt.state,
         "edge": edge_text(outcome.method, attempt.state, attempt.next_state),
         "read": "" if attempt.read is None else _field(attempt.read),
@@ -330,18 +330,6 @@ def _reading(attempt: Attempt, method: str) -> dict[str, Any] | None:
 
 def _field(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
-
-
-def _counted_role(role: str, usage: Mapping[str, Usage]) -> str:
-    """Return a role with the tokens of its thoughts, where they are counted."""
-    tokens = usage.get(role, NO_USAGE).thought
-    return f"{role} ({tokens:,} tokens)" if tokens else role
-
-
-def _thought(spent: LoopStatistics) -> Iterator[tuple[str, str]]:
-    """Yield the tokens that each role spent on thoughts, if any."""
-    if spent.thought_tokens:
-        yield "Tokens of thoughts", " · ".join(f"{role} {tokens:,}" for role, tokens in spent.thought_tokens.items())
 
 
 def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:

@@ -69,20 +69,17 @@ class Options(ModelOptions):
         Raises ``UserError`` for a spec that can't be read or lacks the annotations that it needs,
         for adapters that learnt other prompts, and for examples that say more than the prompt.
         """
-        engines = [self._opened(spec, opener) for spec in self.specs]
+        engines = [opener(spec) for spec in self.specs]
+        symbolic = [spec for spec in self.specs if spec.partition(":")[0] == "symbolic"]
+        if symbolic and self.verified is None:
+            raise UserError(
+                f"{symbolic[0]} reasons over annotations, which the steps do not hold: add --verified "
+                "with the folder that they were made of"
+            )
         dropped = dropped_category(engines, self.drop_category)
         check_examples(dropped, self.allowance, ROLE)
         learnt = adopt_learnt_prompts(self, engines)
         return Setting(self.incomplete_evidence, dropped, PromptSet.from_choices(learnt.prompts, learnt.verdict_order))
-
-    def _opened(self, spec: str, opener: Callable[[str], Engine]) -> Engine:
-        engine = opener(spec)
-        if spec.partition(":")[0] == "symbolic" and self.verified is None:
-            raise UserError(
-                f"{spec} reasons over annotations, which the steps do not hold: add --verified "
-                "with the folder that they were made of"
-            )
-        return engine
 
 
 FindSteps = Callable[[str, str, Sequence[str]], tuple[Path, str, str | None]]

@@ -45,7 +45,7 @@ def test_labels_by_hand() -> None:
     assert (found["rows"], found["questions"], found["unparsed"], found["failed"]) == (8, 3, 1, 1)
     assert found["confusion"][T] == {UNPARSED: 1, FAILED: 1}
     assert m["first_error_f1"] is None
-    scores = {score.name: (score.both, score.true, score.found) for score in found["types"]}
+    scores = {score.name: (score.hits, score.gold, score.predicted) for score in found["types"]}
     assert scores == {C: (2, 3, 3), R: (1, 2, 2), T: (0, 2, 1), W: (0, 1, 0)}
 
 
