@@ -1,4 +1,4 @@
-"""Release manifests: the entries that a release of verified questions is made of, read strictly."""
+"""Release manifests: the entries of a manifest of verified questions, and their checks."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -18,17 +18,15 @@ from safe_stepwise.store import names
 from trainers.config import GeneratorRecipe, VerifierRecipe
 
 OWN_ADAPTER = "{adapter}"
-"""In an engine's spec: the folder of the release's own adapter; in a block that trains adapters,
-of each of them in turn."""
+"""In an engine's spec: the folder of the release's adapter; in a block with adapters, of each of them in turn."""
 OWN_GENERATOR = "{generator}"
 """In an engine's spec: the model that the release trains to write steps."""
 MEASURED_RATE = "{rate}"
-"""In a verifier's spec, as ``chance:reject={rate}``: the share of steps that the first of the
-verifiers rejects. That is measured first."""
+"""In a verifier's spec, such as ``chance:reject={rate}``: the share of steps that the first verifier rejects."""
 LOOP = ("no_verification", "self_verification", "safe")
-"""The methods of the papers' main table, which an evaluation has where it names none."""
+"""The methods of the papers' main table, an evaluation's default."""
 METHOD_OPTIONS = tuple(name for name, hint in get_type_hints(Trial).items() if get_origin(hint) is Sequence)
-"""Options of methods that an evaluation may name, each with several values."""
+"""The options of methods that an evaluation may set to several values."""
 _LIST_KEYS = ("generator", "verifier", "methods", "examples", *METHOD_OPTIONS)
 
 
@@ -37,42 +35,39 @@ class AdapterEntry(RecipeEntry):
     """``adapter``: the verifier that the release trains."""
 
     verifier: str | None = None
-    """An engine's spec to measure the adapter with on the test split; not measured if not said."""
+    """The engine's spec with which the adapter is measured on the test split, if it is measured."""
     incomplete_evidence: bool = False
-    """Whether it learns to say that evidence is missing (SAFE v2, finding 5)."""
+    """Whether the adapter learns the label Missing Evidence, too (SAFE v2, finding 5)."""
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The recipe's keys that replace the file's."""
+        """The keys whose values replace those of the recipe's file."""
         return {**self.change, **({"incomplete_evidence": True} if self.incomplete_evidence else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationEntry(Trial):
-    """``evaluation``: the loop over the evaluation samples, by engine specs.
-
-    Where several values may be given, one alone need not be a list; ``corpus`` is beside the manifest.
-    """
+    """``evaluation``: methods and players, all combinations of which answer the evaluation samples."""
 
     generator: tuple[str, ...]
     verifier: tuple[str, ...]
     methods: tuple[str, ...] = LOOP
     verdict_order: str | None = None
-    """What verdicts begin with in the loop, where the players' training records do not say it."""
+    """The order of a verdict's fields, if the players' training records do not have it."""
     examples: tuple[str, ...] | None = None
-    """The roles that get examples, of `evaluators.run.options.SHOWN`."""
+    """The roles of `evaluators.run.trial.SHOWN` whose prompts get worked examples."""
 
     @property
     def matched(self) -> tuple[str, ...]:
-        """The verifiers that reject at the first one's rate, which has to be measured before."""
+        """The verifiers that reject at random, at the measured rate of the first verifier."""
         return tuple(spec for spec in self.verifier if MEASURED_RATE in spec)
 
     def names(self, placeholder: str) -> bool:
-        """Whether a model that the release trains plays in it."""
+        """Whether a spec of the evaluation has the placeholder of a model."""
         return any(placeholder in spec for spec in (*self.generator, *self.verifier, self.judge or ""))
 
     def allowed(self, allowance: Allowance) -> Allowance:
-        """Return the allowance of its roles, with its own examples."""
+        """Return the manifest's ``allowance`` with the examples of this evaluation."""
         allowance = replace(allowance, examples=None)
         return allowance if self.examples is None else allowance.with_examples(prompts.examples(self.examples))
 
@@ -82,44 +77,44 @@ class RefinementEntry:
     """``verifier_steps.refinement``: rounds that mine hard cases with the adapter just trained."""
 
     rows: int
-    """Hard cases that a round may add."""
+    """The most hard cases that a round adds."""
     generator: str
     verifier: str
-    """``{adapter}`` in it is the one that the round trained."""
+    """An engine's spec, in which ``{adapter}`` is the adapter that the round trained."""
     teacher: str = "annotations"
-    """The engine that words the labels; or annotations, for the checker's own words."""
+    """The engine that words the labels, or ``annotations`` for the checker's words."""
     limit: int | None = None
-    """Training questions of a round; as many as steps are made of, if not said."""
+    """The most training questions of a round; all from which steps are made, if None."""
     rounds: int = 1
 
 
 def list_values(values: Any) -> Any:
-    """Return an evaluation's YAML with a list for each single value where several are allowed."""
+    """Return an evaluation's YAML with a tuple for each single value where several are allowed."""
     if not isinstance(values, dict):
         return values
-    lists = {key: value if isinstance(value, list) else [value] for key, value in values.items() if key in _LIST_KEYS}
-    return {**values, **{key: tuple(list_) for key, list_ in lists.items()}}
+    return {k: tuple(v if isinstance(v, list) else [v]) if k in _LIST_KEYS else v for k, v in values.items()}
 
 
 REFINEMENT, PROBE = "refinement", "path_probe"
 OWN_SET = "verifier_steps"
-"""The part that makes the release's verifier set; a block makes one under the block's name."""
+"""The part that makes the release's verifier set; the part of a block's set has the block's name."""
 OWN_PARTS = (
     *(names.DATASETS, REFINEMENT, OWN_SET, "audits", PROBE, "space", names.GENERATOR, names.ADAPTER),
     "evaluation",
 )
-"""The parts of a release, in the order of their making; its blocks come last."""
+"""The parts of a release without blocks, which may not have these names."""
 EXAMPLE_ROLES = ("extract", "path", "inject")
-"""Roles of builds that may be shown examples."""
+"""The roles of builds whose prompts may get worked examples."""
 TEST_SHARE = 0.1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
-    """One entry of ``builds``. ``input`` is a file beside the manifest, or any other source.
+    """One entry of ``builds``: a benchmark's split and its teacher.
 
-    So are the lists of a ``teacher`` that is ``published:FILE``.
+    ``input`` is a file beside the manifest or any other source. The FILE of a teacher ``published:FILE`` lies beside
+    the manifest.
     """
 
     benchmark: str
@@ -130,11 +125,11 @@ class BuildEntry:
     limit: int | None = None
     on_error: str = "stop"
     expected_rows: int | None = None
-    """Of an input that is not at hand, for a dry run; nothing else goes by it."""
+    """The rows of a missing input, for a dry run alone."""
     min_confidence: float = 0.0
-    """Noise of which the teacher is less sure is not counted."""
+    """The least confidence of a noise label that counts as noise."""
     published: Path | None = None
-    """Labels to score ours against; a path that is not absolute is beside the manifest."""
+    """The file of labels with which this build's labels are compared."""
 
     def check(self, prefix: str) -> None:
         """Raise ``UserError`` with the key that is wrong."""
@@ -147,7 +142,7 @@ class BuildEntry:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A benchmark's part of the verifier set."""
+    """The rows of a benchmark in the verifier set, and the questions that they are made from."""
 
     rows: int
     questions: int
@@ -155,53 +150,52 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class StepsEntry:
-    """``verifier_steps``: the composition of the verifier set, and the teacher of its steps."""
+    """``verifier_steps``: the composition of the verifier set, and the teacher of its steps.
+
+    The builder's defaults replace ``max_length``, ``rows_per_question`` and ``pool`` if they are None, and the paper's
+    ``prompts`` and ``verdict_order``.
+    """
 
     rows: int
     max_length: int | None = None
-    """The builder's own, if not said."""
     questions: int | None = None
     ideal: float | None = None
     refined: int | None = None
-    """None are none; where a file or their mining is named, all there are."""
+    """The number of refined rows; if None, all that ``refined_from`` or ``refinement`` gives."""
     per_benchmark: Mapping[str, Share] | None = None
-    """Rows and questions of each."""
     rows_per_question: int | None = None
-    """Rows of a question at most; the composition's own limit, if not said."""
     teacher: str = "annotations"
     test_share: float | None = None
-    """`TEST_SHARE`, if neither this nor the next is said."""
+    """The share of questions in test; `TEST_SHARE` if neither this nor ``test_split`` is set."""
     test_split: str | None = None
-    """The split of the builds whose questions are those of test, in the place of a share."""
+    """The split of the builds whose questions are those of test."""
     prompts: str | None = None
-    """What the rows are rendered by: the paper's, if not said; so the next."""
     verdict_order: str | None = None
     pool: int | None = None
     refined_from: Path | None = None
-    """Rows of refinement; a path that is not absolute is beside the manifest."""
+    """The file of refined rows, unless ``refinement`` mines them."""
     refinement: RefinementEntry | None = None
-    """How to mine such rows in the making of the release, in the place of a file."""
     unverifiable: bool = False
-    """Of the questions that could not be verified instead: for a block alone."""
+    """Whether rows are made from the questions that could not be verified; for blocks alone."""
     rows_of: str | None = None
-    """`OWN_SET`: the rows of the release's own set, made anew by another teacher; likewise."""
+    """`OWN_SET` for the rows of the release's set, made anew by another teacher; for blocks alone."""
 
     @property
     def share_of_test(self) -> float:
-        """The share of questions in test, unless the builds' own splits are kept."""
+        """The share of questions in test, unless ``test_split`` is set."""
         return TEST_SHARE if self.test_share is None else self.test_share
 
     @property
     def prompt_set(self) -> PromptSet:
-        """What its rows are rendered by; raises ``ValueError`` for prompts that there are not."""
+        """The prompts that render the rows; raises ``ValueError`` for unknown ones."""
         choices: Any = (self.prompts, self.verdict_order)
         return PromptSet.from_choices(*choices)
 
     @property
     def composition(self) -> Composition:
-        """What goes into the set; raises ``UserError`` for numbers at odds."""
+        """The numbers of rows by origin and benchmark; raises ``UserError`` for numbers that contradict each other."""
         keys = ("rows", "questions", "ideal", "rows_per_question")
-        numbers = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+        numbers = {name: value for name in keys if (value := getattr(self, name)) is not None}
         if self.per_benchmark is not None:
             numbers["per_benchmark"] = {name: (s.rows, s.questions) for name, s in self.per_benchmark.items()}
         has_refined = self.refined_from is not None or self.refinement is not None
@@ -229,34 +223,32 @@ class StepsEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry of ``audits``: scores of what people judged, to stand on the cards."""
+    """One entry of ``audits``: the scores that people's judgements give labels or steps, for the cards."""
 
     of: str
-    """What was judged: labels, or steps."""
+    """``labels`` or ``steps``."""
     file: Path
-    """As ``audit_labels score`` wrote it; a path that is not absolute is beside the manifest."""
+    """The file that ``audit_labels score`` wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathProbeEntry:
     """``path_probe``: valid and corrupted relation paths of the release's verified questions.
 
-    Paths that are not absolute are beside the manifest. ``kb`` and ``questions`` are MetaQA's, both
-    or neither.
+    ``kb`` and ``questions`` are MetaQA's files (both or neither), ``derivations`` is R4C's file for HotpotQA.
     """
 
     kb: Path | None = None
     questions: Path | None = None
     derivations: Path | None = None
-    """R4C's, for hotpotqa."""
     benchmarks: tuple[str, ...] = ()
-    """All that are there, if none is named."""
+    """The benchmarks to take questions from; all, if empty."""
     limit: int | None = None
-    """Questions of each."""
+    """The most questions of a benchmark."""
 
     @property
     def files(self) -> list[Path]:
-        """What it reads beside the verified questions."""
+        """The files that the probe is made from, beside the verified questions."""
         return [file for file in (self.kb, self.questions, self.derivations) if file is not None]
 
     def check(self, builds: Sequence[BuildEntry]) -> None:
@@ -270,20 +262,22 @@ class PathProbeEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlockEntry:
-    """One of ``blocks``: a table of a paper, say, with the adapters that it takes.
+    """One of ``blocks``: an evaluation, such as a table of a paper, and the adapters that it takes.
 
-    With adapters of its own its evaluation runs once for each of them.
+    The evaluation runs once for each adapter of the block.
     """
 
     verifier_steps: StepsEntry | None = None
-    """A set that its adapters learn, not published: in the place of the release's, or, of
-    questions that could not be verified, beside it."""
+    """An unpublished set, from which the adapters learn instead of the release's set.
+
+    They learn from both if this one is of questions that could not be verified.
+    """
     adapters: Mapping[str, AdapterEntry] = field(default_factory=dict)
     evaluation: EvaluationEntry | None = None
 
     @property
     def learns_steps(self) -> bool:
-        """Whether any of its adapters learns the release's own set."""
+        """Whether its adapters learn from the release's set."""
         return bool(self.adapters) and (self.verifier_steps is None or self.verifier_steps.unverifiable)
 
     def check(self, name: str, manifest: "Manifest") -> None:
@@ -307,17 +301,17 @@ class BlockEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest of a release of verified questions."""
+    """A manifest of a release of verified questions; relative paths in it start from its folder."""
 
     version: str
     seed: int
     builds: tuple[BuildEntry, ...]
     evaluation_size: int = EVALUATION_SIZE
     evaluation_passages: int | None = None
-    """Of each question of a sample; the builder's own number, if not said."""
+    """The passages of each question in a sample; the builder's default, if None."""
     verifier_steps: StepsEntry | None = None
     generator: RecipeEntry | None = None
-    """What learns to write steps from the verifier set."""
+    """The recipe by which a model learns to write steps from the verifier set."""
     adapter: AdapterEntry | None = None
     evaluation: EvaluationEntry | None = None
     audits: tuple[AuditEntry, ...] = ()
@@ -326,23 +320,23 @@ class Manifest:
     max_tokens: Mapping[str, Any] | None = None
     reasoning_effort: Mapping[str, Any] | None = None
     examples: tuple[str, ...] = ()
-    """Roles of the builds that are shown some, of `SHOWN`; evaluations have their own."""
+    """The roles of `EXAMPLE_ROLES` whose prompts get worked examples; evaluations have their own."""
 
     @property
     def allowance(self) -> Allowance:
-        """What the roles that are named have beside what their prompts say."""
+        """The token limits, reasoning efforts and examples that replace those of the roles' prompts."""
         examples = prompts.examples(self.examples) if self.examples else None
         return Allowance.by_role(self.max_tokens, self.reasoning_effort, examples)
 
     @property
     def trained(self) -> list[str]:
-        """What stands for a model that the release trains, in the specs of its evaluations."""
+        """The placeholders of the models that the release trains."""
         models = ((OWN_ADAPTER, self.adapter), (OWN_GENERATOR, self.generator))
         return [placeholder for placeholder, entry in models if entry is not None]
 
     @property
     def sets(self) -> dict[str, StepsEntry]:
-        """Every verifier set by the part that makes it, the release's own first."""
+        """Every verifier set by the part that makes it, the release's set first."""
         block_sets = {name: block.verifier_steps for name, block in self.blocks.items()}
         sets = {OWN_SET: self.verifier_steps, **block_sets}
         return {name: steps for name, steps in sets.items() if steps is not None}
@@ -401,20 +395,23 @@ class Manifest:
             one_of(role, EXAMPLE_ROLES, "examples:")
 
 
-def read_manifest(values: Any, beside: Path) -> Manifest:
-    """A manifest from its YAML, paths ``beside`` it. Raises ``UserError`` with the key that is wrong."""
+def read_manifest(values: Any, folder: Path) -> Manifest:
+    """Read a manifest of verified questions that lies in ``folder``; raise ``UserError`` with the wrong key."""
     if isinstance(values, dict):
         blocks = values.get("blocks")
         values = {**values, "evaluation": list_values(values.get("evaluation"))}
         if isinstance(blocks, dict):
             values["blocks"] = {str(name): _block_values(str(name), block, values) for name, block in blocks.items()}
-    manifest = read_strictly(Manifest, values, beside)
+    manifest = read_strictly(Manifest, values, folder)
     manifest.check()
     return manifest
 
 
 def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
-    """A block with its evaluation's values in lists, and the rest of what a set is that has the rows of the own."""
+    """Return a block's YAML with its evaluation's single values as tuples.
+
+    A set with ``rows_of`` inherits all but the teacher and refined rows from the release's set.
+    """
     if not isinstance(block, dict):
         return block
     block = {**block, "evaluation": list_values(block.get("evaluation"))}
@@ -427,7 +424,7 @@ def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
     if unexpected := sorted(steps.keys() - {"rows_of", "teacher"}):
         raise UserError(f"{key}.{unexpected[0]}: is as in {OWN_SET}, whose rows these are; leave it out")
     if "teacher" not in steps:
-        raise UserError(f"{key}.teacher: is missing")
+        raise UserError(f"{key}.teacher is not there")
     inherited = {name: value for name, value in base.items() if name not in ("refined", "refined_from", "refinement")}
     return {**block, OWN_SET: {**inherited, **steps}}
 

@@ -1,7 +1,6 @@
-"""Manifests of relation paths: a set of them, the adapter that learns it, and how that is measured.
+"""Manifests of relation paths: the set, the adapter that learns it, and its evaluation.
 
-A release is either of these or of verified questions (`releases.manifest`), never of both: each has
-one adapter.
+A release is of relation paths or of verified questions (`releases.manifest`), never of both, as each has one adapter.
 """
 
 from collections.abc import Mapping
@@ -15,42 +14,45 @@ from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, k
 from trainers.config import PathRecipe
 
 EVALUATION = "deliberation"
-"""The part, and the key, of how answers are measured."""
-WAYS = ("constrained", "free")
-"""How an adapter is asked: held to the paths that the graph has from a topic, or not."""
+"""The name of the evaluation, as a key of the manifest and as a part of the release."""
+MODES = ("constrained", "free")
+"""Whether the adapter's proposals are constrained to the paths that the graph has from a topic."""
 OWN_SFT = "{sft}"
-"""In an engine's spec: the adapter that KTO went on from, as ``{adapter}`` is the published one."""
+"""In an engine's spec: the adapter after SFT, from which KTO starts. ``{adapter}`` is the published one."""
 _SPLITS = (TRAIN, VALIDATION, TEST)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """``paths.kb``, one of ``paths.questions``: a file beside the manifest, or of the Hub."""
+    """A source, such as ``paths.kb``: a file beside the manifest, or a file of the Hub."""
 
     input: str
     sha256: str | None = None
     expected_rows: int | None = None
-    """Of a source that is not at hand, for a dry run; nothing else goes by it."""
+    """The rows of a missing source, for a dry run alone."""
 
     @property
     def is_hub(self) -> bool:
-        """Whether it is of the Hub, where what is meant is at a commit."""
+        """Whether the input names a file of the Hub at a commit."""
         return "@" in self.input and not Path(self.input).exists()
 
     @property
     def is_here(self) -> bool:
-        """Whether it can be read: what the Hub has is taken to be there."""
+        """Whether the source can be read; a file of the Hub counts as present."""
         return self.is_hub or Path(self.input).is_file()
 
-    def located(self, beside: Path) -> Self:
-        """With the path of a file."""
-        file = replace(self, input=str(beside / self.input))
-        return self if file.is_hub else file
+    def resolve_input(self, folder: Path) -> Self:
+        """Return the source with its file's path resolved against ``folder``."""
+        source = replace(self, input=str(folder / self.input))
+        return self if source.is_hub else source
 
 
 @dataclass(frozen=True, slots=True)
 class PathsEntry:
-    """``paths``: what `safe-stepwise build_paths` makes, with its options."""
+    """``paths``: the set of relation paths, with the options of `safe-stepwise build_paths`.
+
+    The builder's defaults replace an option that is None.
+    """
 
     benchmark: str
     questions: tuple[SourceEntry, ...]
@@ -59,15 +61,14 @@ class PathsEntry:
     limit: int | None = None
     on_error: str = "stop"
     max_hops: int | None = None
-    """The builder's own, if not said; so the next two."""
     negatives: int | None = None
     test_share: float | None = None
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the builder that are said."""
+        """The builder's options that the entry sets."""
         names = ("limit", "max_hops", "negatives", "test_share")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
@@ -83,16 +84,16 @@ class PathsEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProposerEntry:
-    """``adapter``: what learns the set. The last stage that is named is the one published."""
+    """``adapter``: the stages of training on the set; the adapter of the last one is published."""
 
     sft: RecipeEntry
     kto: RecipeEntry | None = None
     splits: str = "template"
-    """What train and test never share."""
+    """Whether train and test share no question, or no template."""
 
     @property
     def stages(self) -> dict[str, RecipeEntry]:
-        """The stages by their methods, in their order."""
+        """The recipe of each stage by its method, in the order of training."""
         return {"sft": self.sft, **({} if self.kto is None else {"kto": self.kto})}
 
     def check(self) -> None:
@@ -104,27 +105,27 @@ class ProposerEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeliberationEntry:
-    """``deliberation``: an evaluation as `safe-stepwise evaluate_deliberation` makes it."""
+    """``deliberation``: the evaluation, with the options of `safe-stepwise evaluate_deliberation`."""
 
     paths: tuple[str, ...]
-    """Who proposes, as ``--paths`` of the command has it; the first one heads the report."""
+    """The proposers, as the command's ``--paths`` names them; the first one heads the report."""
     questions: tuple[SourceEntry, ...] = ()
-    """Those of the set itself, if none are named."""
+    """Their sources; those of the set, if empty."""
     split: str = "test"
     held_out: bool = True
-    """Whether questions are put that the adapter's split has in test, and no others."""
+    """Whether only questions of the adapter's test split are asked."""
     per_hop: int | None = None
-    ways: tuple[str, ...] = WAYS
+    ways: tuple[str, ...] = MODES
     generator: str | None = None
     candidates: int | None = None
 
     def names(self, placeholder: str) -> bool:
-        """Whether a model that the release trains is asked in it."""
+        """Whether a spec of the evaluation has the placeholder of a model."""
         return any(placeholder in spec for spec in (*self.paths, self.generator or ""))
 
     @property
     def places(self) -> dict[str, str]:
-        """Where in a release each way has its report: the first in the release's own."""
+        """The folder of each mode's report in the release; the first mode's is the release's own."""
         first, *modes = self.ways
         return {first: REPORT, **{mode: f"{BLOCKS}/{mode}/{REPORT}" for mode in modes}}
 
@@ -133,7 +134,7 @@ class DeliberationEntry:
         one_of(self.split, _SPLITS, f"{EVALUATION}.split")
         need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
         for mode in self.ways:
-            one_of(mode, WAYS, f"{EVALUATION}.ways")
+            one_of(mode, MODES, f"{EVALUATION}.ways")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
 
@@ -150,7 +151,7 @@ class PathsManifest:
 
     @property
     def sources(self) -> dict[str, SourceEntry]:
-        """All files that it is made from, by key."""
+        """All sources of the release, by their keys in the manifest."""
         sources = {} if self.paths.kb is None else {"paths.kb": self.paths.kb}
         evaluated = () if self.deliberation is None else self.deliberation.questions
         for key, questions in (("paths", self.paths.questions), (EVALUATION, evaluated)):
@@ -168,20 +169,20 @@ class PathsManifest:
             need_positive(source, f"{key}.", "expected_rows")
 
 
-def read_paths(values: Mapping[str, Any], beside: Path) -> PathsManifest:
-    """A manifest from its YAML, paths ``beside`` it. Raises ``UserError`` with the key that is wrong."""
+def read_paths(values: Mapping[str, Any], folder: Path) -> PathsManifest:
+    """Read a manifest of relation paths that lies in ``folder``; raise ``UserError`` with the key that is wrong."""
     if "builds" in values:
         raise UserError(
             "builds and paths: a release is of verified questions or of relation paths, as "
             "each has one adapter; write a manifest for either"
         )
-    manifest = read_strictly(PathsManifest, values, beside)
+    manifest = read_strictly(PathsManifest, values, folder)
     manifest.check()
     return manifest
 
 
 def split_name(contender: str) -> tuple[str, str]:
-    """The name that a contender is given, if any, and who it is.
+    """Split a contender into its name, if it has one, and its spec.
 
     >>> split_name("KTO=vllm:m+{adapter}"), split_name("symbolic:error_rate=0.3")
     (('KTO', 'vllm:m+{adapter}'), ('', 'symbolic:error_rate=0.3'))

@@ -333,7 +333,7 @@ def test_a_dry_run_prices_the_rounds(manifest: Path, tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("    rows: 6\n", "", r"verifier_steps\.refinement\.rows: is missing"),
+        ("    rows: 6\n", "", r"verifier_steps\.refinement\.rows is not there"),
         ("    rows: 6", "    rows: 0", r"refinement\.rows, rounds and limit have to be 1 or more"),
         ("    rows: 6", "    rows: 6\n    rounds: 0", "rounds and limit have to be 1 or more"),
         ("    limit: 20", "    limits: 20", r"verifier_steps\.refinement\.limits: .*mean limit"),

@@ -269,24 +269,24 @@ def test_without_the_libraries_training_is_refused_with_the_way_out(manifest: Pa
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("seed: 4", "sede: 4", "key sede: .*did you mean seed"),
-        ("seed: 4\n", "", "seed: is missing"),
+        ("seed: 4", "sede: 4", "sede: no such key; did you mean seed"),
+        ("seed: 4\n", "", "seed is not there"),
         ("seed: 4", "seed: -5", "seed: has to be 0 or more"),
         ("v0.3.0", "'3'", "vMAJOR.MINOR.PATCH"),
         ("seed: 4", "seed: 4\nbuilds: []", "builds and paths: a release is of .* either"),
         (
             "seed: 4",
             "seed: 4\nverifier_steps: {rows: 3}",
-            "key verifier_steps: .*choose from version, seed, paths, adapter, deliberation",
+            "verifier_steps: no such key; keys: version, seed, paths, adapter, deliberation",
         ),
         ("metaqa", "metaqq", r"paths.benchmark .*did you mean metaqa"),
         ("metaqa", "webqsp", r"paths.kb: rows of webqsp bring their graph"),
         ("  kb: {input: kb.txt}\n", "", r"paths.kb: metaqa has its graph in a file of its own"),
-        ("{input: kb.txt}", "kb.txt", r"paths.kb: has to be of type dict"),
+        ("{input: kb.txt}", "kb.txt", r"paths.kb is not an object"),
         ("{input: kb.txt}", "{input: kb.txt, sha: a}", r"paths.kb.sha: .*did you mean sha256"),
         ("[{input: questions.jsonl}]", "[]", r"paths.questions: name at least one"),
         ("[{input: questions.jsonl}]", "[{input: a}, {input: a}]", r"a is there twice"),
-        ("[{input: questions.jsonl}]", "[a]", r"paths.questions\[0\]: has to be a mapping"),
+        ("[{input: questions.jsonl}]", "[a]", r"paths.questions\[0\] is not an object"),
         ("negatives: 2", "negatives: 0", r"paths.negatives: has to be 1 or more"),
         ("negatives: 2", "max_hops: 0", r"paths.max_hops: has to be 1 or more"),
         ("test_share: 0.3", "test_share: 1.0", r"paths.test_share: a share lies between"),
@@ -309,7 +309,7 @@ def test_a_mistake_in_a_manifest_is_one_line(
 @pytest.mark.parametrize(
     ("adapter", "expected"),
     [
-        ("{kto: {recipe: dp-kto-smollm2-cpu}}", "adapter.sft: is missing"),
+        ("{kto: {recipe: dp-kto-smollm2-cpu}}", "adapter.sft is not there"),
         ("{sft: {recipe: dp-kto-smollm2-cpu}}", r"adapter.sft: .* is of kto; name one of sft"),
         ("{sft: {recipe: mine.yaml}}", r"adapter.sft.recipe: there is no .*mine.yaml"),
         ("{sft: {recipe: dp-sft-smollm2-cpu}, splits: topic}", "adapter.splits .*template"),
@@ -340,7 +340,7 @@ def test_a_mistake_in_an_adapter_is_one_line(manifest: Path, tmp_path: Path, ada
         ("{paths: [oracel]}", "deliberation.paths: 'oracel' is no baseline, and "),
         ("{paths: ['A=vllm:b+{adapter}']}", "stands for none; add an adapter"),
         ("{paths: [oracle], generator: gpt}", "deliberation.paths: 'gpt' is no baseline, and "),
-        ("{questions: []}", "deliberation.paths: is missing"),
+        ("{questions: []}", "deliberation.paths is not there"),
         ("{paths: [oracle], questions: [{file: a}]}", r"questions\[0\].file: "),
     ],
 )
