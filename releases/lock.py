@@ -14,13 +14,13 @@ from safe_stepwise.store.names import LOCK
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """The manifest that a lock belongs to."""
+    """The file name and digest of the manifest that a release was made from."""
 
     name: str
     sha256: str
 
 
-_ANEW = "make the release anew with safe-stepwise regenerate"
+_MEND = "make the release anew with safe-stepwise regenerate"
 _FIELDS: Mapping[str, Any] = {
     "version": str,
     "files": Mapping[str, str],
@@ -29,15 +29,15 @@ _FIELDS: Mapping[str, Any] = {
 }
 
 
-def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dict[str, Any]:
-    """Read the lock of a complete folder; raise UserError for a damaged one, or one without a ``needed`` key."""
+def read_lock(root: Path, required: Collection[str] = ("version", "files")) -> dict[str, Any]:
+    """Read the lock of a complete folder; raise ``UserError`` for a damaged lock, or without a ``required`` key."""
     try:
         lock = read_object(root / LOCK)
     except UserError as error:
         raise UserError(f"{error}; delete it and make the release again") from None
     try:
         for key, kind in _FIELDS.items():
-            if key in needed or key in lock:
+            if key in required or key in lock:
                 boundary.read(kind, lock.get(key), key)
     except ValueError as error:
         raise UserError(
@@ -50,16 +50,15 @@ def read_lock(root: Path, needed: Collection[str] = ("version", "files")) -> dic
 def read_unchanged(root: Path) -> dict[str, Any]:
     """Read the lock of a complete folder, and check that every file in it is unchanged.
 
-    Files that the lock does not name may lie beside them. Raises UserError for a folder without a lock, and
-    naming the first file that differs or is missing.
+    Files that are not in the lock are ignored. Raises ``UserError`` for a folder without a lock, and for the first
+    file that differs or is missing.
     """
     if not (root / LOCK).is_file():
         fault = "is not complete" if root.is_dir() else "is no folder"
-        raise UserError(f"{root}: {fault}: it has no {LOCK}; {_ANEW}")
+        raise UserError(f"{root}: {fault}: it has no {LOCK}; {_MEND}")
     lock = read_lock(root, ("version", "files", "manifest", "skipped"))
-    refuse_changes(
-        root, lock, {name: sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}, _ANEW
-    )
+    digests = {name: sha256_of(root / name) for name in lock["files"] if (root / name).is_file()}
+    refuse_changes(root, lock, digests, _MEND)
     return lock
 
 
@@ -68,7 +67,6 @@ def refuse_changes(root: Path, lock: Mapping[str, Any], digests: Mapping[str, st
     locked = lock["files"]
     for name in sorted({*locked, *digests}):
         if locked.get(name) != digests.get(name):
-            state = (
-                "is missing" if name not in digests else "differs" if name in locked else "is not part of the release"
-            )
+            state = "is missing" if name not in digests else "is not part of the release"
+            state = "differs" if name in locked and name in digests else state
             raise UserError(f"{root / name}: {state}, says {LOCK}; {mend}")

@@ -26,32 +26,32 @@ from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.tables import text_table
 
 MAKING = (names.DATASETS, names.SFT, names.GENERATOR, names.ADAPTER, names.SPACE, names.REPORT)
-"""Folders that stages write; in a block's, and in that of one of its adapters, too."""
+"""The folders that stages write into the release's folder, a block's, or an adapter's of a block."""
 FOLDERS = (*MAKING, names.BLOCKS)
-"""What a release is made of, and locked."""
+"""The folders of a release, whose files are locked."""
 HIDDEN = (names.WORK, names.JOURNAL, *(f".{name}.old" for name in (*names.SETS, names.PATH_PROBE, names.PATHS_SETS)))
-"""What its stages keep at the top of those folders while it is made, as patterns of names."""
+"""Patterns of the hidden names that stages keep at the top of `MAKING` while a release is made."""
 
 
 def make(release: Release[Any]) -> str:
-    """Make a release's parts in order, but those left out, or check a complete release; return a summary.
+    """Make the parts of a release in order, or check a complete release; return a summary.
 
     All stages are checked before the first is made. A part that an earlier run with the same manifest and code
     made is kept, unless it follows a part that is made now. While a locked folder changes, its lock lies with the
     unfinished work, so that a run that was killed goes on from there.
 
     Raises ``UserError`` if a stage lacks something, for a complete folder that differs from its lock, and for
-    links and hidden files that no stage wrote; ``Submitted`` when a build was only handed to a scheduler.
+    hidden files that no stage wrote; ``Submitted`` when a build was only handed to a scheduler.
     """
     output, stages = release.output, stages_of(release)
     skip = left_out(release, stages)
     locked = (output / names.LOCK).exists()
-    place = output if locked else output / names.WORK
-    earlier = read_lock(place, ("version", "files", "manifest")) if (place / names.LOCK).exists() else None
+    folder = output if locked else output / names.WORK
+    earlier = read_lock(folder, ("version", "files", "manifest")) if (folder / names.LOCK).exists() else None
     if locked and earlier is not None and set(earlier.get("skipped", [])) <= set(skip):
         return f"{output}: complete and unchanged ({check(release)} files match {names.LOCK})"
-    stays = _complete_parts(release, stages, skip, earlier, locked)
-    pending = [stage for stage in stages if stage.name not in skip and stage.name not in stays]
+    kept_parts = _complete_parts(release, stages, skip, earlier, locked)
+    pending = [stage for stage in stages if stage.name not in skip and stage.name not in kept_parts]
     try:
         for stage in pending:
             stage.check()
@@ -60,7 +60,7 @@ def make(release: Release[Any]) -> str:
             if locked:
                 (output / names.WORK).mkdir(exist_ok=True)
                 (output / names.LOCK).replace(output / names.WORK / names.LOCK)
-            counts = dict(earlier["counts"]) if earlier is not None and stays else {}
+            counts = dict(earlier["counts"]) if earlier is not None and kept_parts else {}
             summaries = []
             for stage in pending:
                 result = stage.make()
@@ -70,16 +70,16 @@ def make(release: Release[Any]) -> str:
             _forget_work(output)
             pack(output)
             refuse_hidden(output)
-            unmade = {name: option for name, option in skip.items() if name not in stays}
+            unmade = {name: option for name, option in skip.items() if name not in kept_parts}
             _lock(release, counts, sorted(unmade))
             _forget_rounds(output, skip)
     finally:
         release.close()
-    return "\n\n".join([*summaries, *_describe(unmade, stays), f"{output / names.README}\n{output / names.LOCK}"])
+    return "\n\n".join([*summaries, *_describe(unmade, kept_parts), f"{output / names.README}\n{output / names.LOCK}"])
 
 
 def release_code() -> str:
-    """Return the digest of all the code that makes releases."""
+    """Return the digest of the code that makes releases."""
     return code_digest("releases.making", *modules(), without=())
 
 
@@ -102,17 +102,14 @@ def check(release: Release[Any]) -> int:
 
 def file_digests(output: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a release but its lock, by path relative to ``output``."""
-    by_folder = [sorted(path for path in (output / folder).rglob("*") if path.is_file()) for folder in FOLDERS]
-    paths = [path for paths in by_folder for path in paths] + [output / names.README] * (
-        output / names.README
-    ).is_file()
-    return {file.relative_to(output).as_posix(): sha256_of(file) for file in paths}
+    paths = [path for folder in FOLDERS for path in sorted((output / folder).rglob("*"))] + [output / names.README]
+    return {path.relative_to(output).as_posix(): sha256_of(path) for path in paths if path.is_file()}
 
 
 def refuse_hidden(output: Path, allowed: Collection[str] = ()) -> None:
-    """Raise ``UserError`` for a hidden file or folder, which nobody would see being published.
+    """Raise ``UserError`` for a hidden file or folder, which would be published unseen.
 
-    The ``allowed`` ones may stand at the top of the folders that stages write.
+    Names that match ``allowed`` may stand at the top of the folders that stages write.
     """
     exempt = {path for top in _tops(output) for name in allowed for path in top.glob(name)}
     for folder in FOLDERS:
@@ -132,8 +129,8 @@ def _complete_parts(
 ) -> list[str]:
     """List the parts that need not be made again; none if the manifest or the code has changed.
 
-    Raises ``UserError`` if a changed manifest or code leaves a part that this run does not make. A folder that
-    is not ``locked``, as a run was changing it, is not compared.
+    Raises ``UserError`` if the manifest or the code has changed and this run does not make a part anew, and if a
+    ``locked`` folder differs from its lock.
     """
     if earlier is None:
         return []
@@ -145,21 +142,21 @@ def _complete_parts(
         late = set(earlier.get("skipped", [])) - set(skip)
         stale = {stage.name for stage in stages if stage.follows in late}
         return [name for name in complete if name not in stale]
-    if foreign := [name for name in complete if name in skip]:
+    if outdated := [name for name in complete if name in skip]:
         raise UserError(
-            f"{release.output}: {foreign[0]} was made there from another manifest, or by other code; name it "
+            f"{release.output}: {outdated[0]} was made there from another manifest, or by other code; name it "
             "too, choose another --output, or delete that folder"
         )
     return []
 
 
-def _describe(skipped: Mapping[str, str], stays: Sequence[str]) -> list[str]:
-    """Say which parts were not made, and why."""
+def _describe(skipped: Mapping[str, str], kept_parts: Sequence[str]) -> list[str]:
+    """Return a line for each reason why parts were not made, with these parts."""
     by_option: dict[str, list[str]] = {}
     for name, option in skipped.items():
         by_option.setdefault(f"left out ({option})", []).append(name)
-    if stays:
-        by_option["made before"] = [*stays]
+    if kept_parts:
+        by_option["made before"] = [*kept_parts]
     return [f"{', '.join(members)}: {title}" for title, members in by_option.items()]
 
 
@@ -180,30 +177,30 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
 
 
 def _forget_rounds(output: Path, skip: Collection[str]) -> None:
-    """Remove the earlier lock, and rounds of refinement unless a later run goes on with them."""
+    """Remove the earlier lock; remove the rounds of refinement unless a later run needs them."""
     (output / names.WORK / names.LOCK).unlink(missing_ok=True)
     if REFINEMENT not in skip:
         shutil.rmtree(output / names.WORK, ignore_errors=True)
 
 
 def _forget_work(output: Path) -> None:
-    """Remove the files that stages kept to resume from."""
+    """Remove the files from which stages would have resumed."""
     for top in _tops(output):
         shutil.rmtree(top / names.WORK, ignore_errors=True)
         (top / names.JOURNAL).unlink(missing_ok=True)
 
 
 def _tops(output: Path) -> Iterator[Path]:
-    """Yield every folder that a stage may write: the release's, its blocks', their adapters'."""
+    """Yield every folder that a stage may write, in the folders of the release, its blocks and their adapters."""
     blocks = sorted((output / names.BLOCKS).glob("*"))
     for home in (output, *blocks, *(inner for block in blocks for inner in block.glob("*"))):
         yield from (home / folder for folder in MAKING)
 
 
 def dry_run(release: Release[Any], speed: Speed) -> str:
-    """Render a release's costs; raise ``UserError`` for the first part that is wrong.
+    """Render what a release costs, and which files are missing; raise ``UserError`` for the first fault.
 
-    Sources that are here are read to the end, so that a bad row or another digest shows.
+    Available sources are read to their ends, so that bad rows and wrong digests are found.
     """
     stages, forecast = stages_of(release), Forecast()
     skip = left_out(release, stages)
@@ -217,14 +214,14 @@ def dry_run(release: Release[Any], speed: Speed) -> str:
         for cost in stage.price(forecast):
             costs.setdefault((stage.name, cost.name), []).append(cost)
             notes |= {stage.note: None} if stage.note else {}
-    priced = [(part, add_costs(name, entries)) for (part, name), entries in costs.items()]
+    priced = [(stage_name, add_costs(name, entries)) for (stage_name, name), entries in costs.items()]
     text = render_costs(priced, speed, getattr(release.manifest, "blocks", ()))
     missing = dict.fromkeys(line for stage in included for line in stage.missing())
     return "\n".join(["\n\n".join([*prefaces, text, *notes]), *(f"still owed: {line}" for line in missing)])
 
 
 def refuse_missing(release: Release[Any]) -> None:
-    """Raise ``UserError`` if files of relation paths are missing, or differ from the manifest's digests."""
+    """Raise ``UserError`` if sources of relation paths are missing or differ from the manifest's digests."""
     if not isinstance(release.manifest, PathsManifest):
         return
     if missing := [line for stage in stages_of(release) for line in stage.missing()]:
@@ -235,17 +232,17 @@ def refuse_missing(release: Release[Any]) -> None:
 
 
 def render_costs(priced: Sequence[tuple[str, Cost]], speed: Speed, blocks: Collection[str] = ()) -> str:
-    """Render costs by part as a table with their sum, and below it the costs of each of ``blocks``."""
+    """Render costs by stage as a table with their sum, and a second table with the costs of each block."""
     header = ("prompt tokens", "of them computed", "reply tokens", "trained on", "GPU hours")
     costs = [cost for _, cost in priced]
     rows = [
-        (f"{part}: {cost.name}" if part in blocks else cost.name, cost.rows, *_sums([cost], speed))
-        for part, cost in priced
+        (f"{stage_name}: {cost.name}" if stage_name in blocks else cost.name, cost.rows, *_sums([cost], speed))
+        for stage_name, cost in priced
     ]
     tables = [text_table([("part", "rows", "calls", *header), *rows, ("total", "", *_sums(costs, speed))])]
-    if block_names := [name for name in blocks if any(part == name for part, _ in priced)]:
-        by_block = {"(no block)": [cost for part, cost in priced if part not in blocks]}
-        by_block |= {name: [cost for part, cost in priced if part == name] for name in block_names}
+    if block_names := [name for name in blocks if any(stage_name == name for stage_name, _ in priced)]:
+        by_block = {"(no block)": [cost for stage_name, cost in priced if stage_name not in blocks]}
+        by_block |= {name: [cost for stage_name, cost in priced if stage_name == name] for name in block_names}
         sums = [(name, *_sums(block, speed)) for name, block in by_block.items()]
         tables.append(text_table([("block", "calls", *header), *sums]))
         tables.append("What an earlier part asks in the same words is counted there.")
@@ -262,6 +259,6 @@ def render_costs(priced: Sequence[tuple[str, Cost]], speed: Speed, blocks: Colle
 
 
 def _sums(costs: Sequence[Cost], speed: Speed) -> tuple[object, ...]:
-    """Sum calls, tokens and GPU hours."""
+    """Sum the calls and tokens of costs; the GPU hours come last, as text."""
     hours = sum(cost.hours(speed) for cost in costs)
     return (*(sum(getattr(cost, count) for cost in costs) for count in (*COUNTED, "trained")), f"{hours:,.1f}")

@@ -1,8 +1,7 @@
 """List and pack the reports of a release that are published: tables, figures, pages, and packed traces.
 
-They go into the repo of the verified benchmarks, under their paths in the release. So a score stands at the
-revision of the questions that it was measured on, and a release stays five artifacts. `datasets` does not
-read them as rows, as the card names the files of each config.
+They go into the repo of the verified benchmarks, under their paths in the release: a score stands beside the
+questions that it was measured on. `datasets` does not read them as rows, as the card names the files of each config.
 """
 
 import zlib
@@ -13,20 +12,19 @@ from safe_stepwise.store.files import write_parts
 from safe_stepwise.store.names import BLOCKS, REPORT
 
 MOST = 1 << 30
-"""The most bytes of a file of lines that is packed, as a check of secrets unpacks no more."""
+"""The most bytes of a file of lines that is packed; the check of secrets unpacks no more."""
 LINES, PACKED = ".jsonl", ".gz"
 _PACKED_LINES = LINES + PACKED
 
 
 def folders(root: Path) -> list[Path]:
-    """List every folder of reports in a release: its own, its blocks', their adapters'."""
-    blocks = (root / BLOCKS).glob(f"*/{REPORT}"), (root / BLOCKS).glob(f"*/*/{REPORT}")
-    reports = [root / REPORT, *sorted(folder for places in blocks for folder in places)]
-    return [folder for folder in reports if folder.is_dir()]
+    """List every folder of reports in a release: the main one, those of its blocks, and of the blocks' adapters."""
+    blocks = [folder for level in ("*", "*/*") for folder in (root / BLOCKS).glob(f"{level}/{REPORT}")]
+    return [folder for folder in (root / REPORT, *sorted(blocks)) if folder.is_dir()]
 
 
 def pack(root: Path) -> None:
-    """Write a packed copy beside each file of lines in a report, up to `MOST` bytes; same lines, same bytes."""
+    """Write a gzip copy beside each file of lines in a report that has at most `MOST` bytes; its bytes repeat."""
     for folder in folders(root):
         for packed in folder.rglob(f"*{_PACKED_LINES}"):
             if not packed.with_suffix("").is_file():  # of an earlier run
@@ -51,12 +49,12 @@ def published(root: Path) -> list[Path]:
 
 
 def too_long(root: Path) -> list[Path]:
-    """List files of lines that are too long to be packed, and so are not published."""
+    """List the files of lines that have more than `MOST` bytes, and so are not published."""
     return [file for file in _lines(root) if file.stat().st_size > MOST]
 
 
 def _gzipped(file: Path) -> Iterator[bytes]:
-    packing = zlib.compressobj(wbits=31)  # as gzip does, with neither name nor time in its head
+    packing = zlib.compressobj(wbits=31)  # gzip with no file name and no time in its header, so bytes repeat
     with file.open("rb") as lines:
         while block := lines.read(1 << 20):
             yield packing.compress(block)

@@ -1,4 +1,4 @@
-"""The settings that a manifest's evaluation runs: methods with their players and options."""
+"""The settings that a manifest's evaluation runs: each method with its players and options."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -27,7 +27,7 @@ class Setting:
     gold: tuple[bool, Path | None]
     """Whether a gold passage is removed, and the corpus in which evidence is searched."""
     examples: tuple[str, ...]
-    """The roles that are shown some."""
+    """The roles whose prompts get worked examples."""
 
 
 def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
@@ -37,8 +37,8 @@ def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
     examples = default if entry.examples is None else entry.examples
     for name in entry.methods:
         kind = options_type(METHODS[name])
-        options_known = {field.name for field in fields(kind)}
-        choices = {key: tuple(getattr(entry, key)) for key in METHOD_OPTIONS if key in options_known}
+        option_names = {field.name for field in fields(kind)}
+        choices = {key: tuple(getattr(entry, key)) for key in METHOD_OPTIONS if key in option_names}
         published = published_values(kind) if entry.as_published else {}
         choices |= {key: (value,) for key, value in published.items() if not choices.get(key)}
         values = {key: tuple(dict.fromkeys(candidates)) for key, candidates in choices.items() if candidates}
@@ -51,7 +51,7 @@ def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:
     """Raise ``UserError`` with the key of a manifest's evaluation that is wrong.
 
-    ``trained`` are the placeholders, of `OWN_ADAPTER` and `OWN_GENERATOR`, whose models the release trains.
+    ``trained`` are the placeholders (`OWN_ADAPTER`, `OWN_GENERATOR`) of the models that the release trains.
     """
     for name in entry.methods:
         one_of(name, METHODS, f"{place}.methods")
@@ -75,9 +75,9 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
         one_of(role, SHOWN, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:
         raise UserError(f"{place}.judge_without_question: there is no judge; name one")
-    options_known = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}
+    option_names = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}
     for key in METHOD_OPTIONS:
-        if getattr(entry, key) and key not in options_known:
+        if getattr(entry, key) and key not in option_names:
             raise UserError(f"{place}.{key}: none of {', '.join(entry.methods)} has it")
     for setting in settings_of(entry):
         with at_place(place, ValueError):
@@ -88,15 +88,15 @@ _PLACEHOLDER = re.compile(r"\{\w*\}")
 
 
 def check_player(spec: str, place: str, trained: Collection[str]) -> None:
-    """Raise ``UserError`` for a spec of no engine, or with a placeholder of a model that is not trained."""
+    """Raise ``UserError`` for an unknown engine's spec, or the placeholder of a model that is not trained."""
     resolved = spec.replace(MEASURED_RATE, "0") if place.endswith(".verifier") else spec
     for placeholder, noun in ((OWN_ADAPTER, "an adapter"), (OWN_GENERATOR, "a generator")):
         if placeholder in spec and placeholder not in trained:
             key = noun.partition(" ")[2]
             raise UserError(f"{place}: {placeholder} stands for {noun}; add {key} to the manifest")
         resolved = resolved.replace(placeholder, "trained")
-    if strange := _PLACEHOLDER.search(resolved):
+    if unknown := _PLACEHOLDER.search(resolved):
         names = f"{OWN_ADAPTER}, {OWN_GENERATOR} or, of a verifier, {MEASURED_RATE}"
-        raise UserError(f"{place}: {strange[0]} stands for nothing; write {names}")
+        raise UserError(f"{place}: {unknown[0]} stands for nothing; write {names}")
     with at_place(place):
         check_spec(resolved)

@@ -13,8 +13,8 @@ from builders.work.plans import ENGINES, Slurm
 from builders.work.shards import Annotator
 from releases.manifest import Manifest
 from releases.paths_manifest import PathsManifest
-from safe_stepwise.commands.values import Count, Known, Seconds
-from safe_stepwise.engines.client import IN_FLIGHT
+from safe_stepwise.commands.model_options import ModelOptions
+from safe_stepwise.commands.values import Count, Known
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS
 
@@ -56,15 +56,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """A source of relation paths as it is here: its digest and rows (None for a graph); empty if it is missing.
-
-    For questions it also has their number by hops, and the most topic entities of one.
-    """
+    """The digest and the number of rows of a source of relation paths; None if it is missing or has none."""
 
     sha256: str | None = None
     rows: int | None = None
     by_hops: Counter[int] | None = None
+    """The number of questions by their hops."""
     topics: int = 1
+    """The most topic entities of a question."""
 
 
 @dataclass
@@ -83,12 +82,12 @@ class Forecast:
         """The calls and tokens of one row or question of each part."""
         return expectations()
 
-    def question_rows(self, release: "Release[PathsManifest]", part: str) -> dict[str, int]:
-        """Return the rows of a part's questions by source; raise ``UserError`` where they are not known."""
+    def question_rows(self, release: "Release[PathsManifest]", section: str) -> dict[str, int]:
+        """Return the number of questions in each source of a manifest's section; raise ``UserError`` if unknown."""
         rows = {}
         for key, source in self.sources.items():
             entry = release.manifest.sources[key]
-            if not key.startswith(f"{part}.questions"):
+            if not key.startswith(f"{section}.questions"):
                 continue
             if (number := entry.expected_rows if source.rows is None else source.rows) is None:
                 raise UserError(
@@ -99,7 +98,7 @@ class Forecast:
         return rows
 
     def ask_anew(self, key: object, questions: int) -> int:
-        """Count the questions that no earlier part has asked."""
+        """Count the questions that no earlier part asks by the request ``key``, and remember that this part does."""
         earlier = self.questions_asked.get(key, 0)
         self.questions_asked[key] = max(earlier, questions)
         return max(0, questions - earlier)
@@ -111,7 +110,7 @@ def expectations() -> Any:
 
 
 def price_engine(spec: str, name: str, rows: int, take: Take) -> Cost:
-    """Price the rows that one engine is asked for; an engine without a model costs nothing."""
+    """Return what ``rows`` cost of an engine that takes so much for one row; nothing without a model."""
     return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, take)
 
 
@@ -128,9 +127,9 @@ def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost
     return Cost(name, total, *(sum(getattr(cost, count) for cost in costs) for count in (*COUNTED, "trained")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The options of a run over a release's stages."""
+@dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
+    """The options of a run over a release's stages; the manifest, not ``allowance``, limits what roles may take."""
 
     manifest: Path
     output: Path
@@ -139,10 +138,6 @@ class Options:
     skip_training: bool = False
     keep_failed: bool = False
     """Whether a part is locked though questions of it failed, which then count as wrong."""
-    cache: Path | None = None
-    """The file of replies."""
-    in_flight: Count = IN_FLIGHT
-    timeout: Seconds | None = None
     workers: Count = 1
     engine: Annotated[str, Known(ENGINES)] = "local"
     ranks: Count | None = None
@@ -162,11 +157,11 @@ class Release(Generic[M]):
     manifest: M
     sha256: str
     opened: list[Annotator] = field(default_factory=list)
-    """The teachers and makers that may hold models and connections."""
+    """The teachers and makers that hold models or connections."""
 
     @property
     def file(self) -> Path:
-        """The manifest's file, which errors name first."""
+        """The manifest's file."""
         return self.options.manifest
 
     @property
@@ -180,7 +175,7 @@ class Release(Generic[M]):
         return self.output / DATASETS
 
     def close(self) -> None:
-        """Close all teachers, to free their memory. The next use opens them again."""
+        """Close all teachers and makers, to free their memory; the next use opens them again."""
         for annotator in self.opened:
             annotator.close()
 
@@ -229,10 +224,10 @@ class Stage(Generic[M]):
         """Raise ``UserError`` with the key of the manifest's entry that is wrong."""
 
     def check(self) -> None:
-        """Raise ``UserError``, before anything is made, if the stage could not be made."""
+        """Raise ``UserError`` if the stage can't be made; called before anything is made."""
 
     def look(self) -> None:
-        """Raise ``UserError`` for a bad file that the manifest names; a dry run calls it, too."""
+        """Raise ``UserError`` for a bad file that the manifest names; called by a dry run."""
 
     def preface(self, forecast: Forecast) -> str:
         """Return the text that a dry run prints above the costs."""

@@ -1,4 +1,4 @@
-"""The stages of a release, loaded by their names, as they import much."""
+"""The stages of a release, imported when one is opened, as their imports take long."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ STAGES = (
     *("paths.PathsSet", "training.Proposer", "deliberation.Deliberation"),
 )
 """The stages in the order of their making; those of blocks come last."""
-SKIPPED, NOT_ASKED = "--skip-training", "--only"
-"""The options that leave out a part."""
+SKIP_TRAINING, ONLY = "--skip-training", "--only"
+"""The options that leave out parts."""
 
 
 def modules() -> list[str]:
-    """List the modules of all stages, each once."""
+    """List the modules of all stages, without repetition."""
     return list(dict.fromkeys(f"{__name__}.{stage.partition('.')[0]}" for stage in STAGES))
 
 
 def open_release(options: Options) -> Release[Any]:
-    """Open the release of a manifest; raise ``UserError`` with its file and the key that is wrong."""
+    """Read a release's manifest and validate its stages; raise ``UserError`` with the file and the wrong key."""
     content = read_content(options.manifest)
     with at_place(f"{options.manifest}", (UserError, ValueError)):
         values = parse_yaml(content)
@@ -54,37 +54,39 @@ def stages_of(release: Release[Any]) -> Sequence[Stage[Any]]:
 
 
 def needs_by_part(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
-    """Map each part, in the order of their making, to the other parts that it needs."""
-    parts: dict[str, set[str]] = {}
+    """Map each part to the other parts that it needs; the parts are in the order of their making."""
+    needs_by_name: dict[str, set[str]] = {}
     for stage in stages:
-        parts[stage.name] = parts.get(stage.name, set()) | {need for need in stage.needs if need != stage.name}
-    return parts
+        needs_by_name.setdefault(stage.name, set()).update({*stage.needs} - {stage.name})
+    return needs_by_name
 
 
 def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, str]:
     """Map each part that a run does not make to the option that leaves it out.
 
-    Without training these are the parts that train, and those that need one. With ``only`` they are all but the
-    named parts and their needs. Raises ``UserError`` for an unknown part, and for one that needs training.
+    ``--skip-training`` leaves out the parts that train, and those that need one of them. ``--only`` leaves out all but
+    the parts that it names and those that they need. Raises ``UserError`` for an unknown part, and for a part of
+    ``--only`` that ``--skip-training`` leaves out.
     """
-    parts, only, requested = needs_by_part(stages), release.options.only, set[str]()
+    direct_needs, only, requested = needs_by_part(stages), release.options.only, set[str]()
     skipped: dict[str, str] = {}
     if release.options.skip_training:
         trained = {stage.name for stage in stages if stage.trains}
-        skipped = {name: SKIPPED for name in parts if {name, *_transitive_needs(name, parts)} & trained}
+        skipped = {n: SKIP_TRAINING for n in direct_needs if {n, *_transitive_needs(n, direct_needs)} & trained}
     if not only:
         return skipped
     for name in only:
-        requested |= {one_of(name, parts, f"{release.file}: {NOT_ASKED}"), *_transitive_needs(name, parts)}
+        one_of(name, direct_needs, f"{release.file}: {ONLY}")
+        requested |= {name, *_transitive_needs(name, direct_needs)}
     if untrained := sorted(set(skipped) & requested):
         raise UserError(
-            f"{NOT_ASKED} {only[0]}: takes {untrained[0]}, which {SKIPPED} leaves out; leave out "
+            f"{ONLY} {only[0]}: takes {untrained[0]}, which {SKIP_TRAINING} leaves out; leave out "
             "one of the two options"
         )
-    return {name: skipped.get(name, NOT_ASKED) for name in parts if name not in requested}
+    return {name: skipped.get(name, ONLY) for name in direct_needs if name not in requested}
 
 
-def _transitive_needs(name: str, parts: dict[str, set[str]]) -> set[str]:
-    """Collect the parts that a part needs, directly or through others."""
-    direct = parts[name] & parts.keys()
-    return direct.union(*(_transitive_needs(needed, parts) for needed in direct))
+def _transitive_needs(name: str, direct_needs: dict[str, set[str]]) -> set[str]:
+    """Collect the parts that a part needs, directly or through other parts."""
+    direct = direct_needs[name] & direct_needs.keys()
+    return direct.union(*(_transitive_needs(needed, direct_needs) for needed in direct))

@@ -1,4 +1,4 @@
-"""The verified benchmarks and their noise labels, and audits of what people judged in a release."""
+"""The stages of the verified benchmarks with their noise labels, and of people's audits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,34 +29,34 @@ from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEP
 
 
 def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists: Path | None = None) -> Teachers:
-    """The teachers of a spec, which the release lets go of; raises as `resolve_teacher`."""
-    asking = {name: getattr(release.options, name) for name in ("cache", "in_flight", "timeout")}
-    teachers = resolve_teacher(spec, **asking, allowance=allowance, lists=lists)
+    """Resolve a teacher's spec to teachers that the release closes; raise ``UserError`` for a bad spec."""
+    model_options = {name: getattr(release.options, name) for name in ("cache", "in_flight", "timeout")}
+    teachers = resolve_teacher(spec, **model_options, allowance=allowance, lists=lists)
     release.opened.append(teachers)
     return teachers
 
 
 @dataclass(frozen=True)
 class Datasets(Stage[Manifest]):
-    """All builds of a manifest."""
+    """The builds of verified questions that a manifest names."""
 
     default_name = DATASETS
 
     @cached_property
     def builds(self) -> list[Build]:
-        """The builds, with their teachers."""
+        """The plan of each build, with its teachers."""
         return [self._build(entry) for entry in self.release.manifest.builds]
 
     def _build(self, entry: BuildEntry) -> Build:
         release, manifest = self.release, self.release.manifest
-        beside = release.file.parent
+        folder = release.file.parent
         allowance = manifest.allowance.only([prompt.role for prompt in PROMPTS])
         return copy_into(
             Build,
             entry,
-            source=str(beside / entry.input) if (beside / entry.input).exists() else entry.input,
+            source=str(folder / entry.input) if (folder / entry.input).exists() else entry.input,
             output=release.datasets,
-            teacher=open_teachers(release, entry.teacher, allowance, beside),
+            teacher=open_teachers(release, entry.teacher, allowance, folder),
             version=manifest.version,
             seed=manifest.seed,
             keep_rejects=entry.on_error == "keep",
@@ -67,18 +67,18 @@ class Datasets(Stage[Manifest]):
         )
 
     def validate(self) -> None:
-        beside = self.release.file.parent
+        folder = self.release.file.parent
         for number, entry in enumerate(self.release.manifest.builds):
             prefix = f"builds[{number}]."
             one_of(entry.benchmark, BENCHMARKS, f"{prefix}benchmark")
-            if not (beside / entry.input).exists():
+            if not (folder / entry.input).exists():
                 with at_place(f"{prefix}input"):
                     spec_of(entry.benchmark, entry.input)
-            resolve_teacher(entry.teacher, option=f"{prefix}teacher", lists=beside)
+            resolve_teacher(entry.teacher, option=f"{prefix}teacher", lists=folder)
 
     def look(self) -> None:
-        """Raise ``UserError`` for a folder of another release, and for a bad file that is named."""
-        self._refuse_strangers()
+        """Raise ``UserError`` for the folder of another release, and for a bad file that the manifest names."""
+        self._refuse_unnamed()
         manifest = self.release.manifest
         read_audits(manifest)
         for entry in manifest.builds:
@@ -94,7 +94,7 @@ class Datasets(Stage[Manifest]):
             plan.teacher.check()
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
-        """What verifying takes; sources that are here are read to the end, so that a bad row shows."""
+        """Estimate what verifying costs; read available sources to their ends, so that bad rows are found."""
         for number, (entry, plan) in enumerate(zip(self.release.manifest.builds, self.builds, strict=True)):
             is_here = is_local(plan)
             rows = count(plan) if is_here else self._expected_rows(number, entry)
@@ -127,33 +127,33 @@ class Datasets(Stage[Manifest]):
             )
         return min(entry.expected_rows, entry.limit or entry.expected_rows)
 
-    def _refuse_strangers(self) -> None:
-        """Raise ``UserError`` for what the manifest does not name, and so must not be locked."""
+    def _refuse_unnamed(self) -> None:
+        """Raise ``UserError`` for a dataset or block in the folder that the manifest does not name."""
         manifest, datasets = self.release.manifest, self.release.datasets
-        known_names = {f"{entry.benchmark} {entry.split}" for entry in manifest.builds}
+        build_names = {f"{entry.benchmark} {entry.split}" for entry in manifest.builds}
         present = [f"{record['benchmark']} {record['split']}" for record in read_statistics(datasets / VERIFIED)]
         for entry, name in ((manifest.verifier_steps, VERIFIER_STEPS), (manifest.path_probe, PATH_PROBE)):
             if entry is None and (datasets / name).exists():
                 present.append(name)
         blocks = (self.release.output / BLOCKS).glob("*")
         present += [f"{BLOCKS}/{block.name}" for block in blocks if block.name not in manifest.blocks]
-        for stranger in present:
-            if stranger not in known_names:
+        for name in present:
+            if name not in build_names:
                 raise UserError(
-                    f"{datasets}: holds {stranger}, which {self.release.file} does not name; choose another --output"
+                    f"{datasets}: holds {name}, which {self.release.file} does not name; choose another --output"
                 )
 
 
 @dataclass(frozen=True)
 class Audits(Stage[Manifest]):
-    """The audits of a manifest, which have to be of the release's own rows: a look alone, as cards tell of them."""
+    """A check that the audits of a manifest judge rows of this release; the cards of the rows have the scores."""
 
     default_name = key = "audits"
 
     @property
     def needs(self) -> list[str]:
-        of_steps = any(audit.of == STEPS for audit in self.release.manifest.audits)
-        return [DATASETS, *([OWN_SET] if of_steps else [])]
+        audits_steps = any(audit.of == STEPS for audit in self.release.manifest.audits)
+        return [DATASETS, *([OWN_SET] if audits_steps else [])]
 
     follows = REFINEMENT
 
@@ -167,12 +167,12 @@ class Audits(Stage[Manifest]):
 
 
 def read_audits(manifest: Manifest) -> dict[str, Audit]:
-    """The scores that a manifest names, by what was judged.
+    """Read the scores of a manifest's audits, by what was judged: ``labels`` or ``steps``.
 
     Raises ``UserError`` for a file that can't be read or holds something else.
     """
     audits = {}
     for entry in manifest.audits:
-        scores = read_scores(entry.file, entry.of)  # names a file that is not there
+        scores = read_scores(entry.file, entry.of)  # raises for a missing file, before the digest would
         audits[entry.of] = Audit(entry.file.name, sha256_of(entry.file), scores)
     return audits

@@ -1,4 +1,4 @@
-"""How well answers are found by relation paths: an evaluation a way of asking, and then the proposer's card anew."""
+"""The evaluation of answers that relation paths find over a knowledge graph, once for each mode of proposing."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _PLACES = {OWN_SFT: SFT, OWN_ADAPTER: ADAPTER}
 
 @dataclass(frozen=True)
 class Deliberation(Stage[PathsManifest]):
-    """The evaluation of a manifest, asked one way."""
+    """The evaluation in one mode; the last mode also writes the scores on the proposer's card."""
 
     entry: DeliberationEntry
     mode: str
@@ -38,7 +38,7 @@ class Deliberation(Stage[PathsManifest]):
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Deliberation]":
-        """One for each way."""
+        """Yield one stage for each mode of the manifest's evaluation."""
         if (entry := release.manifest.deliberation) is not None:
             yield from (cls(release, EVALUATION, entry, mode) for mode in entry.places)
 
@@ -64,7 +64,7 @@ class Deliberation(Stage[PathsManifest]):
                 raise UserError(f"{EVALUATION}.paths: {contender!r} is no baseline, and {error}") from None
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
-        """What each contender takes, at most."""
+        """Estimate the highest costs of each proposer."""
         entry, expected = self.entry, forecast.expected["deliberation"]
         key = EVALUATION if entry.questions else PATHS
         rows = forecast.question_rows(self.release, key)
@@ -93,7 +93,7 @@ class Deliberation(Stage[PathsManifest]):
         return Result(summary)
 
     def options(self) -> Options:
-        """The options of `evaluate_deliberation` that the entry comes to."""
+        """Return the options with which `evaluate_deliberation` would make this evaluation."""
         release, entry, manifest = self.release, self.entry, self.release.manifest
         paths, run_options = manifest.paths, release.options
         optional: dict[str, Any] = {
@@ -105,12 +105,12 @@ class Deliberation(Stage[PathsManifest]):
         }
         return Options(
             questions=tuple(source.input for source in entry.questions or paths.questions),
-            paths=tuple(map(self._located, entry.paths)),
+            paths=tuple(map(self._fill_folders, entry.paths)),
             output=release.output / entry.places[self.mode],
             kb=None if paths.kb is None else Path(paths.kb.input),
             benchmark=paths.benchmark,
             split=entry.split if entry.questions else paths.split,
-            generator=entry.generator and self._located(entry.generator),
+            generator=entry.generator and self._fill_folders(entry.generator),
             per_hop=entry.per_hop,
             train=release.datasets / paths_set(paths.benchmark),
             held_out=entry.held_out,
@@ -120,13 +120,13 @@ class Deliberation(Stage[PathsManifest]):
             **{name: value for name, value in optional.items() if value is not None},
         )
 
-    def _located(self, spec: str) -> str:
+    def _fill_folders(self, spec: str) -> str:
         for placeholder, folder in _PLACES.items():
             spec = spec.replace(placeholder, str(self.release.output / folder))
         return spec
 
     def _questions(self, forecast: Forecast, rows: dict[str, int]) -> int:
-        """Questions that are put, at most: held out or not they may be."""
+        """Return the most questions that are asked: as many as if all were held out."""
         total, per_hop = sum(rows.values()), self.entry.per_hop
         if per_hop is None:
             return total

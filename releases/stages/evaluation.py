@@ -1,4 +1,4 @@
-"""Evaluations of the loop over the release's samples: its own, and those of its blocks."""
+"""The stages that evaluate methods on the release's evaluation samples: the main evaluation and those of blocks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -32,17 +32,17 @@ from trainers.checkpoints import read_json
 
 @dataclass(frozen=True)
 class Evaluation(Stage[Manifest]):
-    """An evaluation into a folder's report, with an adapter in it if it takes one."""
+    """An evaluation, and the adapter that plays in it, if any."""
 
     entry: EvaluationEntry
     home: Path
-    """The release's folder, or one of a block."""
+    """The folder that gets the report: the release's, a block's, or one of a block's adapters."""
     adapter: Adapter | None = None
-    """Who plays where `OWN_ADAPTER` is named, and whose card tells of it."""
+    """The adapter for which `OWN_ADAPTER` stands, and whose card gets the scores."""
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Evaluation]":
-        """The release's own; of each block one for each of its adapters, or one without any."""
+        """Yield the main evaluation, then those of blocks: one for each adapter of a block, or one without any."""
         manifest: Manifest = release.manifest
         adapter = None if manifest.adapter is None else Adapter.of_release(release)
         if manifest.evaluation is not None:
@@ -87,7 +87,7 @@ class Evaluation(Stage[Manifest]):
         costs: dict[str, list[Cost]] = {name: [] for name in entry.methods}
         judged = 0
         for setting in settings_of(entry):
-            key = _key(setting, adapter)
+            key = _request_key(setting, adapter)
             pending, take = forecast.ask_anew(key, questions), _take(setting, forecast.expected["evaluation"])
             costs[setting.method].append(price_engine(setting.generator, "", pending, take))
             judged += forecast.ask_anew((key, entry.judge), questions)
@@ -109,24 +109,24 @@ class Evaluation(Stage[Manifest]):
         return Result(summary)
 
     def options(self) -> dict[str, Any]:
-        """The options of `evaluate_stepwise` that the entry comes to."""
+        """Return the options with which `evaluate_stepwise` would make this evaluation."""
         release, entry = self.release, self.entry
         adapter = str(release.output / ADAPTER if self.adapter is None else self.adapter.model)
         generator = str(Generator(release, GENERATOR).model) if entry.names(OWN_GENERATOR) else ""
 
-        def located(spec: str) -> str:
+        def fill_models(spec: str) -> str:
             return spec.replace(OWN_ADAPTER, adapter).replace(OWN_GENERATOR, generator)
 
-        remove_folder(self.home / REPORT / REPORT)  # where tables went once
+        remove_folder(self.home / REPORT / REPORT)  # an older version wrote tables there
         return {
             **{field.name: getattr(entry, field.name) for field in fields(Trial)},
             "questions": str(release.datasets),
             "output": self.home / REPORT,
             "report": self.home / REPORT,
             "method": entry.methods,
-            "generator": tuple(map(located, entry.generator)),
-            "verifier": tuple(map(located, entry.verifier)),
-            "judge": None if entry.judge is None else located(entry.judge),
+            "generator": tuple(map(fill_models, entry.generator)),
+            "verifier": tuple(map(fill_models, entry.verifier)),
+            "judge": None if entry.judge is None else fill_models(entry.judge),
             "seed": release.manifest.seed,
             "allowance": entry.allowed(release.manifest.allowance),
             "option": (f"verdict_order={entry.verdict_order}",) if entry.verdict_order else (),
@@ -136,16 +136,16 @@ class Evaluation(Stage[Manifest]):
 
 
 def measure_rate(options: dict[str, Any]) -> str:
-    """The share of steps that the first verifier rejects, as a spec has it.
+    """Measure the share of steps that the first verifier rejects; return it with three decimals.
 
-    That of the first generator, at the most retries of an evaluation's ``options``, is measured
-    beside its unfinished work; its replies are asked for once. A step that is tried again in the
-    same words counts once, as whoever draws by the request draws once for it. Verdicts that could
-    not be read count, as they accept nothing. Where no reply was a step, nothing was rejected.
+    The loop runs with the first generator and the most retries of an evaluation's ``options``, in its folder of
+    unfinished work. A step that is tried again in the same words counts once, as a verifier that rejects by the
+    request's hash gives it one verdict. An unreadable verdict counts as a rejection; a reply that is no step is left
+    out. The rate is 0 without any step.
     """
     folder = options["output"] / WORK / "rate"
     loop = {field.name for field in fields(Limits)}
-    # The first of each option of the loop; those of other methods are none of this one's.
+    # The first value of each option of the loop; options of other methods do not apply.
     first_values = {name: options[name][:1] if name in loop else () for name in METHOD_OPTIONS}
     overrides = {
         "output": folder,
@@ -169,7 +169,7 @@ def measure_rate(options: dict[str, Any]) -> str:
 
 
 def interpolate(values: dict[int, float], point: int) -> float:
-    """A number between those known, or beyond the last two, in a straight line.
+    """Interpolate linearly at a point between the keys of ``values``, or extrapolate beyond the last two.
 
     >>> interpolate({0: 10, 5: 60}, 3), interpolate({0: 9, 3: 14, 5: 15}, 7)
     (40.0, 16.0)
@@ -179,8 +179,8 @@ def interpolate(values: dict[int, float], point: int) -> float:
     return values[low] + (values[high] - values[low]) * (point - low) / (high - low)
 
 
-def _key(setting: Setting, adapter: str) -> object:
-    """What a setting asks, whoever else asks it; its number of questions aside."""
+def _request_key(setting: Setting, adapter: str) -> object:
+    """Return what identifies a setting's requests: settings of other evaluations with the same key are cached."""
     options = options_type(METHODS[setting.method])(**dict(setting.options))
     players = (setting.generator, setting.verifier or "")
     specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
@@ -188,7 +188,7 @@ def _key(setting: Setting, adapter: str) -> object:
 
 
 def _take(setting: Setting, expected: dict[str, Any]) -> Take:
-    """What one question takes, by its method, its retries, its votes (which share a prompt)."""
+    """Return the calls and tokens of one question, by the setting's method, retries and votes (of one prompt)."""
     _, corpus = setting.gold
     name = "searching" if corpus and setting.verifier is not None else setting.method
     take: Take = expected.get(name, expected["other"])

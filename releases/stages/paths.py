@@ -1,4 +1,4 @@
-"""Sets of relation paths: of a graph's questions, and the probe, valid and corrupted ones of verified questions."""
+"""The stages of relation paths: the set of a knowledge graph's questions, and the probe of verified questions."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ from safe_stepwise.store.tables import text_table
 
 @dataclass(frozen=True)
 class PathsSet(Stage[PathsManifest]):
-    """The set of a manifest."""
+    """The set of relation paths that a manifest names."""
 
     kind, default_name = PathsManifest, PATHS
 
     @property
     def plan(self) -> PathsBuild:
-        """The build."""
+        """The plan of the build."""
         manifest, entry = self.release.manifest, self.release.manifest.paths
         return PathsBuild(
             benchmark=entry.benchmark,
@@ -57,9 +57,9 @@ class PathsSet(Stage[PathsManifest]):
             raise UserError(f"paths.kb: rows of {entry.benchmark} bring their graph; leave it out")
 
     def check(self) -> None:
-        """Raise ``UserError`` for a source that is not here or is another, and for other sets."""
-        for problem in self.missing():
-            raise UserError(f"{self.release.file}: {problem}")
+        """Raise ``UserError`` for a missing source, another digest, and another set in the folder."""
+        for fault in self.missing():
+            raise UserError(f"{self.release.file}: {fault}")
         datasets = self.release.datasets
         allowed = {REJECTS, paths_set(self.release.manifest.paths.benchmark)}
         for name in sorted({path.name for path in datasets.glob("[!.]*")} - allowed):
@@ -68,7 +68,7 @@ class PathsSet(Stage[PathsManifest]):
             )
 
     def preface(self, forecast: Forecast) -> str:
-        """A line a source, with the digest to write into the manifest where that has none."""
+        """Render a table of the sources, with the digests that the manifest lacks."""
         lines: list[tuple[object, ...]] = [("source", "file", "rows", "SHA-256")]
         for key, entry in self.release.manifest.sources.items():
             source = self._read(key)
@@ -103,7 +103,7 @@ class PathsSet(Stage[PathsManifest]):
         return Result(summary(self.plan, statistics), {paths_set(self.plan.benchmark): counts})
 
     def _read(self, key: str) -> SourceRows:
-        """Questions that are at hand are read to the end, so a bad row shows (unless such rows are kept apart)."""
+        """Describe a source. Questions are read to their end, to find bad rows, unless bad rows are rejected."""
         manifest = self.release.manifest
         paths, entry = manifest.paths, manifest.sources[key]
         if entry.is_hub or not entry.is_here:
@@ -123,18 +123,18 @@ class PathsSet(Stage[PathsManifest]):
 
 
 PROBE_REJECTS = f"{PROBE}_{REJECTS}"
-"""What has no row in the probe: `REJECTS` has that of the builds."""
+"""The file of questions without a row in the probe; `REJECTS` is that of the builds."""
 
 
 @dataclass(frozen=True)
 class PathProbe(Stage[Manifest]):
-    """The probe of a manifest."""
+    """The path probe that a manifest names."""
 
     default_name = key = PROBE
 
     @property
     def entry(self) -> PathProbeEntry:
-        """What the manifest says of it."""
+        """The manifest's entry of the probe."""
         assert self.release.manifest.path_probe is not None
         return self.release.manifest.path_probe
 
@@ -146,7 +146,7 @@ class PathProbe(Stage[Manifest]):
                 raise UserError(f"{self.release.file}: {PROBE}: {file} is not here; bring it")
 
     def make(self) -> Result:
-        """Make it among the work, as a build of its own, and then put it in place."""
+        """Build the probe in the folder of unfinished work, then move it into place."""
         datasets, entry = self.release.datasets, self.entry
         recover(datasets / PATH_PROBE)
         plan = copy_into(

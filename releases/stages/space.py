@@ -1,4 +1,4 @@
-"""The metric's Space as it is published: with the package that it needs, from the same checkout."""
+"""The stages of the metric's Space: its code with the package of the same checkout, and traces to show."""
 
 import json
 import shutil
@@ -18,13 +18,13 @@ CHECKOUT = Path(__file__).parents[2]
 PACKAGE, PROJECT, SETUP, LICENSE = "safe_stepwise", "pyproject.toml", "setup.py", "LICENSE"
 TRACES = "traces"
 MOST_TRACES = 60
-"""That the Space shows; the report has all."""
+"""The most trajectories that the Space shows; the report has all."""
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*")
 
 
 @dataclass(frozen=True)
 class Space(Stage[Manifest]):
-    """The Space's folder."""
+    """The stage that copies the Space's code."""
 
     default_name = SPACE
 
@@ -35,10 +35,9 @@ class Space(Stage[Manifest]):
 
 @dataclass(frozen=True)
 class Traces(Stage[Manifest]):
-    """The traces that the Space shows."""
+    """The stage that copies the trajectories which the Space shows."""
 
     default_name, key = SPACE, "evaluation"
-
     follows = "evaluation"
 
     def make(self) -> Result:
@@ -47,11 +46,11 @@ class Traces(Stage[Manifest]):
 
 
 def copy_space(checkout: Path, output: Path) -> None:
-    """Make the Space's folder.
+    """Make the Space's folder from a checkout.
 
-    No server installs the package for it: whoever took its name on PyPI would run code in every
-    Space. Hugging Face installs ``requirements.txt`` before any other file of a Space is there, so
-    that names what the package itself stands on, and the package lies beside the app.
+    The package lies beside the app, as whoever took its name on PyPI could run code in every Space that installs it.
+    Hugging Face installs ``requirements.txt`` before any other file of a Space is there, so that file lists the
+    package's dependencies.
     """
     folder = output / SPACE
     shutil.rmtree(folder, ignore_errors=True)
@@ -66,10 +65,7 @@ def copy_space(checkout: Path, output: Path) -> None:
 
 
 def copy_traces(output: Path) -> None:
-    """Give the Space the first trajectories of the release's report in which a step was rejected.
-
-    Where no evaluation verifies steps there are none, and the page has no traces to show.
-    """
+    """Copy the first trajectories of the release's report in which a step was rejected, if there are any."""
     folder = output / SPACE / TRACES
     shutil.rmtree(folder, ignore_errors=True)
     chosen: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What a release trains: what judges steps, what writes them, what proposes relation paths; each with its card."""
+"""The stages that train: verifier adapters, the generator of steps, the proposer of relation paths; with cards."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,28 +32,28 @@ from trainers.run import train
 
 @dataclass(frozen=True)
 class Training(Stage[M], Generic[M]):
-    """A stage that trains; it goes on where it was stopped."""
+    """A stage that trains a model or an adapter, from the last checkpoint of an earlier run if there is one."""
 
     trains = True
 
     @property
     def folder(self) -> Path:
-        """Where it goes."""
+        """The folder of the adapter or model."""
         return self.release.output / self.name
 
     @property
     def model(self) -> Path:
-        """What an engine loads: the adapter, or the model that was tuned as a whole."""
+        """The folder that an engine loads: that of the adapter, or of the wholly tuned model."""
         return self.folder / names.TUNED if self.recipe.tuning == "full" else self.folder
 
     @property
     @abstractmethod
     def recipe(self) -> Recipe:
-        """The recipe on the release's rows; raises ``UserError`` for one that is none."""
+        """The recipe with the release's rows as its dataset; raises ``UserError`` for a bad recipe."""
 
     @abstractmethod
     def finish(self, record: Any) -> None:
-        """Measure what was trained, and tell of it on its card."""
+        """Measure the trained model if the manifest says how, and write its card."""
 
     def check(self) -> None:
         """Raise ``UserError`` if libraries or the base model are missing, before hours of work."""
@@ -61,29 +61,28 @@ class Training(Stage[M], Generic[M]):
         find_base(self.recipe.base_model)
 
     def make(self) -> Result:
-        """Train, and finish what was trained."""
+        """Train, measure, and write the card."""
         record = train(self.recipe, resume=True, warn=warn)
         self.finish(record)
         return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 
-    def cost(self, name: str, rows: int, forecast: Forecast, part: str = "training") -> Cost:
-        """What training on so many rows takes, by what the forecast expects of a row in a part."""
-        recipe = self.recipe
-        trained = round(rows * recipe.epochs * forecast.expected[part]["tokens_per_row"])
-        return Cost(f"{name} {recipe.base_model}", rows, trained=trained)
+    def cost(self, name: str, rows: int, forecast: Forecast, kind: str = "training") -> Cost:
+        """Return the tokens of all epochs over so many rows of a kind, by the expected tokens of a row."""
+        tokens = rows * self.recipe.epochs * forecast.expected[kind]["tokens_per_row"]
+        return Cost(f"{name} {self.recipe.base_model}", rows, trained=round(tokens))
 
     @property
     def license(self) -> License | None:
-        """The base model's."""
+        """The base model's licence, None if it states none."""
         return license_of_base(self.recipe.base_model)
 
     def write_readme(self, card: str) -> None:
-        """Put a card beside what was trained."""
+        """Write the card into the folder."""
         write_atomically(self.folder / names.README, card.encode())
 
 
 def _rows_of(training: Training[Manifest], sets: Sequence[str]) -> int:
-    """The rows of verifier sets, by their parts, that are trained on."""
+    """Sum the training rows of verifier sets, which are named by their parts."""
     entries = training.release.manifest.sets
     counts = (round(entries[name].rows * (1 - entries[name].share_of_test)) for name in sets if name in entries)
     return sum(min(rows, training.recipe.filters.rows or rows) for rows in counts)
@@ -94,24 +93,26 @@ QUALITY = Path(names.REPORT) / "verifier"
 
 @dataclass(frozen=True)
 class Adapter(Training[Manifest]):
-    """An adapter: what it learns, and the folder that has it and its reports."""
+    """The training of a verifier adapter."""
 
     entry: AdapterEntry
     home: Path
-    """The release's folder, or one of a block."""
+    """The folder of the adapter's folder and reports: the release's, or one of a block's."""
     steps: Path
+    """The verifier set that it learns."""
     plus: Path | None = None
+    """A second set that it learns, too."""
 
     @classmethod
     def of_release(cls, release: Release[Manifest]) -> "Adapter":
-        """The release's own."""
+        """Return the training of the adapter that the release publishes."""
         entry = release.manifest.adapter
         assert entry is not None
         return cls(release, names.ADAPTER, entry, release.output, release.datasets / names.VERIFIER_STEPS)
 
     @classmethod
     def of_block(cls, release: Release[Manifest], name: str) -> "Iterator[Adapter]":
-        """Those of a block: of its own set, or of the release's, or of both."""
+        """Yield the trainings of a block's adapters: on the block's set, the release's, or both."""
         block, home = release.manifest.blocks[name], release.output / names.BLOCKS / name
         steps, plus = release.datasets / names.VERIFIER_STEPS, None
         if block.verifier_steps is not None:
@@ -122,7 +123,7 @@ class Adapter(Training[Manifest]):
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Adapter]":
-        """The release's own, and those of its blocks."""
+        """Yield the trainings of the published adapter and of the blocks' adapters."""
         if release.manifest.adapter is not None:
             yield cls.of_release(release)
         for name in release.manifest.blocks:
@@ -148,7 +149,7 @@ class Adapter(Training[Manifest]):
             check_player(self.entry.verifier, f"{place}.verifier", (OWN_ADAPTER,))
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
-        """What it learns: a set of its block, the release's, or both."""
+        """Estimate the cost of training on the release's set, the block's, or both."""
         is_own = self.name == names.ADAPTER
         sets = ([OWN_SET] if OWN_SET in self.needs else []) + ([] if is_own else [self.name])
         name = "adapter of" if is_own else f"adapter {self.home.name} of"
@@ -173,7 +174,7 @@ class Adapter(Training[Manifest]):
         self.write_card()
 
     def write_card(self) -> None:
-        """The card of an adapter that is there, with all that has been measured of it so far."""
+        """Write the adapter's card with all its measurements so far; do nothing if it is not trained yet."""
         folder, output = self.folder, self.release.output
         if not (folder / RECORD).is_file():
             return
@@ -196,23 +197,23 @@ class Adapter(Training[Manifest]):
         self.write_readme(text)
 
     def _results(self) -> dict[str, Any]:
-        """What the evaluations of the release, or of a block with this adapter, came to, by place."""
+        """Read the results of the evaluations of this adapter, by report folder; all results for the published one."""
         output = self.release.output
-        places = report.folders(output) if self.home == output else [self.home / names.REPORT]
-        files = {place.relative_to(output).as_posix(): place / names.RESULTS for place in places}
+        folders = report.folders(output) if self.home == output else [self.home / names.REPORT]
+        files = {folder.relative_to(output).as_posix(): folder / names.RESULTS for folder in folders}
         return {place: read_json(file) for place, file in files.items() if file.is_file()}
 
 
 @dataclass(frozen=True)
 class Generator(Training[Manifest]):
-    """What learns to write steps from the release's verifier set."""
+    """The training of a model that writes steps, on the ideal steps of the release's verifier set."""
 
     default_name = key = names.GENERATOR
     needs = (names.DATASETS, OWN_SET)
 
     @property
     def steps(self) -> Path:
-        """The verifier set that it learns."""
+        """The verifier set whose steps it learns."""
         return self.release.datasets / names.VERIFIER_STEPS
 
     @property
@@ -236,23 +237,22 @@ class Generator(Training[Manifest]):
 
 @dataclass(frozen=True)
 class Proposer(Training[PathsManifest]):
-    """A step of the training, by the folder of the release that its adapter goes to; the last one is published."""
+    """The training of a proposer of relation paths by one method; the adapter of the last method is published."""
 
     entry: RecipeEntry
     splits: str
+    """Whether train and test share no question, or no template."""
     start: Path | None
-    """The adapter that it goes on from."""
+    """The adapter from which training starts."""
     kind = PathsManifest
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Proposer]":
-        """SFT and KTO in this order, as far as they are named."""
+        """Yield SFT, then KTO if the manifest names it."""
         if (adapter := release.manifest.adapter) is None:
             return
-        start = None
-        for name, entry in zip(
-            [names.SFT, names.ADAPTER][-len(adapter.stages) :], adapter.stages.values(), strict=True
-        ):
+        start, entries = None, adapter.stages.values()
+        for name, entry in zip([names.SFT, names.ADAPTER][-len(entries) :], entries, strict=True):
             yield cls(release, name, entry, adapter.splits, start)
             start = release.output / name
 
@@ -262,7 +262,7 @@ class Proposer(Training[PathsManifest]):
 
     @property
     def dataset(self) -> Path:
-        """What it learns."""
+        """The folder of the set of relation paths that it learns."""
         return self.release.datasets / names.paths_set(self.release.manifest.paths.benchmark)
 
     @property
@@ -282,11 +282,11 @@ class Proposer(Training[PathsManifest]):
 
 
 def write_card(release: Release[PathsManifest], results: Mapping[str, Any]) -> None:
-    """The card of the adapter that is published; ``results`` are those of evaluations by their place."""
-    steps = list(Proposer.from_manifest(release))
-    published = steps[-1]
+    """Write the card of the published proposer; ``results`` are those of its evaluations, by report folder."""
+    trainings = list(Proposer.from_manifest(release))
+    published = trainings[-1]
     text = proposer_card(
-        [read_json(step.folder / RECORD) for step in steps],
+        [read_json(training.folder / RECORD) for training in trainings],
         read_json(published.dataset / names.PATHS_RECORD),
         config=read_json(published.folder / "adapter_config.json"),
         version=release.manifest.version,

@@ -1,13 +1,11 @@
-"""Verifier sets: the release's own, those of its blocks, and the refinement that finds hard cases for the own.
+"""The stages of the verifier sets of a release and its blocks, and of the refinement that mines hard cases.
 
-Refinement is a loop: a verifier is trained, where it errs is mined, and that joins its set.
-That is SAFE v1's cycle of train, diagnose and augment (section 3.3), once or several times; the
-adapter of the release is trained behind it. A round has a folder of its own, with its verifier set,
-its adapter and what was mined; what is complete there is not made again.
+Each round of refinement trains a verifier, mines the steps on which it errs, and adds them to the next round's set:
+SAFE v1's cycle of train, diagnose and augment (section 3.3). The release's adapter is trained after the last round.
+A round's folder has its verifier set, its adapter and the mined rows; complete ones are not made again.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,7 +27,6 @@ from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import Adapter
 from safe_stepwise import prompts
 from safe_stepwise.commands.ending import warn
-from safe_stepwise.engines.client import Client, ResponseCache, default_cache
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
@@ -43,23 +40,23 @@ from trainers.run import train
 
 _LOOP = (*GENERATE, *VERIFY)
 _PROMPTS = ("steps/trajectory", "steps/inject", *_LOOP)
-"""Of all requests that rounds are made with."""
+"""The prompts of a round's requests."""
 _IDENTITY, _SET, _MINED = "begun.json", "set", "mined"
-"""What rounds are made of; and in the folder of each its verifier set, and what its adapter gets wrong."""
+"""The file with the digests of what all rounds are made from; a round's folders of its set and its mined rows."""
 
 
 @dataclass(frozen=True)
 class VerifierSet(Stage[Manifest]):
-    """A verifier set of a manifest, by the name of the part that makes it."""
+    """The verifier set of the release or of a block; ``name`` is that of the part."""
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[VerifierSet]":
-        """The release's own, and one of each block that has another."""
+        """Yield the release's set, and that of each block that has one."""
         yield from (cls(release, name) for name in release.manifest.sets)
 
     @property
     def entry(self) -> StepsEntry:
-        """What the manifest says of it."""
+        """The manifest's entry of the set."""
         return self.release.manifest.sets[self.name]
 
     @property
@@ -75,7 +72,7 @@ class VerifierSet(Stage[Manifest]):
 
     @cached_property
     def maker(self) -> chunks.Maker:
-        """Who makes its steps."""
+        """The maker of the steps."""
         entry, manifest = self.entry, self.release.manifest
         allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
         teacher = open_teachers(self.release, entry.teacher, allowance)
@@ -86,7 +83,7 @@ class VerifierSet(Stage[Manifest]):
 
     @property
     def plan(self) -> StepsBuild:
-        """The build of the set but for what mining finds."""
+        """The plan of the set's build, without mined rows."""
         entry, release = self.entry, self.release
         home = release.output if self.name == OWN_SET else release.output / names.BLOCKS / self.name
         return StepsBuild(
@@ -106,7 +103,7 @@ class VerifierSet(Stage[Manifest]):
         )
 
     def build(self, plan: StepsBuild, render_card: SingleCard = card) -> statistics.Record:
-        """A set of such a plan, its own or that of a round of refinement."""
+        """Build a set by a plan, the stage's plan or that of a round of refinement; return its record."""
         return build(plan, self.maker, render_card, warn)
 
     def validate(self) -> None:
@@ -114,8 +111,8 @@ class VerifierSet(Stage[Manifest]):
         resolve_teacher(self.entry.teacher, option=f"{key}.teacher", lists=None)
 
     def check(self) -> None:
-        for unmined in self.missing():
-            raise UserError(f"{self.release.file}: {unmined}")
+        for fault in self.missing():
+            raise UserError(f"{self.release.file}: {fault}")
         self.maker.check()
 
     def price(self, forecast: Forecast) -> Iterator[Cost]:
@@ -141,7 +138,7 @@ class VerifierSet(Stage[Manifest]):
         return [f"{place}.refined: {entry.refined} rows come from no file; name it as refined_from{mend}"]
 
     def make(self) -> Result:
-        plan, is_own = self.plan, self.name == OWN_SET  # which the audits are of
+        plan, is_own = self.plan, self.name == OWN_SET  # audits are of the release's set
         if self.entry.refinement is not None and not self.release.options.skip_training:
             plan = replace(plan, refined=self.release.output / names.REPORT / REFINEMENT / REFINED)
         if self.entry.rows_of:
@@ -154,13 +151,13 @@ class VerifierSet(Stage[Manifest]):
 
 @dataclass(frozen=True)
 class Refinement(Stage[Manifest]):
-    """What finds the refined rows of the release's own verifier set."""
+    """The rounds that mine refined rows for the release's verifier set."""
 
     trains = True
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Refinement]":
-        """Where the verifier set names it."""
+        """Yield the stage if the release's verifier set has ``refinement``."""
         steps = release.manifest.verifier_steps
         if steps is not None and steps.refinement is not None:
             yield cls(release, REFINEMENT)
@@ -169,7 +166,7 @@ class Refinement(Stage[Manifest]):
 
     @property
     def entry(self) -> RefinementEntry:
-        """What the manifest says of it."""
+        """The manifest's entry of the refinement."""
         steps = self.release.manifest.verifier_steps
         assert steps is not None
         assert steps.refinement is not None
@@ -177,11 +174,11 @@ class Refinement(Stage[Manifest]):
 
     @property
     def verifier_set(self) -> VerifierSet:
-        """What the rows are for."""
+        """The set that gets the rows."""
         return VerifierSet(self.release, OWN_SET)
 
     def validate(self) -> None:
-        """Raise ``UserError`` for players that there are not, or that no round trains."""
+        """Raise ``UserError`` for an unknown player, and for a verifier that no round trains."""
         entry, place = self.entry, f"{OWN_SET}.{REFINEMENT}"
         if min(entry.rows, entry.rounds, 1 if entry.limit is None else entry.limit) < 1:
             raise UserError(f"{place}.rows, rounds and limit have to be 1 or more")
@@ -211,8 +208,8 @@ class Refinement(Stage[Manifest]):
             yield price_engine(entry.teacher, "refinement: relabel", entry.rows * entry.rounds, relabel)
 
     def make(self) -> Result:
-        """Go round and round. Raises ``UserError`` where the folder was begun with another manifest, say."""
-        self._begin()
+        """Make the rounds; raise ``UserError`` if an earlier run began them with, for example, another manifest."""
+        self._check_identity()
         steps, summaries, mined, joined = self.verifier_set, list[str](), list[Path](), None
         for number in range(1, self.entry.rounds + 1):
             folder = self._work / f"round-{number}"
@@ -233,27 +230,27 @@ class Refinement(Stage[Manifest]):
 
     @property
     def _work(self) -> Path:
-        """Where the rounds of a release under way lie."""
+        """The folder of the rounds."""
         return self.release.output / names.WORK / REFINEMENT
 
     def _adapter(self, folder: Path) -> Adapter:
-        """How the adapter of a round is trained: as the release's own, on the set of the round.
+        """Return the training of a round's adapter: by the release's recipe, on the round's set.
 
-        Of eleven labels, whatever the release's own learns: the loop in which it is diagnosed has all
-        evidence.
+        It learns eleven labels even if the release's adapter learns Missing Evidence, as the loop that mines its
+        errors has all evidence.
         """
         adapter = Adapter.of_release(self.release)
         entry = replace(adapter.entry, incomplete_evidence=False)
         return replace(adapter, entry=entry, home=folder, steps=folder / _SET / names.VERIFIER_STEPS)
 
     def _plan(self, folder: Path, refined: Path | None) -> StepsBuild:
-        """The verifier set of a round: in the first one without refined rows."""
+        """Return the plan of a round's verifier set; that of the first round has no refined rows."""
         plan, file = self.verifier_set.plan, None if refined is None else refined / REFINED
         composition = plan.composition if file else replace(plan.composition, refined=0)
         return replace(plan, output=folder / _SET, composition=composition, refined=file)
 
     def _mine_cases(self, folder: Path) -> str:
-        """Mine no question that steps are not made of, as its rows could not join."""
+        """Mine a round's hard cases from the questions that steps are made from; return the summary."""
         entry, plan, manifest = self.entry, self.verifier_set.plan, self.release.manifest
         limit = entry.limit
         if limit is None and plan.pool is not None:
@@ -262,16 +259,15 @@ class Refinement(Stage[Manifest]):
         plan_refinement = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
         specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
-        options, allowance = self.release.options, manifest.allowance.only(_roles(_LOOP))
-        with closing(ResponseCache(options.cache or default_cache())) as cache:
-            engines = map(Opener(options.timeout), specs)
-            clients = [Client(engine, cache, options.in_flight, allowance=allowance) for engine in engines]
+        options = replace(self.release.options, allowance=manifest.allowance.only(_roles(_LOOP)))
+        with options.replies() as cache:
+            clients = [options.client(engine, cache) for engine in map(Opener(options.timeout), specs)]
             mined = refine(plan_refinement, clients[0], clients[1], clients[2] if clients[2:] else None)
         return "\n\n" + refinement.summary(plan_refinement, mined)
 
     @property
     def _identity(self) -> Mapping[str, str]:
-        """A digest of each thing that the rounds are made of."""
+        """The digests of the manifest, the recipe and the questions that the rounds are made from."""
         manifest, datasets = self.release.manifest, self.release.datasets
         recipe = self._adapter(self.release.output).recipe.plain()
         files = [file for split in labeled_files(datasets / names.VERIFIED).values() for file in split]
@@ -282,8 +278,8 @@ class Refinement(Stage[Manifest]):
             "set of questions": identity([sha256_of(file) for file in files]),
         }
 
-    def _begin(self) -> None:
-        """Note what rounds are made of, or compare with what was noted."""
+    def _check_identity(self) -> None:
+        """Write the digests of what rounds are made from; raise ``UserError`` if an earlier run wrote others."""
         file, current = self._work / _IDENTITY, self._identity
         if not file.is_file():
             self._work.mkdir(parents=True, exist_ok=True)
@@ -299,5 +295,5 @@ class Refinement(Stage[Manifest]):
 
 
 def _roles(prompt_names: tuple[str, ...]) -> list[str]:
-    """The roles of some prompts."""
+    """Return the roles of prompts."""
     return [prompts.load(name).role for name in prompt_names]

@@ -94,7 +94,7 @@ class Line:
         }
         made: dict[str, list[click.Parameter]] = {}
         for name, hint, default in _fields(self.kind):
-            if hint is Allowance:
+            if hint is Allowance and self.roles:
                 made |= {role: [option] for role, option in self._of_roles(places)}
             elif words := self.words.get(name):
                 made[name] = [*_params(words, hint, self.usual.get(name, default), places)]

@@ -111,7 +111,7 @@ def test_the_evaluation_waits_for_the_adapter_it_needs(manifest: Path, tmp_path:
     ("old", "new", "expected"),
     [
         ("smollm2-cpu", "smollm", r"adapter\.recipe: there is no .*smollm2-cpu"),
-        ("recipe: smollm2-cpu", "recipes: x", r"key adapter\.recipes: .*did you mean recipe"),
+        ("recipe: smollm2-cpu", "recipes: x", r"adapter\.recipes: no such key; did you mean recipe"),
         ("{recipe: smollm2-cpu}", "{recipe: smollm2-cpu, verifier: gpt}", r"adapter\.verifier"),
         ("verifier: symbolic,", "verifier: symbol,", r"evaluation\.verifier: .*did you mean"),
         ("limit: 8", "limit: 0", "name at least one"),
