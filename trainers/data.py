@@ -1,8 +1,8 @@
-"""The rows of a run, as tokens, checked, and the order they are trained on in.
+"""Read, tokenise and check the rows of a training run, and put them in the order of training.
 
-They are those of its dataset, and of sets that join for an ablation (SAFE v2, Table 5). What is checked here is what
-is trained on: the trainer gets token ids and labels, and leaves them as they are. A prompt has the very tokens that
-our engines send (`engines.chat`), and a completion is all that is learnt, up to and with the token that ends the turn.
+The rows are those of the recipe's data set, and of sets that join it for an ablation (SAFE v2, Table 5). The trainer
+gets token ids and labels and does not change them, so the rows checked here are the rows trained on. A prompt has the
+tokens that our engines send (`engines.chat`). Only the completion is learnt, with the token that ends its turn.
 """
 
 import random
@@ -26,23 +26,23 @@ IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One row as tokens; the first ``prompt`` of them are not learnt."""
+    """A training row as tokens; the first ``prompt`` tokens are not learnt."""
 
     id: str
     tokens: tuple[int, ...]
     prompt: int
     label: bool = True
-    """Whether it is to be said: what is learnt from unlabelled rows always is."""
+    """Whether the completion is desirable (KTO); always true for SFT."""
 
     @property
     def labels(self) -> list[int]:
-        """A label a token, as the trainer wants them."""
+        """One label per token, in the trainer's format."""
         return [IGNORED] * self.prompt + list(self.tokens[self.prompt :])
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A set that joined: the ids of its rows that the filters leave, and their SHA-256."""
+    """A data set that joined the recipe's: the ids of its filtered rows, and their SHA-256."""
 
     source: Source
     ids: frozenset[str]
@@ -51,7 +51,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The rows of a run, checked. ``longest`` is in tokens; ``dropped`` are ids of long rows."""
+    """The checked rows of a run. ``longest`` and ``limit`` are in tokens; ``dropped`` has the ids of too long rows."""
 
     source: Source
     joined: Sequence[Joined]
@@ -64,12 +64,12 @@ class Data:
 
     @property
     def completion_tokens(self) -> int:
-        """Tokens that are learnt in one epoch."""
+        """The number of tokens learnt in one epoch."""
         return sum(len(example.tokens) - example.prompt for example in self.train)
 
 
 def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:
-    """The rows as tokens; their ``kind`` is the recipe's, if not said.
+    """Read and tokenise the rows of a recipe; their ``kind`` defaults to the recipe's.
 
     Raises ``UserError`` with the ids of rows that are empty, cut short or too long.
     """
@@ -97,10 +97,10 @@ def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Dat
 
 
 def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[Row], list[Joined]]:
-    """The rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
+    """Load the rows of ``dataset`` that a recipe trains on, followed by those of ``plus``.
 
-    Raises ``UserError`` for what ``kind.open`` does, for a row that comes twice, and for rows of a
-    question that ``dataset`` keeps for its test split.
+    Raises ``UserError`` if ``kind.open`` does, for a row that comes twice, and for rows of a question in the test
+    split of ``dataset``.
     """
     kind = kind or kind_of(recipe)
     source, rows = kind.open(recipe.dataset, TRAIN, recipe.filters)
@@ -121,9 +121,9 @@ def train_rows(recipe: Recipe, kind: Kind | None = None) -> tuple[Source, list[R
 
 
 def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> tuple[list[Example], dict[str, str]]:
-    """The rows as tokens, and for those that can't be trained on the reason, by id.
+    """Tokenise rows; return the examples, and the reasons why other rows can't be trained on, by id.
 
-    ``check`` is their kind's: it raises ``BadRow`` for a completion that must not be learnt.
+    ``check`` raises ``BadRow`` for a completion that must not be learnt (`Kind.check`).
     """
     examples, bad = [], {}
     for row in rows:
@@ -135,7 +135,7 @@ def tokenize(rows: Iterable[Row], chat: Chat, check: Callable[[str], None]) -> t
 
 
 def too_long(examples: Iterable[Example], limit: int) -> dict[str, str]:
-    """Rows of more than ``limit`` tokens, with the reason: they would lose their completion."""
+    """Map the id of each row with more than ``limit`` tokens to a message; cutting would lose its completion."""
     lengths = {example.id: len(example.tokens) for example in examples}
     return {id_: f"has {length} tokens, more than {limit}" for id_, length in lengths.items() if length > limit}
 
@@ -145,10 +145,9 @@ def check_masks(
     collate: Callable[[list[Mapping[str, Any]]], Mapping[str, Any]],
     examples: Sequence[Example],
 ) -> None:
-    """Raise ``UserError`` with the row's id unless the trainer holds each row as it was checked.
+    """Raise ``UserError`` with a row's id if the trainer holds it otherwise than it was checked.
 
-    ``trained`` is its dataset as prepared, ``collate`` what makes batches of it; both are asked, as
-    either could cut, pad or mask.
+    ``trained`` is the trainer's prepared data set, ``collate`` its collator: each could cut, pad or mask.
     """
     if len(trained) != len(examples):
         raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}: it dropped some")
@@ -166,11 +165,10 @@ def check_masks(
 
 
 def order(lengths: Sequence[int], epochs: float, step: int, seed: int, by_length: bool) -> list[int]:
-    """Row numbers in the order they are trained on, ``step`` of them making one optimizer step.
+    """Return row numbers in the order of training; ``step`` of them make one optimizer step.
 
-    Every whole epoch holds each row once. With ``by_length`` the rows of a step are sorted, so that
-    what is batched together is of like length; which rows make up a step stays the same. A list
-    fixed in advance is what makes a resumed run see what the uninterrupted one would have.
+    Every whole epoch holds each row once. ``by_length`` sorts the rows within a step, so that a batch has rows of
+    similar length. The list is fixed in advance, so that a resumed run sees the rows of an uninterrupted one.
 
     >>> order([5, 1, 3, 2], 1.5, 2, seed=0, by_length=True)
     [3, 0, 1, 2, 1, 0]
@@ -206,11 +204,11 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
 
 
 def _completion(chat: Chat, turns: Sequence[Message]) -> list[int]:
-    """The last turn's tokens as a model would say them after the prompt, its end included."""
+    """Return the tokens of the last turn as a model would generate them, with its end token."""
     prefix, rendered = chat.render(turns[:-1]), chat.render(turns, complete=True)
     if not rendered.startswith(prefix):
         raise BadRow("is rendered so that its prompt is no prefix of the whole, by the chat template")
-    reply = rendered[len(prefix) :].rstrip()  # what stands after the turn's end is never generated
+    reply = rendered[len(prefix) :].rstrip()  # text after the turn's end is never generated
     ids: list[int] = chat.tokenizer.encode(reply, add_special_tokens=False)
     ends = set(chat.tokenizer.all_special_ids)
     if ids[-1] not in ends:

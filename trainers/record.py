@@ -1,4 +1,4 @@
-"""``training.json``: what was trained on what, and what came of it."""
+"""The record of a training, ``training.json``: its recipe, model, data and results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,34 +16,34 @@ from trainers.rows.base import Kind
 
 RECORD = TRAINING
 _PLACES = (*CHANGEABLE, "base_model", "dataset", "plus", "start")
-"""Keys of a recipe of which the record has the content, or that decide on nothing."""
+"""Keys of a recipe that name places (the record has the digest of their content), or don't decide what is learnt."""
 _IN_ROWS = ("incomplete_evidence", "prompts", "verdict_order")
-"""Keys that decide on the rows alone, whose digest tells runs apart."""
+"""Keys that decide only which rows are trained on; the digest of the rows tells runs apart."""
 LEARNT = ("loss", "mean_token_accuracy", "rewards/margins", "kl", "learning_rate", "grad_norm")
-"""The figures that the record keeps of each step; margin and KL are KTO's."""
+"""The figures of each step in the record; margin and KL are those of KTO."""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a run trains on what; ``start`` is the adapter that it goes on from."""
+    """A training to be run: recipe, base model and data; ``start`` is the adapter that it continues."""
 
     recipe: Recipe
     weights: Weights
     origin: str
-    """Where the weights come from, in words."""
+    """Where the weights come from: folder, Hub, or a package's release."""
     start: Weights | None
     data: Data
     kind: Kind
 
     @property
     def contents(self) -> dict[str, str | None]:
-        """By content, what the recipe names by place: a folder may have moved."""
+        """The digests of what the recipe names by place, as a folder may have moved."""
         start = None if self.start is None else self.start.revision
         return {"base_model": self.weights.revision, "start": start, "dataset": self.data.sha256}
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that decides on what is learnt."""
+        """Everything that decides what is learnt: settings and digests."""
         settings = {key: value for key, value in self.recipe.plain().items() if key not in (*_PLACES, *_IN_ROWS)}
         for key in ("drop_from_prompt", "twins"):
             settings["filters"].pop(key, None)
@@ -51,7 +51,7 @@ class Training:
 
     @property
     def header(self) -> dict[str, Any]:
-        """What the record says beforehand; names of folders without the way to them."""
+        """The part of the record that is known before training; folders appear by name, without their path."""
         data, weights, plain = self.data, self.weights, self.recipe.plain()
         for key in ("dataset", "base_model", "output", "start"):
             if plain[key] and Path(plain[key]).expanduser().is_dir():
@@ -78,7 +78,7 @@ class Training:
         }
 
     def refuse_another(self, complete: Mapping[str, Any]) -> None:
-        """Raise ``UserError`` for a complete output, its record ``complete``, that is of another training."""
+        """Raise ``UserError`` if ``complete``, the record of the output, is of another training."""
         trained = {key: value for key, value in complete["recipe"].items() if key not in _PLACES}
         current = {key: value for key, value in sorted(self.recipe.plain().items()) if key in trained} | self.contents
         trained |= {
@@ -95,9 +95,9 @@ class Training:
 
 
 def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, seconds: float) -> dict[str, Any]:
-    """What trained, how many steps of how many tokens, and how long that took.
+    """Return the record's ``run``: devices, memory in bytes, steps, tokens and seconds.
 
-    ``resumed`` is the step of the checkpoint that the run went on from.
+    ``resumed`` is the step of the checkpoint that the run continued from.
     """
     steps, gpu = trainer.state.global_step, not trainer.args.use_cpu
     return {
@@ -116,14 +116,14 @@ def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, se
 
 
 def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
-    """The adapter or model in ``output``, and how it came about: optimizer, and a point a step."""
+    """Return the digest of the adapter or model in ``output``, the optimizer, and the figures of each step."""
     name = "model" if (output / models.MODEL).is_dir() else "adapter"
     digest = sha256_of(output / (models.MODEL_WEIGHTS if name == "model" else models.WEIGHTS))
     keys, arguments = ("step", *LEARNT), trainer.args
     history = [point for point in trainer.state.log_history if "loss" in point]
     return {
         name: {"sha256": digest, "dtype": models.dtype_of(trainer.model)},
-        "optimizer": {  # clipping is of the gradient's norm
+        "optimizer": {  # clipping limits the gradient's norm
             "name": str(arguments.optim.value),
             "betas": [arguments.adam_beta1, arguments.adam_beta2],
             "epsilon": arguments.adam_epsilon,
@@ -135,7 +135,7 @@ def describe_result(trainer: Any, output: Path) -> dict[str, Any]:
 
 
 def describe_joined(joined: Joined, train: Sequence[Example]) -> dict[str, Any]:
-    """What a set of ``plus`` is; ``rows`` are those learnt, ``sha256`` is of long ones too."""
+    """Return the record of a joined data set; ``rows`` counts rows trained on, ``sha256`` covers dropped ones too."""
     about = joined.source.about
     return {
         "name": joined.source.name,

@@ -1,12 +1,11 @@
-"""A training run: LoRA with TRL's trainers, resumed, locked, recorded.
+"""Run a training with TRL's trainers: locked, resumable and recorded.
 
-From rows that have a label KTO learns, from others SFT does (`trainers.objectives`).
+Rows with a label are learnt by KTO, others by SFT (`trainers.objectives`).
 
-What is published stands in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json``
-(where all weights were tuned, a folder ``model`` in their place),
-``training.json`` (written last: an output that has it is complete) and ``log.jsonl``. The base
-model's vocabulary and template stay as they are, so its tokenizer is the adapter's. Checkpoints are
-in ``OUTPUT/.work/training`` and may go once training is over.
+The published files are in ``OUTPUT``: ``adapter_model.safetensors``, ``adapter_config.json`` (or a folder ``model``,
+if all weights were tuned), ``training.json`` (written last: an output that has it is complete) and ``log.jsonl``. The
+adapter uses the base model's tokenizer, as vocabulary and template do not change. Checkpoints are in
+``OUTPUT/.work/training``; they may be deleted once training is over.
 """
 
 import os
@@ -23,34 +22,34 @@ from trainers.config import Recipe
 from trainers.data import read_data
 from trainers.interruption import Interruption
 from trainers.models import find_base, load_base
-from trainers.objectives import KTO, SFT, Objective
+from trainers.objectives import KTO, SFT, Objective, trainer_arguments
 from trainers.record import RECORD, Training
 from trainers.rows.base import Kind, kind_of
 
 LOG = "log.jsonl"
 RUN = "run.json"
 OUTPUTS = (WORK, models.MODEL, models.WEIGHTS, models.CONFIG, LOG, RECORD)
-"""All that a run writes into its output."""
+"""Names of everything that a run writes into its output folder."""
 
 
 def train(
     recipe: Recipe, resume: bool = False, warn: Callable[[str], object] = print, kind: Kind | None = None
 ) -> Mapping[str, Any]:
-    """Train by a recipe and write the adapter; returns what ``training.json`` says.
+    """Train by a recipe and write the adapter; return the content of ``training.json``.
 
-    With ``resume`` it goes on from the last complete checkpoint, or begins if there is none; of an output that is
-    complete, the record is returned. Under ``accelerate launch`` only the first process writes. ``warn`` is told what
-    may matter but stops nothing; ``kind`` is what its rows are (those of the recipe's verifier, if not said).
+    ``resume`` continues from the last complete checkpoint, or begins if there is none; for a complete output it
+    returns the record. Under ``accelerate launch`` only the first process writes. ``warn`` gets messages that stop
+    nothing; ``kind`` is the kind of the rows, by default that of the recipe.
 
-    A first Ctrl-C or SIGTERM ends it with ``KeyboardInterrupt`` after the step that is under way, with a checkpoint;
-    the next ends the process (`trainers.interruption`). Raises ``UserError`` for what the user can mend: a missing
-    library, model or dataset, rows that can't be trained on, an output that holds another run.
+    A first Ctrl-C or SIGTERM ends the training after the current step, with a checkpoint and ``KeyboardInterrupt``; a
+    second one ends the process (`trainers.interruption`). Raises ``UserError`` for a missing library, model or data
+    set, for rows that can't be trained on, and for an output that holds another run.
     """
     accumulation = recipe.accumulation(int(os.environ.get("WORLD_SIZE", 1)))
     models.need_libraries(recipe)
     models.quiet_libraries()
-    first = int(os.environ.get("RANK", 0)) == 0
-    complete_record = _complete(recipe, resume) if first else None
+    is_first = int(os.environ.get("RANK", 0)) == 0
+    complete_record = _complete_record(recipe, resume) if is_first else None
     weights, origin = find_base(recipe.base_model)
     start = models.find_start(recipe, weights)
     kind = kind or kind_of(recipe)
@@ -60,11 +59,11 @@ def train(
         return complete_record
     statistics = (training.data.source.about, *(joined_set.source.about for joined_set in training.data.joined))
     digest = kind.set_digest()
-    if first and {about.get(kind.rendered_by, digest) for about in statistics} != {digest}:
+    if is_first and {about.get(kind.rendered_by, digest) for about in statistics} != {digest}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
-    with files.exclusive(recipe.output, "run", OUTPUTS) if first else nullcontext():
+    with files.exclusive(recipe.output, "run", OUTPUTS) if is_first else nullcontext():
         work = recipe.output / WORK / "training"
-        if first:
+        if is_first:
             _begin(recipe, work, training.identity)
         try:
             return _train(training, accumulation, work, training.header)
@@ -73,7 +72,7 @@ def train(
 
 
 def _train(training: Training, accumulation: int, work: Path, description: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record of the run, empty on all processes but the first."""
+    """Train and save the adapter; return the run's record, which is empty on all processes but the first."""
     import torch
     from accelerate import PartialState
     from transformers import set_seed
@@ -82,11 +81,11 @@ def _train(training: Training, accumulation: int, work: Path, description: Mappi
     objective = KTO if training.kind.labelled else SFT
     gpu = torch.cuda.is_available()
     dtype = models.compute_dtype(recipe.dtype, gpu)
-    arguments = objective.arguments(recipe, work, accumulation, gpu, dtype)
+    arguments = trainer_arguments(recipe, work, accumulation, gpu, dtype)
     processes = PartialState()
-    processes.wait_for_everyone()  # the first one has put the work folder in order
+    processes.wait_for_everyone()  # until the first process has cleared half checkpoints
     last = checkpoints.last_complete(work)
-    # Read now: newer checkpoints will take its place.
+    # Read the mark now: newer checkpoints will replace this one.
     mark = {} if last is None else checkpoints.read_mark(last)
     set_seed(recipe.seed)
     model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
@@ -99,7 +98,7 @@ def _train(training: Training, accumulation: int, work: Path, description: Mappi
     progress = _add_progress(trainer, recipe, work, float(mark.get("seconds", 0)))
     held_out = objective.rows(recipe, data.held_out) if data.held_out else None
     before = _measure_before(trainer, held_out, objective, work, last)
-    set_seed(recipe.seed)  # measuring draws, too
+    set_seed(recipe.seed)  # the evaluation used random numbers
     _run_to_end(trainer, None if last is None else str(last), processes.is_main_process)
     seconds = progress.seconds
     after = _measure(trainer, held_out, objective)
@@ -119,7 +118,7 @@ def _train(training: Training, accumulation: int, work: Path, description: Mappi
 
 
 def _add_progress(trainer: Any, recipe: Recipe, work: Path, before: float) -> Any:
-    """Our bar, log and checkpoint marks in the place of the library's own bar."""
+    """Replace the library's progress bar with our bar, log and checkpoint marks; return that callback."""
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
     from trainers.progress import Progress
@@ -131,11 +130,11 @@ def _add_progress(trainer: Any, recipe: Recipe, work: Path, before: float) -> An
     return progress
 
 
-def _run_to_end(trainer: Any, checkpoint: str | None, first: bool) -> None:
-    """Train to the end, or if asked to that of a step: then it raises ``KeyboardInterrupt``."""
+def _run_to_end(trainer: Any, checkpoint: str | None, is_first: bool) -> None:
+    """Train to the end; after a signal stop at the end of a step and raise ``KeyboardInterrupt``."""
     from trainers.progress import StopOnRequest
 
-    with Interruption(first) as interruption:
+    with Interruption(is_first) as interruption:
         trainer.add_callback(StopOnRequest(interruption))
         trainer.train(resume_from_checkpoint=checkpoint)
     if interruption.stop_requested:
@@ -143,7 +142,7 @@ def _run_to_end(trainer: Any, checkpoint: str | None, first: bool) -> None:
 
 
 def _measure(trainer: Any, held_out: Any, objective: Objective) -> dict[str, float]:
-    """What the objective measures of the held-out rows, by name; nothing without such rows."""
+    """Return the objective's measures of the held-out rows by name; nothing without such rows."""
     if held_out is None:
         return {}
     figures = trainer.evaluate(held_out)
@@ -153,7 +152,7 @@ def _measure(trainer: Any, held_out: Any, objective: Objective) -> dict[str, flo
 def _measure_before(
     trainer: Any, held_out: Any, objective: Objective, work: Path, last: Path | None
 ) -> dict[str, float]:
-    """The same of the model as it is before training, by the run that began with it."""
+    """Return the measures before training; a resumed run reads those that the first run wrote."""
     if held_out is None:
         return {}
     file = work / "held_out.json"
@@ -165,10 +164,10 @@ def _measure_before(
     return measures
 
 
-def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
-    """The record of an output that is complete, if it is to be resumed.
+def _complete_record(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
+    """Return the record of a complete output if the run is to be resumed, else None.
 
-    Raises ``UserError`` for an output that is not empty otherwise.
+    Raises ``UserError`` for an output that is not empty if the run is not to be resumed.
     """
     if resume:
         file = recipe.output / RECORD
@@ -186,7 +185,7 @@ def _complete(recipe: Recipe, resume: bool) -> Mapping[str, Any] | None:
 
 
 def _begin(recipe: Recipe, work: Path, identity: Mapping[str, Any]) -> None:
-    """Note what the run is, or compare with what was noted; remove half checkpoints."""
+    """Write the run's identity, or raise ``UserError`` if the run that began has another; remove half checkpoints."""
     work.mkdir(parents=True, exist_ok=True)
     file = work / RUN
     if file.is_file():

@@ -14,7 +14,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import parse_feedback
 from scripts import build_verified, build_verifier_steps
 from trainers.config import VerifierRecipe, read_recipe
-from trainers.objectives import sft_arguments
+from trainers.objectives import trainer_arguments
 
 pytest.importorskip("trl", reason="no trl here: `make test-vllm` runs the model tests")
 
@@ -153,7 +153,7 @@ def test_the_authors_values_reach_the_trainer(tmp_path: Path) -> None:
 
     def given(name: str) -> tuple[float, float]:
         recipe = read_recipe(recipes / f"{name}.yaml", where, VerifierRecipe)
-        made = sft_arguments(recipe, tmp_path, 1, gpu=False, dtype=torch.float32)
+        made = trainer_arguments(recipe, tmp_path, 1, gpu=False, dtype=torch.float32)
         return made.weight_decay, made.max_grad_norm
 
     assert given("qwen3-8b") == (0.0, 1.0)

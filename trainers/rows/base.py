@@ -1,4 +1,4 @@
-"""The interface of a kind of training row, and how its sets are found: in a folder or on the Hub."""
+"""Define the interface of a kind of training row, and find its data sets in a folder or on the Hub."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

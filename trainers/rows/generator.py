@@ -1,8 +1,8 @@
-"""The rows a generator is trained on: made of the steps of a safe-verifier-steps set.
+"""The training rows of a generator, rendered from the steps of a safe-verifier-steps set.
 
-Two tasks, each rendered by the function that builds the loop's requests to a generator: the ``next`` step of an ideal
-trajectory, half of the time with the guidance on the step before; and the ``rewrite`` of a rejected step, by its
-verdict. Both have the right step as completion: the ideal trajectory's step at that place.
+There are two tasks, rendered by the function that builds the loop's requests to a generator. ``next`` asks for the
+next step of an ideal trajectory, half of the time with the guidance on the step before. ``rewrite`` asks to rewrite a
+rejected step by its verdict. Either completion is the step of the ideal trajectory at that place.
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 

@@ -1,8 +1,8 @@
-"""The rows that a proposer of relation paths is trained on: of a dp-BENCHMARK-paths set.
+"""The training rows of a proposer of relation paths: from a dp-BENCHMARK-paths set.
 
 SFT learns ``prompt_completion``, weakly labelled paths; KTO learns ``kto``, right and wrong ones (Deliberation on
-Priors, section 3.1). ``splits`` chooses what train and test never share: a question, or the template of one (the
-configs ``..._by_template``), which is the honest one where questions are made by template.
+Priors, section 3.1). ``splits`` chooses whether train and test may not share a question, or not even a question's
+template (the configs ``..._by_template``). The latter is the fair test for questions made from templates.
 
 Source: ours (`safe-stepwise build_paths`), licence as its card says. One row of ``kto``::
 
@@ -32,8 +32,8 @@ from trainers.rows.base import ANEW, BadRow, Kind, Row, Source, find, kind_of, l
 class PathRows(Kind):
     """The rows that a method (``sft`` or ``kto``) learns, split by ``question`` or by ``template``.
 
-    They come in the order of their ids' hashes, so that the first N are a sample of many questions: a set has the
-    order of its source, which may have one file for each number of hops.
+    They are in the order of their ids' hashes, so that the first N are a random sample. A set itself has the order of
+    its source, which may have one file per number of hops.
     """
 
     method: str
@@ -51,7 +51,7 @@ class PathRows(Kind):
     def rows(self, dataset: str, split: str, filters: PathFilters) -> tuple[Source, list[Row]]:
         source, loaded = self._load(dataset, split)
         kind = loaded.features.get("kind")
-        to_name = getattr(kind, "int2str", None)  # as text they are words already
+        to_name = getattr(kind, "int2str", None)  # other features hold text
         rows: list[Row] = [{**row, "kind": to_name(row["kind"])} if to_name else row for row in loaded]
         needed = {"id", "question_id", "prompt", "completion"} | ({"label", "kind"} if self.labelled else {"rank"})
         for row in rows[:1]:

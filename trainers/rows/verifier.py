@@ -1,7 +1,7 @@
-"""The rows a verifier is trained on: ``prompt_completion`` of a safe-verifier-steps set.
+"""The training rows of a verifier: ``prompt_completion`` of a safe-verifier-steps set.
 
-For incomplete evidence it is ``missing_evidence_prompt_completion``: the same rows, and rows in which a
-passage is missing, under the prompt that allows the twelfth label (SAFE v2, finding 5).
+For incomplete evidence they are those of ``missing_evidence_prompt_completion``: the same rows and rows that lack a
+passage, under the prompt that allows the twelfth label (SAFE v2, finding 5).
 
 Source: ours (`safe-stepwise build_verifier_steps`), licence as its card says. One row::
 
