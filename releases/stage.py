@@ -211,7 +211,7 @@ class Stage(Generic[M]):
             yield cls(release, cls.default_name)
 
     @property
-    def needs(self) -> Collection[str]:
+    def requires(self) -> Collection[str]:
         """The parts that have to be made before it."""
         return ()
 

@@ -55,7 +55,7 @@ class Evaluation(Stage[Manifest]):
                     yield cls(release, name, block.evaluation, adapter.home, adapter)
 
     @property
-    def needs(self) -> list[str]:
+    def requires(self) -> list[str]:
         uses_adapter = self.entry.names(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
         models = [ADAPTER] * uses_adapter + [GENERATOR] * self.entry.names(OWN_GENERATOR)
         return [DATASETS, *models]

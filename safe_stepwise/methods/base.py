@@ -45,7 +45,7 @@ class Method(Protocol):
     identity has ``field(compare=False)``. One with `AS_PUBLISHED` in its metadata is recorded only where it
     differs from its default. A method without options gets `NoOptions`. An option called ``search`` receives the
     search of a corpus, if there is one. A method whose options choose its prompts has ``prompts_of(options)``; one
-    that adapts its options to its players has ``settled(options, clients)`` (`resolve_options`). A state machine has
+    that adapts its options to its players has ``resolve_options(options, clients)``. A state machine has
     its `Machine` as ``machine``, for plots.
     """
 
@@ -76,8 +76,8 @@ def resolve_options(method: Method, options: Any, clients: Mapping[str, Client])
 
     Raises ``UserError`` where a player contradicts them.
     """
-    settle = getattr(method, "settled", None)
-    return options if settle is None else settle(options, clients)
+    resolve = getattr(method, "resolve_options", None)
+    return options if resolve is None else resolve(options, clients)
 
 
 def prompts_digest(method: Method, options: Any = None) -> str:

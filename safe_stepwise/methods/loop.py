@@ -162,7 +162,7 @@ class Stepwise:
         verifier = clients[self.judged_by] if self.judged_by else None
         return await run_question(question, clients[GENERATOR], verifier, options, self.name)
 
-    def settled(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
+    def resolve_options(self, options: Limits, clients: Mapping[str, Client]) -> Limits:
         """Return the options with the prompts that the engines were trained with (`learnt_prompts`)."""
         resolved: Limits = adopt_learnt_prompts(options, (client.engine for client in clients.values()))
         if self.judged_by is not None:

@@ -263,7 +263,7 @@ class SgFsmSafe:
     options = Guarding
     machine = MACHINE
 
-    def settled(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
+    def resolve_options(self, options: Guarding, clients: Mapping[str, Client]) -> Guarding:
         """Return the options with the prompt that the verifier was trained with (`learnt_prompts`)."""
         judge = clients[VERIFIER]
         learnt = adopt_learnt_prompts(options, [judge.engine])

@@ -39,7 +39,7 @@ class Greeting(Stage[Manifest]):
             yield cls(release, "greeting")
 
     @property
-    def needs(self) -> list[str]:
+    def requires(self) -> list[str]:
         return [DATASETS]
 
     def check(self) -> None:

@@ -201,12 +201,12 @@ def test_only_the_one_who_judges_is_asked_what_it_learnt(tmp_path: Path) -> None
     plain = Client(engine(None))
     safe, alone = METHODS["safe"], METHODS["self_verification"]
     none = METHODS["no_verification"]
-    resolve_options = {
-        "safe": safe.settled(DEFAULT, {"generator": short, "verifier": plain}),  # type: ignore[attr-defined]
-        "self": alone.settled(DEFAULT, {"generator": short}),  # type: ignore[attr-defined]
-        "none": none.settled(DEFAULT, {"generator": short}),  # type: ignore[attr-defined]
+    options = {
+        "safe": safe.resolve_options(DEFAULT, {"generator": short, "verifier": plain}),  # type: ignore[attr-defined]
+        "self": alone.resolve_options(DEFAULT, {"generator": short}),  # type: ignore[attr-defined]
+        "none": none.resolve_options(DEFAULT, {"generator": short}),  # type: ignore[attr-defined]
     }
-    assert {who: one.drop_category for who, one in resolve_options.items()} == {
+    assert {who: one.drop_category for who, one in options.items()} == {
         "safe": None, "self": "Logical", "none": None
     }  # fmt: skip
     with pytest.raises(ValueError, match="drop_category is one of Procedural, Attribution"):
