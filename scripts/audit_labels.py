@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards.pages import WORDS
-from evaluators.audit import judgements, report
+from evaluators.audit import report
 from evaluators.audit.rows import Sample, draw
-from evaluators.audit.score import score
+from evaluators.audit.score import read, score
 from safe_stepwise.commands.command import group
 from safe_stepwise.commands.values import Count
 from safe_stepwise.store.names import LABELS, Audited
@@ -44,7 +44,7 @@ def sample(options: SampleOptions) -> str:
 
 def score_files(options: ScoreOptions) -> str:
     """Score what the page exported."""
-    scores = score(judgements.read(options.files))
+    scores = score(read(options.files))
     text = report.render_scores(scores)
     if options.output:
         report.write_scores(scores, options.output)

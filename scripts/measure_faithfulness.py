@@ -9,9 +9,9 @@ from typing import Any, Literal
 from builders.verified.evaluation_questions import read
 from builders.work.workers import run_in_order
 from evaluators.faithfulness.command import Source, measure_folder
-from evaluators.faithfulness.knowledge import read_knowledge
 from evaluators.faithfulness.lines import RULES
 from evaluators.faithfulness.measuring import Options as Judging
+from evaluators.faithfulness.measuring import read_knowledge
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.errors import UserError

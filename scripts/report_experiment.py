@@ -6,9 +6,8 @@ from pathlib import Path
 from builders.steps.probes import classify
 from releases.lock import read_unchanged
 from scripts.cli import command, run
-from studies.experiment.experiment import Experiment, require_same_models
+from studies.experiment.experiment import Experiment, read_experiment, require_same_models
 from studies.experiment.page import write
-from studies.experiment.reading import read_experiment
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.judgements import FORM, INSTEAD, LABEL, RIGHT, questions_for
 from evaluators.audit.rows import Sample, rows
-from evaluators.audit.score import Group, Scores, Share
+from evaluators.audit.score import FORM, INSTEAD, LABEL, RIGHT, Group, Scores, Share, questions_for
 from evaluators.pages.offline import page, write_file, write_page
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file

@@ -23,7 +23,7 @@ from safe_stepwise.taxonomy import category, labels
 Key = tuple[str, str]
 """Benchmark and id of a row."""
 Stratum = tuple[str, ...]
-"""The values of a row's `judgements.STRATUM_FIELDS`."""
+"""The values of a row's `score.STRATUM_FIELDS`."""
 T = TypeVar("T")
 _UNJUDGED = "unparsed"
 _PLACE = ("id", "benchmark", "error_type", "origin")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.judgements import questions_for
 from evaluators.audit.rows import draw
+from evaluators.audit.score import questions_for
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import audit_labels, regenerate

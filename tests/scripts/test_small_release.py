@@ -17,8 +17,17 @@ from releases.stages import evaluation
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import LOCK
 from scripts import regenerate, report_experiment
-from studies.experiment.experiment import CHANCE, CHECKER, LEARNED, PLAIN, Arm, find_arm, list_arms, references
-from studies.experiment.reading import read_experiment
+from studies.experiment.experiment import (
+    CHANCE,
+    CHECKER,
+    LEARNED,
+    PLAIN,
+    Arm,
+    find_arm,
+    list_arms,
+    read_experiment,
+    references,
+)
 from tests.makers.manifests import left_out, manifest_of, needs
 
 SMALL = Path(__file__).parents[2] / "scripts" / "releases" / "small.yaml"

@@ -18,7 +18,7 @@ from safe_stepwise.players.symbolic import ChanceEngine, SymbolicEngine
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import LOCK, TRAINING
 from scripts import regenerate, report_experiment
-from studies.experiment.reading import read_experiment
+from studies.experiment.experiment import read_experiment
 from tests.cards.records import training
 from trainers.config import GeneratorRecipe, Recipe
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluators.audit.judgements import FORM
 from evaluators.audit.rows import Row, Sample
+from evaluators.audit.score import FORM
 
 NOISE, SOUND = ("musique", "wrong_answer"), ("musique", "none")
 STEP = ("musique", "Contradictory", "injected")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.audit.judgements import FORM, SOUND, STRATUM_FIELDS, Judgement, parse, questions_for, read
+from evaluators.audit.score import FORM, SOUND, STRATUM_FIELDS, Judgement, parse, questions_for, read
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND as SOUND_ROW
 from tests.evaluators.audit.made import exported, said

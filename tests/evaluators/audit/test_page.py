@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.judgements import read
 from evaluators.audit.report import html, page_data, write_sample
 from evaluators.audit.rows import Sample
+from evaluators.audit.score import read
 from safe_stepwise.errors import UserError
 from tests.browsing import BREAKOUTS, chromium, visits, worst_contrast
 from tests.evaluators.audit.made import SOUND, label_row, said, sample, step_row

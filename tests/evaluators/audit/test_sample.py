@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.judgements import parse
 from evaluators.audit.report import check_rows
 from evaluators.audit.rows import balanced, draw, rows, strata
-from evaluators.audit.score import score
+from evaluators.audit.score import parse, score
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import AUDITED
 from scripts import build_verified, build_verifier_steps

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.audit.judgements import read
 from evaluators.audit.report import read_scores, render_scores, write_scores
-from evaluators.audit.score import Scores, Share, score
+from evaluators.audit.score import Scores, Share, read, score
 from safe_stepwise.errors import UserError
 from tests.evaluators.audit.made import SOUND, exported, said
 

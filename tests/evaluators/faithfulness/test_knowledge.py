@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.faithfulness.knowledge import HUB_SIZE, read_knowledge
-from evaluators.faithfulness.measuring import Options
+from evaluators.faithfulness.measuring import HUB_SIZE, Options, read_knowledge
 from safe_stepwise.errors import UserError
 from safe_stepwise.language.text import normal_name
 from safe_stepwise.records import Triple

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluators.comparison.systems import System
 from evaluators.outcomes import Outcome, QuestionRecord
 from safe_stepwise.records import Attempt, Feedback, Passage, Trajectory
-from studies.experiment.reading import example
+from studies.experiment.experiment import example
 
 PASSAGES = (Passage("Vel", ("The Vel crosses Oru.",)), Passage("Oru", ("Oru is in\x1b[31m Marn.",)))
 ALONE, HELPED = ({"generator": "g"}, {"generator": "g", "verifier": "v"})
