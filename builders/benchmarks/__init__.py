@@ -1,4 +1,4 @@
-"""The benchmarks that can be read, by the name that ``--benchmark`` takes: one line each."""
+"""Register the benchmarks that can be read, by the name that ``--benchmark`` takes; each has one line here."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from safe_stepwise.store.sizes import check_size
 
 
 class Benchmark(Protocol):
-    """What a benchmark's module offers: all that anyone needs to know of it."""
+    """What the module of a benchmark offers."""
 
     NAME: str
     LICENSE: str
@@ -23,17 +23,17 @@ class Benchmark(Protocol):
     HUB_IDS: tuple[str, ...]
     """Hub copies whose rows ``parse`` reads (``namespace/name[:config]``), for help texts."""
     TELLTALE: str
-    """A field that its rows have and those of the benchmarks above it in `BENCHMARKS` lack."""
+    """A field that its rows have and the rows of the benchmarks above it in `BENCHMARKS` lack."""
     SCORING: str
-    """Whose official scorer counts: one of `safe_stepwise.scoring.BENCHMARKS`."""
+    """The benchmark whose official scorer counts: one of `safe_stepwise.scoring.BENCHMARKS`."""
     CAVEAT: str
-    """What its labels can't tell, beyond what all can't; for the card, "" if nothing."""
+    """What its labels in particular can't tell, for the card; "" if nothing."""
     EXPECTED: Mapping[str, Mapping[str, float]]
-    """Calls and tokens (characters / 4) of one row's ``verification`` by a model, and of making one
-    question's ``verifier_steps``: a trajectory and four errors."""
+    """Expected calls and tokens (characters / 4) of a row's ``verification`` by a model, and of a question's
+    ``verifier_steps``: a trajectory and four errors."""
 
     def parse(self, row: Mapping[str, Any], split: str) -> Question:
-        """The Question of one raw row; RowError with the reason when it is unusable."""
+        """Parse one raw row; raise ``RowError`` with the reason if it is unusable."""
 
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -45,21 +45,21 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def looks_like(row: Mapping[str, Any]) -> str | None:
-    """The benchmark whose tell-tale field the row has, or None.
+    """Return the benchmark whose tell-tale field the row has, or None.
 
     >>> looks_like({"question": "?", "paragraphs": []})
     'musique'
     """
-    # From the last: a benchmark in another's form has that one's fields and some of its own.
+    # Later benchmarks come first, as their rows may have all fields of an earlier benchmark.
     matches = (name for name, benchmark in reversed(BENCHMARKS.items()) if benchmark.TELLTALE in row)
     return next(matches, None)
 
 
 def parse_row(row: Mapping[str, Any], benchmark: str, split: str) -> Question:
-    """The Question of a benchmark's raw row.
+    """Parse a benchmark's raw row into a Question.
 
-    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable,
-    bears the tell-tale field of another benchmark, or is larger than anything real.
+    ``split`` is a canonical split name. Raises ``RowError`` for a row that is unusable, has the tell-tale field of
+    another benchmark, or is larger than any real row.
     """
     lookalike = looks_like(row)
     if lookalike not in (None, benchmark):

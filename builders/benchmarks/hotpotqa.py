@@ -54,9 +54,9 @@ KINDS = ("bridge", "comparison")
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """The Question of a row in the original or the Hub's columnar shape.
+    """Parse a row in the original form or in the Hub's columns.
 
-    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable.
+    ``split`` is a canonical split name. Raises ``RowError`` with the reason if the row is unusable.
 
     >>> row = {"_id": "5f00", "question": "Which country has Oru?", "answer": "Marn",
     ...        "type": "bridge", "level": "hard", "supporting_facts": [["Oru", 1]],
@@ -69,7 +69,7 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
 
 
 def annotated_question(row: Mapping[str, Any], benchmark: str, split: str, kinds: tuple[str, ...]) -> Question:
-    """The two-hop Question of a row of this form; RowError unless its ``type`` is of ``kinds``."""
+    """Parse a two-hop row of this form; raise ``RowError`` if its ``type`` is not one of ``kinds``."""
     passages, facts = _annotated_passages(row)
     kind = fields.text(fields.require(row, "type"), "type")
     if kind not in kinds:
@@ -88,11 +88,11 @@ def annotated_question(row: Mapping[str, Any], benchmark: str, split: str, kinds
 
 
 def _annotated_passages(row: Mapping[str, Any]) -> tuple[tuple[Passage, ...], tuple[SupportingFact, ...]]:
-    """Passages in the row's order, gold where a supporting fact points, and the facts themselves.
+    """Return a row's passages in their order, gold if a supporting fact names them, and its supporting facts.
 
-    A fact's title is that of the context that looks alike (`fold`). Where passages share a title, a fact means the
-    first of them that has its sentence (in 2Wiki such passages are copies of each other). Raises RowError for an empty
-    passage, and for a fact whose title or sentence is not in the context.
+    A fact's title names the passage whose title looks alike (`fold`). If passages share a title, the fact means the
+    first that has its sentence (in 2Wiki such passages are copies). Raises ``RowError`` for an empty passage, and for
+    a fact whose title or sentence is not in the context.
     """
     raw = fields.records(fields.require(row, "context"), ("title", "sentences"), "context")
     if not raw:
@@ -122,7 +122,7 @@ def _passage(title: Any, sentences: Any, number: int) -> tuple[str, tuple[str, .
 
 
 def _locate(context: Sequence[tuple[str, tuple[str, ...]]], fact: SupportingFact, number: int) -> int:
-    """Index of the passage that holds the fact's sentence."""
+    """Return the index of the passage that has the fact's sentence."""
     sizes = [(i, len(sentences)) for i, (title, sentences) in enumerate(context) if title == fact.title]
     for index, size in sizes:
         if 0 <= fact.sentence < size:

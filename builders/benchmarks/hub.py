@@ -1,4 +1,4 @@
-"""Rows of a dataset on the Hugging Face Hub, streamed, always at one resolved commit."""
+"""Stream the rows of a dataset on the Hugging Face Hub, always at one resolved commit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from safe_stepwise.store.progress import within
 from safe_stepwise.store.terminal import shown
 
 TIMEOUT = 300.0
-"""How long an answer of the Hub is waited for, retries and all."""
+"""Seconds to wait for an answer of the Hub, retries included."""
 BATCH = 100
-"""Rows that are asked for together, in that time."""
+"""Rows fetched together within that time."""
 _SOURCE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SPLIT_NAMES = {"train": ("train",), "validation": ("validation", "dev"), "test": ("test",)}
@@ -25,7 +25,7 @@ _SPLIT_NAMES = {"train": ("train",), "validation": ("validation", "dev"), "test"
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """``namespace/name[:config]@revision`` in parts."""
+    """The parts of ``namespace/name[:config]@revision``."""
 
     repo: str
     config: str | None
@@ -33,7 +33,7 @@ class HubSource:
 
     @classmethod
     def read(cls, source: str) -> HubSource | None:
-        """The parts, or None when the text has not that form.
+        """Split a source into its parts; return None if the text does not have that form.
 
         >>> HubSource.read("hotpotqa/hotpot_qa:distractor@1908d6a")
         HubSource(repo='hotpotqa/hotpot_qa', config='distractor', revision='1908d6a')
@@ -50,10 +50,10 @@ class HubSource:
 
 
 def resolve_commit(source: HubSource) -> str:
-    """The full SHA (40 hex digits) of the source's commit or tag.
+    """Return the full SHA (40 hex digits) of the source's commit or tag.
 
-    Raises UserError when there is no revision, when it is a branch (which moves), or when the Hub
-    has no such dataset or revision or can't be reached.
+    Raises ``UserError`` if there is no revision, if it is a branch (which moves), if the Hub has no such dataset or
+    revision, and if it can't be reached.
     """
     if source.revision is None:
         raise UserError(
@@ -79,10 +79,10 @@ def resolve_commit(source: HubSource) -> str:
 
 
 def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
-    """The split's rows in order, with memory independent of their number.
+    """Yield the split's rows in order, with memory independent of their number.
 
-    ``split`` is canonical; a copy that calls its validation split "dev" is read too. Raises
-    UserError when the dataset, configuration or split can't be read.
+    ``split`` is canonical; a dataset may call its validation split "dev". Raises ``UserError`` if the dataset,
+    configuration or split can't be read.
     """
     commit = resolve_commit(source)
     if os.path.exists(source.repo):

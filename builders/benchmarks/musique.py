@@ -68,9 +68,9 @@ _CLOSERS = " \t\"'`”’»)]*"
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """The Question of a row in the original or a Hub copy's shape.
+    """Parse a row in the original form or in that of a Hub copy.
 
-    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable.
+    ``split`` is a canonical split name. Raises ``RowError`` with the reason if the row is unusable.
 
     >>> row = {"id": "2hop__11_12", "question": "Which country has Oru?", "answer": "Marn",
     ...        "question_decomposition": [{"id": 11, "question": "Oru >> country",
@@ -104,10 +104,10 @@ def parse(row: Mapping[str, Any], split: str) -> Question:
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a paragraph without the white space around them; nothing else is lost.
+    """Split a paragraph into sentences without surrounding white space; nothing else is lost.
 
-    sentencex takes "1996 - 11 - 4)" for a list and the "!" of a name for a full stop, so a
-    boundary stands only where a sentence ends and the next does not begin in lower case.
+    sentencex takes "1996 - 11 - 4)" for a list and the "!" of a name for a full stop. So a boundary counts only if the
+    text before it ends a sentence and the next does not begin in lower case.
 
     >>> split_sentences("Go! is a film by A. Brell (b. 1901). It came out in 1920.")
     ('Go! is a film by A. Brell (b. 1901).', 'It came out in 1920.')
@@ -123,7 +123,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 
 def _passages(row: Mapping[str, Any]) -> tuple[dict[int, int], tuple[Passage, ...]]:
-    """Paragraph ``idx`` to 1-based passage number, and the passages in the row's order."""
+    """Return the 1-based passage number of each paragraph ``idx``, and the passages in the row's order."""
     numbers: dict[int, int] = {}
     passages: list[Passage] = []
     raw = fields.typed(fields.require(row, "paragraphs"), "paragraphs", "paragraph", _PARAGRAPH)

@@ -1,9 +1,9 @@
-"""Where raw rows come from: a local JSON, JSONL or Parquet file, or a Hub dataset at a revision.
+"""Read raw rows from a local JSON, JSONL or Parquet file, or from a Hub dataset at a revision.
 
-Rows are streamed: memory does not grow with the source. They are handed out in chunks that can be
-pickled to a worker, which decodes and parses them; a JSONL line travels as text, so the reading
-process does no JSON work. What a local file is, its first bytes say, not its name: an array in a
-``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are all read.
+Rows are streamed, so memory does not grow with the source. They come in chunks that can be pickled to a worker, which
+decodes and parses them. A JSONL line travels as text, so that the reading process parses no JSON. The first bytes of a
+file decide its format, not its name: an array in a ``.jsonl``, lines in a ``.json``, gzip with or without ``.gz`` are
+all read.
 """
 
 import hashlib
@@ -29,19 +29,19 @@ from safe_stepwise.store.files import sha256_of, unpacked
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
 WHITE = " \t\r\n"
-"""What may stand between the parts of JSON."""
+"""White space allowed between the parts of JSON."""
 _WHITE = WHITE.encode()
 _BATCH = 1_000
 LONGEST_ROW = 4 * 2**20
-"""Bytes of a row's JSON; the longest of the benchmarks has not one hundredth of it."""
+"""The most bytes of a row's JSON; the longest row of the benchmarks has less than a hundredth of it."""
 
 
 class RawRow(NamedTuple):
-    """One undecoded row and where it was found.
+    """An undecoded row and its location.
 
-    ``location`` is ``dev.jsonl:17`` (line, from 1), ``dev.json[17]`` or ``hub-id@rev[17]``
-    (element, from 0): the file's name without its folder, so that it is the same everywhere.
-    ``payload`` is the JSON text, or the row itself where the source had to decode it.
+    ``location`` is ``dev.jsonl:17`` (line, from 1), ``dev.json[17]`` or ``hub-id@rev[17]`` (element, from 0). It has
+    the file's name without its folder, so that it is the same everywhere. ``payload`` is the JSON text, or the row
+    itself if the source had to decode it.
     """
 
     location: str
@@ -58,7 +58,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """A source as records name it: file name, ``hub-id@rev`` or the spec of made-up rows.
+    """A source as records name it: file name, ``hub-id@rev`` or the spec of synthetic rows.
 
     ``digest`` is the SHA-256 of a file or spec (64 hex digits), or the commit of a Hub dataset.
     """
@@ -69,12 +69,12 @@ class InputSource:
 
     @classmethod
     def describe(cls, source: str, synthetic: bool = False) -> "InputSource":
-        """The record of a file or Hub dataset; ``UserError`` for one that can't be read."""
+        """Describe a file or Hub dataset for a record; raise ``UserError`` if it can't be read."""
         return cls(Path(source).name if Path(source).exists() else source, digest(source), synthetic)
 
 
 def canonical_split(name: str) -> str:
-    """``train``, ``validation`` or ``test``; raises UserError for any other name.
+    """Return ``train``, ``validation`` or ``test``; raise ``UserError`` for any other name.
 
     >>> canonical_split("dev")
     'validation'
@@ -85,12 +85,11 @@ def canonical_split(name: str) -> str:
 
 
 def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
-    """The source's rows in order, ``size`` at a time (the last chunk may be smaller).
+    """Yield the source's rows in order, ``size`` at a time (the last chunk may be smaller).
 
-    ``source`` is a file, whose rows are all taken to be of ``split``, or
-    ``namespace/name[:config]@<commit or tag>`` on the Hub. With ``limit``, only that many rows are
-    read. Raises UserError, in the call when the source can't be opened and while iterating when it
-    turns out damaged or without rows; a single bad JSONL line only fails in ``decode``.
+    ``source`` is a file, whose rows all belong to ``split``, or ``namespace/name[:config]@<commit or tag>`` on the
+    Hub. ``limit`` is the most rows to read. Raises ``UserError`` in the call if the source can't be opened, and during
+    iteration if it is damaged or has no rows. A single bad JSONL line fails only in `decode`.
     """
     split = canonical_split(split)
     if limit is not None and limit < 1:
@@ -99,7 +98,7 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
 
 
 def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[Chunk]:
-    """Rows by chunks; UserError, once they are drawn, where a source has none."""
+    """Yield rows in chunks; raise ``UserError`` during iteration if a source has none."""
     start = 0
     while batch := tuple(islice(rows, size)):
         yield Chunk(start, batch)
@@ -109,14 +108,14 @@ def chunked(rows: Iterator[RawRow], source: object, size: int) -> Iterator[Chunk
 
 
 def raw_rows(source: str, split: str) -> Iterator[RawRow]:
-    """All rows one by one; raises as `chunks`."""
+    """Yield all rows of a source one by one; raise ``UserError`` if it can't be read or has none."""
     return (row for chunk in chunks(source, split, size=_BATCH, limit=None) for row in chunk.rows)
 
 
 def decode(row: RawRow) -> Mapping[str, Any]:
-    """The row as an object.
+    """Return the row as an object.
 
-    Raises RowError for bad JSON, bad UTF-8, another JSON type, or more than `LONGEST_ROW` bytes.
+    Raises ``RowError`` for bad JSON, bad UTF-8, another JSON type, or more than `LONGEST_ROW` bytes.
 
     >>> decode(RawRow("dev.jsonl:1", '{"id": "a"}'))
     {'id': 'a'}
@@ -141,9 +140,9 @@ def decode(row: RawRow) -> Mapping[str, Any]:
 
 
 def digest(source: str) -> str:
-    """What pins the source: SHA-256 of the file's bytes (64 hex digits), or the Hub commit (40).
+    """Return what pins the source: SHA-256 of a file's bytes (64 hex digits), or a Hub commit (40).
 
-    Raises UserError when the source can't be read.
+    Raises ``UserError`` if the source can't be read.
     """
     hub = _hub_source(source)
     if hub is not None:
@@ -155,7 +154,7 @@ def digest(source: str) -> str:
 
 
 def _hub_source(source: str) -> HubSource | None:
-    """The Hub dataset that the source names, or None for a readable-looking local file."""
+    """Return the Hub dataset that the source names, or None if it names a local file."""
     if os.path.isdir(source):
         raise UserError(f"{source} is a folder: name one file in it")
     if os.path.exists(source):
@@ -207,7 +206,7 @@ def _json_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
 
 
 def _first_byte(file: BinaryIO, start: int) -> bytes:
-    """The first byte from ``start`` that isn't white space; leaves the file at ``start``."""
+    """Return the first byte from ``start`` that is not white space; the file is left at ``start``."""
     file.seek(start)
     first = b""
     while not first and (block := file.read(4096)):
@@ -227,7 +226,7 @@ def _line_rows(file: BinaryIO, path: Path) -> Iterator[RawRow]:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines; of one that is too long for a row only enough to see that it is."""
+    """Yield the lines; a line too long for a row is cut just above the limit."""
     limit = LONGEST_ROW + 1
     while line := file.readline(limit):
         piece = line
@@ -254,15 +253,15 @@ def _parquet_rows(path: Path) -> Iterator[RawRow]:
     try:
         for number, row in enumerate(parquet_content(path)):
             yield RawRow(f"{path.name}[{number}]", row)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:  # a name may be no UTF-8
+    except (pyarrow.ArrowException, OSError, ValueError) as error:  # a column name may not be UTF-8
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path}: damaged or cut short, row {number + 1} or after: {reason}") from error
 
 
 def parquet_content(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, their values as `plain` makes them.
+    """Yield the rows of a Parquet file, their values converted by `plain`.
 
-    Raises ``pyarrow.ArrowException``, OSError, or ``ValueError``: a column's name may be no UTF-8.
+    Raises ``pyarrow.ArrowException``, ``OSError``, or ``ValueError`` for a column name that is not UTF-8.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -274,9 +273,10 @@ def parquet_content(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """A value of Parquet or `datasets` as JSON can have it; of what it can't, the kind.
+    """Convert a value of Parquet or `datasets` to JSON.
 
-    So only a reader who needs a column minds what is in it.
+    A value that JSON can't have becomes an object naming its type, so that it is an error only for a reader of its
+    column.
 
     >>> plain({"idx": 3, "made": b"?", "share": float("nan")})
     {'idx': 3, 'made': {'not in JSON': 'bytes'}, 'share': {'not in JSON': 'nan'}}
@@ -295,7 +295,7 @@ def plain(value: Any) -> Any:
 def _values(column: Any) -> list[Any]:
     try:
         return [plain(value) for value in column.to_pylist()]
-    except Exception:  # each type has errors of its own: of time zones, of years, of UTF-8
+    except Exception:  # each type raises its own errors: time zones, years, UTF-8
         return [_value(scalar) for scalar in column]
 
 
@@ -307,14 +307,14 @@ def _value(scalar: Any) -> Any:
 
 
 _BLOCK = 2**16
-# Finds where a value ends; its numbers need no reading, however long they are.
+# It finds the end of a value; numbers are not converted, however long they are.
 _DECODER = json.JSONDecoder(parse_int=bool, parse_float=bool, parse_constant=bool)
 
 
 def elements(file: BinaryIO, longest: int) -> Iterator[str]:
-    """The elements of a JSON array as they stand; bytes that are no UTF-8 become lone surrogates.
+    """Yield the elements of a JSON array as text; bytes that are not UTF-8 become lone surrogates.
 
-    Raises ``ValueError`` where there is no array, or one has more than ``longest`` characters.
+    Raises ``ValueError`` if there is no array, or an element has more than ``longest`` characters.
     """
     text = _JsonText(file, longest)
     text.skip("[")
@@ -330,7 +330,7 @@ def elements(file: BinaryIO, longest: int) -> Iterator[str]:
 
 
 class _JsonText:
-    """What was read of a file and is not yet used."""
+    """A buffer of JSON text that is read from a file block by block."""
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
         self._file, self._longest = file, longest
@@ -338,7 +338,7 @@ class _JsonText:
         self._text, self._position, self._is_whole = "", 0, False
 
     def first(self) -> str:
-        """The next character that isn't white space, which is passed over; empty at the end."""
+        """Skip white space and return the next character without consuming it; empty at the end."""
         while True:
             for place in range(self._position, len(self._text)):
                 if self._text[place] not in WHITE:
@@ -349,13 +349,13 @@ class _JsonText:
                 return ""
 
     def skip(self, mark: str) -> None:
-        """Pass over a character, which has to come next."""
+        """Consume a character; raise ``ValueError`` if another comes next."""
         if self.first() != mark:
             self.refuse(f"expected {mark}")
         self._position += 1
 
     def value(self) -> str:
-        """The text of the value that comes next, which is passed over."""
+        """Consume the next value and return its text."""
         while True:
             available = len(self._text) - self._position
             try:
@@ -365,20 +365,20 @@ class _JsonText:
             except json.JSONDecodeError:
                 if available > self._longest:
                     raise ValueError(f"longer than {self._longest:,}, or damaged") from None
-                if not self._read(max(_BLOCK, available)):  # twice as much, so all in all linear
+                if not self._read(max(_BLOCK, available)):  # doubles the text, so the total work is linear
                     raise
             else:
-                goes_on = self._text[end : end + 1] in ("", *"+-.eE")  # as a number may
+                goes_on = self._text[end : end + 1] in ("", *"+-.eE")  # a number may go on
                 if not goes_on or available > self._longest or not self._read(_BLOCK):
                     start, self._position = self._position, end
                     return self._text[start:end]
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise ``ValueError`` about what comes next."""
+        """Raise ``ValueError`` with a reason, at the current position."""
         raise json.JSONDecodeError(reason, self._text, self._position)
 
     def _read(self, size: int) -> bool:
-        """Read on; whether there was more."""
+        """Read another block; return whether there was one."""
         if self._is_whole:
             return False
         block = self._file.read(size)
@@ -395,7 +395,7 @@ T = TypeVar("T")
 class RowsChunk:
     """Consecutive rows of a source, and the folder of their shard; ``start`` counts the source's rows from 0.
 
-    A dataset's chunk adds what its rows depend on, and how they are made: the rest of a `work.shards.Job`.
+    The chunk of a dataset adds its settings and how its rows are made: the rest of a `work.shards.Job`.
     """
 
     benchmark: str
@@ -408,22 +408,22 @@ class RowsChunk:
 
     @property
     def size(self) -> int:
-        """Rows of the source."""
+        """The number of source rows."""
         return len(self.rows)
 
     def location(self, index: int) -> str:
-        """Where a row is in the source."""
+        """Return the location of a row in the source."""
         return self.rows[index].location
 
     def raw_row(self, index: int) -> Any:
-        """A row as an object, or its text where it is none."""
+        """Return a row as an object, or its text if it can't be decoded."""
         try:
             return decode(self.rows[index])
         except RowError:
             return self.rows[index].payload
 
     def parsed(self, parse: Callable[[Mapping[str, Any]], T], rejects: list[Reject]) -> Iterator[tuple[int, T]]:
-        """What ``parse`` makes of each row, with its index; ``rejects`` gets those it can't read."""
+        """Yield the index of each row and what ``parse`` returns for it; unreadable rows are added to ``rejects``."""
         for index, raw in enumerate(self.rows):
             content: Any = None
             try:
@@ -436,7 +436,7 @@ class RowsChunk:
             yield index, parsed
 
     def digest(self, head: Sequence[Any]) -> str:
-        """SHA-256 (64 hex digits) of what the chunk depends on, and of its rows with their places."""
+        """Return the SHA-256 (64 hex digits) of ``head`` (settings the chunk depends on) and of the located rows."""
         digest = hashlib.sha256(canonical_json(head).encode())
         for row in self.rows:
             content = row.payload if isinstance(row.payload, str) else canonical_json(row.payload)
@@ -445,6 +445,6 @@ class RowsChunk:
 
 
 def _id_of(content: Any) -> str | None:
-    """The id a broken row claims to have, under either of the benchmarks' names for it."""
+    """Return the id that a broken row claims to have, under either name that benchmarks use for it."""
     ids = [content.get(key) for key in ("id", "_id")] if isinstance(content, Mapping) else []
     return next((id_ for id_ in ids if isinstance(id_, str)), None)

@@ -51,9 +51,9 @@ KINDS = ("compositional", "comparison", "inference", "bridge_comparison")
 
 
 def parse(row: Mapping[str, Any], split: str) -> Question:
-    """The Question of a row in the original or a Hub copy's shape.
+    """Parse a row in the original form or in that of a Hub copy.
 
-    ``split`` is a canonical split name. Raises RowError with the reason when the row is unusable.
+    ``split`` is a canonical split name. Raises ``RowError`` with the reason if the row is unusable.
 
     >>> row = {"_id": "8a01", "type": "compositional", "question": "Who made Low Tide?",
     ...        "answer": "Ana Brell", "evidences": [["Low Tide", "director", "Ana Brell"]],

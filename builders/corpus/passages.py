@@ -1,12 +1,12 @@
-"""A corpus of the distinct passages of benchmarks' own rows, in the order in which they occur.
+"""Build a corpus of the distinct passages in benchmark rows, in their order, and measure how well it can be searched.
 
-SAFE v2 (finding 5) searches "the full corpus" and leaves open which that is. Ours is what the rows
-of a benchmark show, distractors included: of 2WikiMultihopQA's train and dev about the summaries
-that its questions were made of. A line is one passage, ``{"title": ..., "sentences": [...]}``, as
-``evaluate_stepwise --corpus`` reads it. Same rows, same bytes; memory holds 16 bytes a passage.
+SAFE v2 (finding 5) searches "the full corpus" without defining it. Ours has the passages of a benchmark's rows,
+distractors included: for train and dev of 2WikiMultihopQA roughly the summaries that its questions were made from.
+Each line is a passage, ``{"title": ..., "sentences": [...]}``, as ``evaluate_stepwise --corpus`` reads it. The same
+rows give the same bytes; memory takes 16 bytes a passage.
 
-How often a search brings back a passage: of some questions what ``missing_evidence`` takes away of them is taken away,
-and searched for by the query that the row has there: subject and relation, or a title, never the value.
+The recall of the search is measured on a sample of questions. From each question a passage is removed as in its row of
+``missing_evidence``, and searched for by the query of that row: subject and relation, or a title, never the value.
 """
 
 import asyncio
@@ -41,12 +41,12 @@ from safe_stepwise.store.progress import counts, telling
 from safe_stepwise.store.tables import decimal
 
 NOISE, NO_PLAN, RESTATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
-"""Why nothing is taken away of a question."""
+"""Reasons why a question has no passage removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """How many of the passages searched for are among the first ``top`` found."""
+    """The recall of a search: how many of the passages searched for are among the ``top`` hits."""
 
     top: int
     searched: int
@@ -54,16 +54,16 @@ class Recall:
     benchmarks: Mapping[str, Mapping[str, int]]
     """Both counts by benchmark."""
     left_out: Mapping[str, int]
-    """Questions of which nothing was taken away, by reason."""
+    """Number of questions without a removed passage, by reason."""
 
     @property
     def share(self) -> float | None:
-        """Recall (0-1); None where nothing was searched for."""
+        """Recall (0-1); None if nothing was searched for."""
         return self.found / self.searched if self.searched else None
 
 
 def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> Recall:
-    """The recall of a search over some questions."""
+    """Measure the recall of a search on some questions."""
     searched, hits, left_out = Counter[str](), Counter[str](), Counter[str]()
 
     def count() -> int:
@@ -92,7 +92,7 @@ def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> R
 
 
 def remove_evidence(question: Question, seed: int) -> tuple[str, Passage] | str:
-    """The query of a question's row of ``missing_evidence`` and the passage that lacks there, or why it has none."""
+    """Return the query and the removed passage of a question's row of ``missing_evidence``, or the reason for none."""
     label = asyncio.run(verify(question, AnnotationsTeacher()))
     if label.unverifiable:
         return NOISE
@@ -108,12 +108,12 @@ def remove_evidence(question: Question, seed: int) -> tuple[str, Passage] | str:
 
 SUFFIXES = (".jsonl.gz", ".jsonl")
 RECALL_SAMPLE = 1_000
-"""Questions whose removed passage is searched for, if not said."""
+"""The default number of questions whose removed passage is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusBuild:
-    """What to read, where to write it, and of how many questions to measure the search."""
+    """Settings of a corpus build: sources, output, and the number of questions to measure the search with."""
 
     sources: Sequence[Build]
     output: Path
@@ -122,7 +122,7 @@ class CorpusBuild:
 
     @property
     def stem(self) -> str:
-        """The output's name without its suffix; ``UserError`` if it has none of `SUFFIXES`."""
+        """The output's name without its suffix; raises ``UserError`` if it has none of `SUFFIXES`."""
         for suffix in SUFFIXES:
             if self.output.name.endswith(suffix) and self.output.name != suffix:
                 return self.output.name.removesuffix(suffix)
@@ -130,31 +130,31 @@ class CorpusBuild:
 
     @property
     def record(self) -> Path:
-        """Where the statistics go."""
+        """The path of the statistics."""
         return self.output.with_name(f"{self.stem}.statistics.json")
 
 
 @dataclass(slots=True)
 class SourceCounts:
-    """What one source gave."""
+    """Counts of one source."""
 
     benchmark: str
     split: str
     source: InputSource
     rows: int = 0
-    """All that were read."""
+    """All rows read."""
     new: int = 0
     """Passages that no earlier row had."""
     rejected: dict[str, int] = field(default_factory=dict)
-    """Rows that can't be read, by reason up to its first colon."""
+    """Unreadable rows, by reason up to its first colon."""
     first_rejected: str = ""
 
 
 def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
     """Write the corpus, measure how well it can be searched, and write the record of both.
 
-    The index of the search is kept in the folder ``indices``, for who searches next. Raises ``UserError`` for sources
-    that can't be read, and for an output that can't be written, or that is one of them.
+    The search index is saved in the folder ``indices`` for later searches. Raises ``UserError`` for sources that can't
+    be read, and for an output that can't be written or is one of the sources.
     """
     record = plan.record
     if plan.output.resolve() in {Path(source.source).resolve() for source in plan.sources}:
@@ -163,7 +163,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
     plan.output.parent.mkdir(parents=True, exist_ok=True)
     with named_by_user(plan.output), telling("corpus", "row", None, lambda: reader.rows, reader.describe):
         write_parts(plan.output, _packed(reader.lines(), plan.output.suffix == ".gz"))
-    record.unlink(missing_ok=True)  # that of another corpus, should this run be stopped here
+    record.unlink(missing_ok=True)  # it may belong to another corpus, and this run may be stopped here
     corpus = Corpus.open(plan.output, indices)
     measured = recall(reader.sample, corpus.search, plan.seed) if plan.recall_of else None
     statistics = {
@@ -171,7 +171,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
         "sha256": corpus.sha256,
         "seed": plan.seed,
         "sources": reader.sources,
-        # Of the search that the loop makes (BM25); None if it was not measured.
+        # Recall of the loop's search (BM25); None if it was not measured.
         "recall": measured,
         "recall_share": measured.share if measured else None,
         "code_sha256": code_digest(__name__),
@@ -181,7 +181,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
 
 
 class _Reader:
-    """The rows of all sources, one after the other: their passages, and some of their questions."""
+    """Reads the rows of all sources in turn: their distinct passages, and a sample of their questions."""
 
     def __init__(self, plan: CorpusBuild) -> None:
         self._plan = plan
@@ -195,7 +195,7 @@ class _Reader:
 
     @property
     def sample(self) -> list[Question]:
-        """The questions that were drawn, in the order of the draw."""
+        """The sampled questions, in the order of their rank."""
         return [question for *_, question in sorted(self._sample, reverse=True)]
 
     def describe(self) -> str:
@@ -226,7 +226,7 @@ class _Reader:
         return is_new
 
     def _draw(self, question: Question) -> None:
-        """Keep a question if it is among the first by a draw that depends on it alone."""
+        """Add a question to the sample if its rank, which depends on the question alone, is among the first."""
         key = f"{question.benchmark}\0{question.id}"
         entry = (-int.from_bytes(rank(self._plan.seed, key)), -self.rows, question)
         if len(self._sample) < self._plan.recall_of:
@@ -236,7 +236,7 @@ class _Reader:
 
 
 def _questions(plan: Build, tally: SourceCounts) -> Iterator[Question]:
-    """The questions of a source; rows are counted as they are read."""
+    """Yield the questions of a source, counting its rows."""
     for job in jobs(plan):
         questions, rejects = job.questions()
         tally.rows += len(rejects)
@@ -250,7 +250,7 @@ def _questions(plan: Build, tally: SourceCounts) -> Iterator[Question]:
 
 
 def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
-    """The lines as the file has them; gzip with no time and no name in it."""
+    """Yield the bytes of the file; gzip without time and name."""
     if not gzipped:
         yield from lines
         return
@@ -260,7 +260,7 @@ def _packed(lines: Iterable[bytes], gzipped: bool) -> Iterator[bytes]:
 
 
 def summary(plan: CorpusBuild, statistics: dict[str, Any]) -> str:
-    """What was read, what is found again, where it is, how to search it."""
+    """Render what was read, the recall, the output and how to search it."""
     header = ("benchmark", "split", "source", "rows", "unreadable", "new passages")
     tallies = statistics["sources"]
     rows = [(t.benchmark, t.split, t.source.name, t.rows, sum(t.rejected.values()), t.new) for t in tallies]
