@@ -74,7 +74,7 @@ def test_what_is_not_known_is_not_said() -> None:
     assert data["license"] == "other"
     assert data["license_link"] == "https://huggingface.co/Qwen/Qwen3-8B"
     assert "licence was not known" in text
-    assert "stand on the card of the dataset" in text
+    assert "states the sources and licences of the training rows" in text
     assert "imulated" not in text
     assert "ynthetic" not in text
     assert "| version | not stated |" in readme(trained=training(**{"dataset.version": None}))
@@ -84,7 +84,7 @@ def test_rows_of_further_sets_are_told() -> None:
     one = {"name": "ns/more", "revision": "d" * 40, "rows": 77, "unverifiable": True}
     more = {**one, "sha256": "ce" * 32, "simulated": False, "teacher": "openai:m"}
     text = readme(trained=training(**{"dataset.plus": [more]}))
-    assert f"| of these from | ns/more@{'d' * 40}: 77 rows, of questions that could not" in text
+    assert f"| of these from | ns/more@{'d' * 40}: 77 rows, unchecked, from questions that could not" in text
     assert "**For an ablation.**" in text.partition("## Load it")[0]
     assert "imulated" not in text
     checked = readme(trained=training(**{"dataset.plus": [{**more, "unverifiable": False}]}))
@@ -96,15 +96,15 @@ def test_rows_of_further_sets_are_told() -> None:
 def test_an_adapter_for_incomplete_evidence_says_so() -> None:
     assert "Missing Evidence" not in readme(trained=training())
     text = readme(trained=training(**{"recipe.incomplete_evidence": True}))
-    assert "also allows for the label `Missing Evidence`, with a `query`" in text
+    assert "also allows the label `Missing Evidence`, with a `query`" in text
     assert "verifier_request(..., incomplete_evidence=True)` (SHA-256" in text
 
 
 def test_an_adapter_whose_prompt_lacks_a_category_says_so() -> None:
     filters = {"recipe.filters.drop_category": "Final Answer"}
-    assert "Its prompt tells of" not in readme(trained=training(**filters))
+    assert "Its prompt mentions" not in readme(trained=training(**filters))
     text = readme(trained=training(**filters, **{"recipe.filters.drop_from_prompt": True}))
-    assert "Its prompt tells of **no Final Answer errors**" in text
+    assert "Its prompt mentions **no Final Answer errors**" in text
     assert 'verifier_request(..., dropped="Final Answer")` (SHA-256' in text
     assert "drop_category = Final Answer; drop_from_prompt = True." in text
 
@@ -293,12 +293,12 @@ def test_a_base_model_that_is_a_copy_or_a_folder() -> None:
     copied = {"base_model.name": name, "base_model.on_hub": False, "base_model.source": source}
     text = readme(trained=training(**copied))
     assert ModelCard(text).data.base_model == "HuggingFaceTB/SmolLM2-135M-Instruct"
-    assert f"from {source}, its files being identified by `b968" in text
+    assert f"from {source}; `b968" in text
     assert 'from_pretrained("HuggingFaceTB/SmolLM2-135M-Instruct")' in text  # no commit to pin
     mirror = {"recipe.base_model_name": name, "base_model.name": name}
     text = readme(trained=training(**mirror))
     assert f'from_pretrained("{name}")' in text  # the commit is the mirror's, not that name's
-    assert "from Qwen/Qwen3-8B@b968826, its files" in text
+    assert "from Qwen/Qwen3-8B@b968826; `" in text
     folder = {"base_model.name": "tiny", "base_model.on_hub": False, "base_model.source": "folder"}
     text = readme(trained=training(**folder))
     data = ModelCard(text).data.to_dict()
@@ -327,37 +327,37 @@ def test_sources_are_carried_over() -> None:
     text = readme(steps=statistics())
     assert "| musique | `cc-by-4.0` | https://example.org/musique |" in text
     assert "@article{someone2020," in text
-    assert "Of the 300 training rows of the set, 209 are errors put in" in text
+    assert "Of the 300 training rows of the set, 209 have errors that were put in" in text
 
 
 def test_the_papers_limits_are_repeated() -> None:
     limits = readme().split("## Limitations")[1]
     assert "Labels can be wrong" in limits
-    assert "as far as the generator follows it" in limits
+    assert "only if the generator follows it" in limits
 
 
 def test_a_baseline_that_is_better_is_named(measured: dict[str, Any]) -> None:
     text = readme(measured)
     assert "- Error-type accuracy: -0.222 against symbolic: checker (simulated)." in text
-    assert "on these rows it is a bound" in text
+    assert "on these rows it is an upper bound" in text
     assert "| Error-type accuracy | 0.778 \\[0.600, 1.000\\] | 0.222 (+0.556) | 1.000 (-0.222)" in text
     assert "majority class of train: always Correct" in text
     alone = records.changed(copy.deepcopy(measured), {"verifiers": measured["verifiers"][:2]})
     alone["agreement"] = [pair for pair in alone["agreement"] if pair["b"] == "baseline 1"]
     text = readme(alone)
     assert "as good or better" not in text
-    assert "on these rows it is a bound" not in text
+    assert "on these rows it is an upper bound" not in text
 
 
 def test_other_prompts_are_noted(measured: dict[str, Any]) -> None:
-    assert "with other prompts" not in readme(measured)
-    assert "with other prompts" in readme(measured, trained=training(prompt_sha256="11" * 32))
+    assert "are not those of the training" not in readme(measured)
+    assert "are not those of the training" in readme(measured, trained=training(prompt_sha256="11" * 32))
 
 
 def test_filters_are_told() -> None:
     assert "Trained on a part" not in readme()
     text = readme(trained=training(**{"recipe.filters.drop_category": "Logical"}))
-    assert "by these filters of the recipe: drop_category = Logical." in text
+    assert "The recipe has these filters: drop_category = Logical." in text
     text = readme(trained=training(**{"recipe.filters.origins": ["ideal", "injected"]}))
     assert "origins = ideal, injected." in text
 

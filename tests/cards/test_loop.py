@@ -110,8 +110,8 @@ def test_an_effort_or_another_suffix_of_a_player_hides_no_adapter() -> None:
 @pytest.mark.parametrize(
     ("found", "why"),
     [
-        (evaluated(simulated=True), "was simulated: its scores are not in the header"),
-        (evaluated(lost=1), "lost 1 question to failed requests, counted as wrong: its scores"),
+        (evaluated(simulated=True), "was simulated. So its scores are not in the header"),
+        (evaluated(lost=1), "lost 1 question to failed requests, counted as wrong. So its scores"),
     ],
 )
 def test_what_is_no_score_is_shown_but_not_in_the_header(found: dict[str, Any], why: str) -> None:
@@ -137,7 +137,7 @@ def test_blocks_with_the_loop_as_it_is_count_and_others_are_named() -> None:
     text = readme({**loops, **others})
     assert "## In the loop: blocks/more/report" in text
     for place in others:
-        assert f"`{place}/`" in text.partition("Further evaluations with it")[2]
+        assert f"`{place}/`" in text.partition("Further evaluations with this adapter")[2]
         assert f"## In the loop: {place}" not in text
     results = ModelCard(text).data.eval_results or []
     assert len(results) == 2 * 2 * 3  # of two generators; the same again is told once
@@ -154,7 +154,7 @@ def test_its_own_evaluation_is_told_whatever_its_conditions() -> None:
     place = "blocks/missing-evidence/incomplete/report"
     text = readme({place: less}, first=place)
     assert "## In the loop\n" in text
-    assert "**Other evidence** than the samples have (drop gold, corpus)" in text
+    assert "**The evidence differs** from that of the samples (drop gold, corpus)" in text
     assert "model-index" not in text
 
 

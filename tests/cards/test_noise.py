@@ -40,7 +40,7 @@ def test_the_ratio_stands_beside_the_printed_one(make: Any) -> None:
     text = make([statistics()], INFO)
     printed = "19,902 | 2,149 | 10.80% | SAFE v1, Table 2 and SAFE v2, Table 1 |"
     assert f"| musique | train | 94 | 13 | 13.83% | {printed}" in text
-    assert "*Published* is what the SAFE papers print" in text
+    assert "*published* columns repeat what the SAFE papers print" in text
     other = "19,902 of the 19,938 questions of musique train. The papers do not say which"
     assert f"The published counts are not those of the full splits: {other}" in text
 
@@ -97,7 +97,7 @@ def test_rows_cannot_break_the_card() -> None:
     text = datasets.verified_multihop([statistics(examples=[evil])], INFO)
     row = "| musique train | a\\|b # &lt;b>\\[x\\](http://y) | 'c' | `wrong_answer` | \\*d\\* |"
     assert row in text.splitlines()
-    assert "Rows of noise" not in datasets.verified_multihop([statistics()], INFO)
+    assert "Examples of noise from this run" not in datasets.verified_multihop([statistics()], INFO)
 
 
 # Labels by published lists
@@ -108,15 +108,15 @@ def test_labels_by_lists_are_told(make: Any) -> None:
     by_list = statistics(teacher="published:a|b_wrong.txt", listed=LISTED, unverifiable={"unspecified": 13})
     text = make([by_list, statistics("hotpotqa")], INFO)
     section = text.split("## Labels by published lists")[1].split("\n## ")[0]
-    assert "Whether a row of musique train is noise is others' word" in section
+    assert "published lists of questions decide which rows of musique train are noise" in section
     digest = "ef" * 32
     assert f"| musique | train | a\\|b_wrong.txt | `{digest}` | 1,200 | 1 | 13 | 1,186 |" in section
     assert "| musique | train | 15 | 2 | 3 | 13 | 7 |" in section
     assert "No published labels were given for hotpotqa train:" in text
-    assert "`unspecified` | noise by a published list" in text
+    assert "`unspecified` | a published list calls the row noise without a type" in text
     limits = text.split("## Limitations")[1]
-    assert "Labels by published lists are the SAFE authors'" in limits
-    assert "Labels by published lists stand as they are." in text
+    assert "Labels by published lists come from the SAFE authors' pipeline" in limits
+    assert "Labels by published lists stay as they are." in text
     alone = make([by_list], INFO)
     assert "Agreement with known labels" not in alone
     assert "`annotations` uses no model" not in alone

@@ -77,19 +77,19 @@ def test_both_stages_stand_side_by_side() -> None:
     first = stage("sft", **{"recipe.seed": 3, "run.seconds": 286.4})
     card = readme([first, stage("kto", **{"recipe.seed": 4, "run.seconds": 1181.0})])
     assert "# dp-metaqa-Qwen3-8B\n" in card
-    assert "SFT, then KTO from that adapter, which is the reference, too: 24.5 minutes" in card
+    assert "SFT, then KTO from that adapter, which is also the reference model: 24.5 minutes" in card
     for line in (
-        "| | SFT | KTO |\n| --- | ---: | ---: |\n| rows learnt | 541 | 541 |\n",
-        "| of them paths not to say | 0 | 376 |\n",
+        "| | SFT | KTO |\n| --- | ---: | ---: |\n| training rows | 541 | 541 |\n",
+        "| of these, wrong paths | 0 | 376 |\n",
         "| seed | 3 | 4 |\n",
         "| minutes | 4.8 | 19.7 |\n",
-        "| margin of held-out rows, KTO: before |  | 12.8290 |\n| and after |  | 35.8866 |\n",
+        "| margin on held-out rows, before KTO |  | 12.8290 |\n| margin on held-out rows, after KTO |  | 35.8866 |\n",
         "| beta, weights of right and wrong paths | 0.1, 1.0 and 1.5 |\n",
-        f"| went on from | `sft` (`{'47' * 32}`) |\n",
+        f"| started from | `sft` (`{'47' * 32}`) |\n",
         "| 1 | 0.999 | 0.868 |\n",
     ):
         assert line in card
-    assert "kl of held-out" not in card  # it was not measured
+    assert "kl on held-out" not in card  # it was not measured
     assert "**Not measured.**" in card
     assert "model-index" not in card
     alone = readme([stage("sft")])
@@ -105,7 +105,7 @@ def test_what_was_measured_stands_beside_the_baselines() -> None:
     row = "| **KTO** | 0.861 \\[0.811, 0.911\\] | 0.661 \\[0.811, 0.911\\] | 0.861 | 0.851 | 0.985 |"
     assert card.count(row) == 2
     assert "| nearest | 0.713 " in card
-    assert "Where another is as good" not in card
+    assert "Where a baseline is as good" not in card
     data = ModelCard(card).data
     found = {(one.dataset_config, one.metric_name): one for one in data.eval_results if one.metric_type == "hits_at_1"}
     assert len(found) == 4
@@ -116,14 +116,14 @@ def test_what_was_measured_stands_beside_the_baselines() -> None:
 def test_a_better_baseline_is_named() -> None:
     better = run("nearest", 0.713, "nearest", **{"by_hop.2.hits_at_1": 0.761})
     card = readme(found={"report": results(OWN, better)})
-    assert "**Where another is as good or better:** nearest at 2 hops (-0.100)." in card
+    assert "**Where a baseline is as good or better:** nearest at 2 hops (-0.100)." in card
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"simulated": True}, "0 questions failed .* was simulated: its scores"),
-        ({"failed": 3}, "3 questions failed and count as wrong: its scores"),
+        ({"simulated": True}, "0 questions failed .* was simulated. So these scores"),
+        ({"failed": 3}, "3 questions failed and count as wrong. So these scores"),
     ],
 )
 def test_what_is_no_result_is_not_in_the_header(change: dict[str, Any], said: str) -> None:

@@ -86,7 +86,7 @@ def test_every_figure_is_the_locks() -> None:
     assert "| hotpotqa | validation | 211 | 81 | 13 | 3 | 7 | annotations |" in text
     assert "331 rows of 77 questions" in text
     assert "| test | 31 | 7 | 10 | 21 | 0 |" in text
-    assert "learnt 541 rows in 17 steps (3,749.4 s on 2 × NVIDIA H200)" in text
+    assert "on 541 rows in 17 steps (3,749.4 s on 2 × NVIDIA H200)" in text
     assert "python 3.11.7" in text
     assert "demo.yaml" in text
     assert "ab" * 32 in text

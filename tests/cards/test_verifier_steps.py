@@ -245,18 +245,18 @@ def test_nothing_untrue_is_said_of_the_text() -> None:
     for text in (changed, readme(contexts=none)):
         assert "not edited" not in text
         assert "No word of" not in text
-        assert "Steps and verdicts were written about them" in text
-        assert "one being taken out of those of `missing_evidence`" in text
-    assert "on purpose, as said" not in readme(contexts=none)
+        assert "Steps and verdicts were added" in text
+        assert "rows of `missing_evidence` lack one gold passage" in text
+    assert "on purpose, as described" not in readme(contexts=none)
     without = readme(missing_evidence={"train": 0, "test": 0})
-    assert "one being taken out" not in without
+    assert "lack one gold passage" not in without
 
 
 def test_share_alike_binds_steps_too() -> None:
     (build,) = statistics()["verified"]
     text = readme(verified=[{**build, "benchmark": "hotpotqa", "license": "cc-by-sa-4.0"}])
     assert "Rows of hotpotqa are under CC BY-SA 4.0" in text
-    assert "from them here: the steps, diagnoses and guidance, too." in text
+    assert "from them here (also the steps, diagnoses and guidance)." in text
     assert "## Personal data" in text
     assert "erroneous steps say on purpose what is not so" in text
 
@@ -323,7 +323,7 @@ def test_it_says_which_weaknesses_refined_rows_show() -> None:
 def test_the_papers_limits_are_repeated() -> None:
     limits = readme().split("## Limitations")[1].split("##")[0]
     assert "Labels can be wrong" in limits
-    assert "as far as the generator follows it" in limits
+    assert "only if the generator follows it" in limits
 
 
 def test_a_missing_figure_is_an_error() -> None:
