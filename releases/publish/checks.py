@@ -1,4 +1,4 @@
-"""All that a release must pass before anything of it leaves this machine."""
+"""The checks that a release has to pass before any of it leaves this machine."""
 
 import gzip
 import hashlib
@@ -24,11 +24,10 @@ _AGAIN = "make the release again with safe-stepwise regenerate"
 
 
 def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], None]) -> None:
-    """Unchecked rows, cards, digests, secrets, leaks, in this order; the cheapest first.
+    """Check a release for unverified steps, then its cards, digests, secrets and leaks.
 
-    No credential of this process may be in a file either. The ``hub``, if there is one, is asked
-    about the cards too. ``on_file`` hears of each file that is read. Raises UserError for the first
-    fault.
+    Secrets include the credentials of this process. The ``hub``, if there is one, validates the cards, too;
+    ``on_file`` is called with each file that is read. Raises ``UserError`` for the first fault.
     """
     _refuse_unchecked(release)
     for artifact in release.artifacts:
@@ -36,10 +35,10 @@ def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], No
         if hub is not None:
             _validate_on_hub(card, artifact, hub)
     check_digests(release, on_file)
-    secrets_known = credentials()
+    own_secrets = credentials()
     for artifact in release.artifacts:
         for file in artifact.files:
-            secret = secret_in(file, secrets_known)
+            secret = secret_in(file, own_secrets)
             if secret is not None:
                 raise UserError(
                     f"{file.origin}: holds {secret}; take it out (and revoke it if it is real), then {_AGAIN}"
@@ -48,25 +47,23 @@ def check_release(release: Release, hub: Hub | None, on_file: Callable[[str], No
 
 
 def _validate_on_hub(card: Any, artifact: Artifact, hub: Hub) -> None:
-    """Licences and tags, which the Hub knows."""
+    """Raise ``UserError`` for a card that the Hub refuses, as for an unknown licence."""
 
-    def complaint() -> str | None:
+    def find_fault() -> str | None:
         try:
             return card.validate(repo_type=artifact.kind)  # type: ignore[no-any-return]
         except ValueError as error:
             return str(error)
 
     place = f"{artifact.folder}/{README}"
-    if (fault := hub.request(place, complaint)) is not None:
+    if (fault := hub.request(place, find_fault)) is not None:
         raise UserError(f"{place}: does not pass the Hub's check of cards: {shorten(fault)}")
 
 
 def _refuse_unchecked(release: Release) -> None:
-    """Nobody is to take the rows of an ablation, which nothing checked, for the verifier set."""
+    """Raise ``UserError`` for a verifier set of unverified questions, whose steps no checker has confirmed."""
     file = release.root / DATASETS / VERIFIER_STEPS / STEPS_RECORD
-    if not file.is_file():
-        return  # what has to be there, the lock says
-    if read_object(file).get("unverifiable"):
+    if file.is_file() and read_object(file).get("unverifiable"):
         raise UserError(
             f"{file}: nothing checked these steps, which were made with --unverifiable; such a set "
             "is for an ablation: take it out of the release"
@@ -74,9 +71,9 @@ def _refuse_unchecked(release: Release) -> None:
 
 
 def check_digests(release: Release, on_file: Callable[[str], None]) -> None:
-    """Every file as locked, none too many, none gone. Raises UserError naming the first.
+    """Compare all files with the lock; raise ``UserError`` for the first that differs, is missing or is not in it.
 
-    What is made of a locked file on the way to the Hub counts as that file.
+    A file that is generated for the Hub is represented by the file of the release from which it is made.
     """
     locked = release.lock["files"]
     for artifact in release.artifacts:
@@ -99,15 +96,14 @@ _MEND = "build the release again, or take those rows out of train and say so in 
 
 
 def check_leaks(root: Path) -> None:
-    """Compare the release's test rows with its train rows, as they are on disk.
+    """Raise ``UserError`` for the first question that leaks from the test rows on disk into train rows or reports.
 
-    In the verifier set no question (by id, or by its text) may be in both splits, nor may a
-    question of an evaluation sample be in train. In the verified benchmarks no evaluation question
-    may be in train by id, or by text and gold passages (template questions recur in wording alone).
-    Reports of evaluations tell test questions and their answers, as their samples do, and no
-    others. Of relation paths no question, and where they are split so no template, may be in both
-    splits; in the path probe no question, nor an evaluation question in train. Raises UserError
-    naming the first one.
+    - Verifier set: no question, by id or text, is in both splits, and no evaluation question is in train.
+    - Verified benchmarks: no evaluation question is in train, by id or by text and gold passages. (Questions made
+      from a template may share their text.)
+    - Reports: all questions are from the evaluation samples.
+    - Relation paths: no question is in both splits; nor is a template, in the configs split by template.
+    - Path probe: no question is in both splits, and no evaluation question is in train.
     """
     for folder in sorted((root / names.DATASETS).glob(names.PATHS_SETS)):
         for suffix in ("", names.BY_TEMPLATE):
@@ -128,7 +124,7 @@ def check_leaks(root: Path) -> None:
         _refuse(probed & {f"{benchmark} {row['id']}" for row in sample}, _PROBE, f"a question of {folder.name}")
         _refuse_copies(root, benchmark, sample)
     if (root / _BENCHMARKS).is_dir():
-        _refuse_strangers(root, samples)
+        _refuse_unsampled(root, samples)
 
 
 _QUESTION = ("id", "question", "passages")
@@ -142,7 +138,7 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
     columns = {"id": pa.array(sorted(ids), pa.string())}
     columns["question"] = pa.array(sorted({row["question"] for row in sample}), pa.string())
 
-    def is_candidate(batch: Any) -> Any:  # the rest are not turned into Python objects: 100,000 rows of ten passages
+    def is_candidate(batch: Any) -> Any:  # spares 100,000 rows of ten passages from becoming Python objects
         return pc.or_(*(pc.is_in(batch.column(name), values) for name, values in columns.items()))
 
     place = f"{_BENCHMARKS}, {benchmark}"
@@ -153,7 +149,7 @@ def _refuse_copies(root: Path, benchmark: str, sample: list[dict[str, Any]]) -> 
                     _refuse({row["id"]}, place, f"a question of {benchmark}{names.EVAL}")
 
 
-def _refuse_strangers(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
+def _refuse_unsampled(root: Path, samples: Mapping[str, set[tuple[str, str]]]) -> None:
     for folder in report.folders(root):
         packed = folder / f"{names.QUESTIONS}{report.PACKED}"
         for question in _lines(packed) if packed.is_file() else ():
@@ -182,19 +178,19 @@ def _refuse(leaked: set[str], place: str, noun: str) -> None:
 
 
 def _step_keys(root: Path, split: str) -> set[str]:
-    """Ids and texts of the questions in a split of the verifier set."""
+    """Return the ids and texts of the questions in a split of the verifier set."""
     rows = _split(root / _STEPS, names.ASKED_OF[True], split, "benchmark", "question_id", "question")
     return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
 
 
 def _row_ids(root: Path, split: str) -> set[str]:
-    """Ids of rows; those of ``prompt_completion`` are the ids of ``steps``, and so on."""
+    """Return the ids of the rows in a split of the verifier set, over all configs."""
     configs = (names.STEPS, names.PROMPT_COMPLETION, names.MISSING_PROMPT_COMPLETION, names.PREFERENCE, names.KTO)
     return {row["id"] for row in _split(root / _STEPS, configs, split, "id")}
 
 
 def _probe_keys(root: Path, split: str) -> set[str]:
-    """Ids and texts of the questions in a split of the path probe, each with its benchmark."""
+    """Return the ids and texts of the questions in a split of the path probe, each after its benchmark."""
     rows = _split(root / _PROBE, (names.PROBED,), split, "benchmark", "question_id", "question")
     return {
         f"{row['benchmark']} {name}" for row in rows for name in (row["question_id"], f"{row['question'].casefold()}?")
@@ -202,7 +198,7 @@ def _probe_keys(root: Path, split: str) -> set[str]:
 
 
 def _path_keys(dataset: Path, suffix: str, split: str) -> set[str]:
-    """Ids and texts of the questions in a split of relation paths, or ids and templates."""
+    """Return the ids of the questions in a split of relation paths, and their texts (or templates with a suffix)."""
     column = "template" if suffix else "question"
     configs = [config + suffix for config in (names.PATHS, names.PROMPT_COMPLETION, names.KTO)]
     rows = _split(dataset, configs, split, "question_id")
@@ -215,7 +211,7 @@ def _question_keys(benchmark: str, name: str, question: str) -> tuple[str, str]:
 
 
 def _split(dataset: Path, configs: Iterable[str], split: str, *columns: str) -> Iterator[dict[str, Any]]:
-    """Some columns of all rows that configs of a dataset have in a split."""
+    """Yield the given columns of all rows in a split of a dataset's configs."""
     for config in configs:
         for file in parquet_files(dataset, config, split):
             yield from read_rows(file, dict, columns)

@@ -1,4 +1,4 @@
-"""What of a release folder goes to which Hub repo."""
+"""The artifacts of a release folder: which files go to which repo of the Hub."""
 
 import hashlib
 import re
@@ -19,9 +19,9 @@ from safe_stepwise.store.terminal import shown
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
-"""Of a model that was tuned as a whole."""
+"""The weights of a wholly tuned model."""
 HUB_FILE = ".gitattributes"
-"""The Hub's own file, which it writes when a repo is made."""
+"""The file that the Hub writes when a repo is created."""
 
 Kind = Literal["dataset", "model", "space"]
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
@@ -29,53 +29,52 @@ _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}")
 
 @dataclass(frozen=True)
 class LocalFile:
-    """One file of a repo, by the path it has there."""
+    """A file to publish, with its path in the repo."""
 
     path: str
     content: Path | bytes
-    """Where it lies; or what it holds, when that is made for the Hub (a merged card)."""
+    """The file on disk, or the bytes of a file that is generated for the Hub, such as a merged card."""
     size: int
     """In bytes."""
     origin: str = ""
-    """The file of the release that it is, or is made of; empty of one that is made on the way."""
+    """The path in the release of this file, or of the file from which it is generated; may be empty."""
 
     @cached_property
     def sha256(self) -> str:
-        """Hexadecimal, of the content."""
+        """The hexadecimal digest of the content."""
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         return sha256_of(self.content)
 
     @cached_property
     def git_oid(self) -> str:
-        """Git's own digest of the content, by which the Hub names files that are not large."""
-        head = b"blob %d\0" % self.size
-        return hashlib.sha1(head + self.read()).hexdigest()
+        """Git's digest of the content, which the Hub lists for files outside LFS."""
+        return hashlib.sha1(b"blob %d\0" % self.size + self.read()).hexdigest()
 
     def read(self) -> bytes:
-        """The whole content."""
+        """Return the whole content."""
         return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """One repo of a release: what it is called, and what it is to hold."""
+    """A repo of a release, and the files to publish in it."""
 
     kind: Kind
     repo: str
     """``namespace/name``."""
     folder: str
-    """Where it lies in the release, with forward slashes."""
+    """Its path in the release, with forward slashes."""
     files: tuple[LocalFile, ...]
 
     @property
     def card(self) -> LocalFile | None:
-        """Its README.md, if there is one."""
+        """The repo's README.md, if there is one."""
         return next((file for file in self.files if file.path == names.README), None)
 
     @property
     def url(self) -> str:
-        """The repo as the Hub's addresses have it.
+        """The path of the repo in the Hub's addresses.
 
         >>> Artifact("dataset", "ns/safe-noise-labels", "datasets/safe-noise-labels", ()).url
         'datasets/ns/safe-noise-labels'
@@ -85,7 +84,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What the repos of a release are put into."""
+    """A collection on the Hub, for the repos of a release."""
 
     title: str
     about: str
@@ -102,7 +101,7 @@ PROPOSING = Collection(
 
 @dataclass(frozen=True)
 class Release:
-    """A folder that ``scripts.regenerate`` made, read."""
+    """A finished release folder, ready to publish."""
 
     root: Path
     version: str
@@ -110,23 +109,22 @@ class Release:
     lock_sha256: str
     artifacts: tuple[Artifact, ...]
     left_out: tuple[str, ...]
-    """Files that belong to no repo (lists of what was refused, an ablation's adapters)."""
+    """Files that are not published, such as lists of rejects and adapters of blocks."""
     too_long: tuple[str, ...] = ()
-    """Of them, those of reports that are more than is published of one file."""
+    """Those of ``left_out`` that would be published if they were shorter."""
 
     @property
     def collection(self) -> Collection:
-        """Where its repos belong."""
+        """The collection for the release's repos."""
         return PROPOSING if _paths_sets(self.root) else SAFE
 
 
 def read_release(root: Path, namespace: str) -> Release:
-    """The artifacts that are there; ``adapter/`` and ``space/`` may be absent.
+    """Read a finished release folder and its artifacts, of which any but one may be absent.
 
-    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths.
-
-    Raises UserError for a folder without a lock (a build that has not ended), a version that is no
-    ``vMAJOR.MINOR.PATCH``, a namespace that can't be one, and a folder with nothing to publish.
+    Reports go into the repo of the verified benchmarks (`releases.report`), or of relation paths. Raises ``UserError``
+    for a folder without a lock, a version that is no ``vMAJOR.MINOR.PATCH``, an impossible namespace, and a folder
+    with nothing to publish.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise UserError(f"--namespace {namespace!r} is no user or organization of the Hub")
@@ -147,7 +145,7 @@ def read_release(root: Path, namespace: str) -> Release:
 
 
 def walk(folder: Path) -> list[str]:
-    """Every file below a folder by its path there; links and hidden files too."""
+    """List the paths of all files below a folder, with links and hidden files, relative to it."""
     files = (path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
@@ -173,12 +171,12 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
 
 
 def _paths_sets(root: Path) -> list[str]:
-    """The sets of relation paths in a release."""
+    """List the folder names of the sets of relation paths in a release."""
     return sorted(path.name for path in (root / names.DATASETS).glob(names.PATHS_SETS) if path.is_dir())
 
 
 def _adapter_repo(adapter: Path) -> str:
-    """What an adapter is called after: its base model, and its rows if these are paths."""
+    """Name an adapter's repo after its base model, and after its dataset if that is of relation paths."""
     if (adapter / names.TUNED).is_dir():
         return names.model_repo(names.VERIFIER_KIND, _tuned_base(adapter))
     file = adapter / ADAPTER_CONFIG
@@ -192,7 +190,7 @@ def _adapter_repo(adapter: Path) -> str:
 
 
 def _tuned_base(model: Path) -> str:
-    """The base of a model that was tuned as a whole."""
+    """Read the name of a wholly tuned model's base."""
     base = read_object(model / names.TRAINING).get("base_model")
     name = base.get("name") if isinstance(base, dict) else None
     if not isinstance(name, str):
@@ -201,7 +199,7 @@ def _tuned_base(model: Path) -> str:
 
 
 def _files(root: Path, base: Path, paths: Sequence[Path]) -> tuple[LocalFile, ...]:
-    """Files of a release by the paths that they have below ``home``."""
+    """Return files to publish by their paths below ``base``; raise ``UserError`` for links and unfit files."""
     if link := next((path for path in paths if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a release is made of plain files")
     for path in paths:
@@ -215,12 +213,12 @@ _PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".ckpt", ".bin")
 
 
 def _unfit(path: Path, *, is_dataset: bool) -> str:
-    """Why a file is published by nobody, whatever a lock says of it; nothing where it may be."""
+    """Return why a file must not be published, whatever the lock says; empty if it may be."""
     if not path.name.isprintable():
         return "its name holds characters that are not seen"
     with path.open("rb") as file:
         head = file.read(2)
-        # Weights may begin so, too: with the length of their header.
+        # Safetensors may begin with the same bytes: the length of their header.
         is_pickled = head[:1] == b"\x80" and head[1:] in b"\x02\x03\x04\x05" and path.suffix != ".safetensors"
         if is_pickled or path.suffix.lower() in _PICKLES:
             return "a pickle, which runs what it holds where it is loaded"

@@ -1,4 +1,4 @@
-"""How things stand on the Hub, read only; how long it is waited for, and what its errors mean."""
+"""Read the state of repos on the Hub, with time limits and errors that say what to do."""
 
 import fcntl
 import os
@@ -21,33 +21,33 @@ from safe_stepwise.store.progress import WaitedTooLong, within
 from safe_stepwise.store.terminal import shown
 
 SECONDS = 120.0
-"""How long an answer of the Hub is waited for; the client itself may need 83 to give up."""
+"""The longest wait for an answer of the Hub; the client itself gives up after as many as 83."""
 SLOWEST = 100_000
-"""Bytes a second at which files go up or come down at the least; they add to those seconds."""
+"""The slowest transfer of files, in bytes a second; a transfer's time adds to the wait."""
 REDIRECTS = 5
 MOST_FILES = 100_000
-"""Files of a repo that are looked at."""
+"""The most files that a repo may list."""
 MOST_PRINTED = 300
-"""Characters of what the Hub says."""
+"""The most characters of the Hub's messages that are printed."""
 
 shorten = partial(shown, limit=MOST_PRINTED)
-"""What a stranger says, as it may be printed: one line, short, without keys."""
+"""Return a stranger's text as it may be printed: one short line without keys."""
 State = Literal["new", "changed", "same", "gone"]
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A repo on the Hub."""
+    """The commits of a repo on the Hub."""
 
     head: str
     """The commit of ``main``."""
     tags: Mapping[str, str]
-    """Commits by tag."""
+    """The commit of each tag."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What publishing does to one file; ``size`` is that of the new content, in bytes."""
+    """The change of one file by publishing; ``size`` is that of the new content, in bytes."""
 
     path: str
     size: int
@@ -56,27 +56,28 @@ class Change:
 
 @dataclass(frozen=True)
 class Hub:
-    """The Hub, and how long to wait for it."""
+    """A client of the Hub with a time limit in seconds."""
 
     api: Any
     """An `HfApi`."""
     seconds: float = SECONDS
 
     def call(self, subject: str, method: str, *args: Any, size: int = 0, **options: Any) -> Any:
-        """What a method of the client returns; ``size`` bytes may go with it. Raises as `request`."""
+        """Call a method of the client, as `request` does."""
         return self.request(subject, lambda: getattr(self.api, method)(*args, **options), size)
 
     def request(self, subject: str, call: Callable[[], Any], size: int = 0) -> Any:
-        """What ``call`` gets of the Hub about ``what``; ``size`` bytes may go with it.
+        """Return what ``call`` gets from the Hub about ``subject``, which errors name.
 
-        Raises UserError with one line for whatever goes wrong, and when time is up.
+        ``size`` is the number of bytes to transfer, which lengthens the wait. Raises ``UserError`` for any error of
+        the client, and when the time is up.
         """
         with access(subject):
             return within(self.seconds + size / SLOWEST, f"the Hub, about {subject}", call)
 
 
 def connect(seconds: float = SECONDS) -> Hub:
-    """The Hub of ``HF_ENDPOINT``; no client of this process follows it around in circles."""
+    """Connect to the Hub of ``HF_ENDPOINT``; clients of this process follow at most `REDIRECTS` redirects."""
     from huggingface_hub import HfApi, set_client_factory
     from huggingface_hub.utils._http import default_client_factory
 
@@ -90,9 +91,9 @@ def connect(seconds: float = SECONDS) -> Hub:
 
 
 def remote(hub: Hub, artifact: Artifact) -> Remote | None:
-    """The repo, or None when there is none that this token may see.
+    """Return the commits of an artifact's repo, None if there is no repo that the token may see.
 
-    Raises UserError for anything else, as when the Hub can't be reached: a blip is no absence.
+    Raises ``UserError`` for any other failure, so that a broken connection is not read as a missing repo.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -112,9 +113,9 @@ def remote(hub: Hub, artifact: Artifact) -> Remote | None:
 
 
 def diff(hub: Hub, artifact: Artifact, commit: str) -> tuple[Artifact, list[Change]]:
-    """An artifact against a commit of its repo, with its card as it would be pushed.
+    """Compare an artifact with a commit of its repo; return it with the card to push, and the changes.
 
-    That is ours, and what others added to its metadata.
+    The card to push keeps the metadata that others added to the card on the Hub.
     """
     remote_files = files_at(hub, artifact, commit)
     if README in remote_files:
@@ -126,7 +127,7 @@ def diff(hub: Hub, artifact: Artifact, commit: str) -> tuple[Artifact, list[Chan
 
 
 def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, Any]:
-    """Every file of a commit, by path, as the Hub lists it."""
+    """List the files of a commit: `huggingface_hub`'s ``RepoFile`` by path."""
     from huggingface_hub.hf_api import RepoFile
 
     def list_tree() -> list[Any]:
@@ -140,7 +141,7 @@ def files_at(hub: Hub, artifact: Artifact, commit: str) -> dict[str, Any]:
 
 
 def _state(file: LocalFile, remote_file: Any) -> State:
-    """How a file stands: of a large one the Hub has the SHA-256, else git's digest."""
+    """Compare a file by size and digest: SHA-256 for files in LFS, git's digest for the rest."""
     if remote_file is None:
         return "new"
     is_same = file.size == remote_file.size and (
@@ -170,14 +171,14 @@ def _with_card_of(hub: Hub, artifact: Artifact, commit: str) -> Artifact:
 
 @contextmanager
 def access(subject: str) -> Iterator[None]:
-    """Turn whatever the client raises into one line about ``what``."""
+    """Raise any error of the client within as ``UserError`` of one line about ``subject``."""
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
         yield
     except (UserError, KeyboardInterrupt):
         raise
-    except Exception as error:  # the client's errors have no common base; none is ours
+    except Exception as error:  # the client's errors have no common base
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, HfHubHTTPError):
             cause = cause.__cause__
@@ -211,17 +212,17 @@ def _meaning(error: Exception, http: Any) -> str:
 
 PREFIX = "safe-stepwise-scratch-"
 YOUNG = 60
-"""Seconds for which a folder may not be held yet."""
+"""Seconds after its creation for which a folder may not be locked yet."""
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """An empty folder among the temporary ones, for the time being."""
+    """Make an empty temporary folder for the context; remove those of processes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             if status.st_uid == os.getuid() and time.time() - status.st_mtime > YOUNG:
-                sweep(folder)  # unless a process holds it
+                sweep(folder)  # unless a process has locked it
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
         descriptor = os.open(name, os.O_RDONLY)
         try:

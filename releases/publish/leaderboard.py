@@ -1,15 +1,13 @@
-"""What the Hub and Inspect read: a card's metadata, tasks (`eval.yaml`), and an adapter's scores (`.eval_results`).
+"""Files that the Hub and Inspect read: a card's metadata, tasks (`eval.yaml`), an adapter's scores (`.eval_results`).
 
-The Hub shows on a model's page what YAML files in its folder ``.eval_results`` say, a file for each
-way of measuring, and gathers the scores on the page of the dataset whose ``eval.yaml`` defines the
-tasks, once Hugging Face has listed that as a benchmark (https://huggingface.co/docs/hub/eval-results;
-`huggingface_hub.EvalResultEntry`). ``model-index`` in the card's header is the older form, and is
-still shown. It is the source of what is made here, when the namespace is known at last: one figure,
-two spellings. A task has one value, so each benchmark's sample is a task for each measure.
+The Hub shows the scores of the YAML files in a model's folder ``.eval_results`` on the model's page. It lists them on
+the page of the dataset whose ``eval.yaml`` defines the tasks, too, once Hugging Face has listed that dataset as a
+benchmark (https://huggingface.co/docs/hub/eval-results; `huggingface_hub.EvalResultEntry`). The scores are those of
+``model-index`` in the card's header, the older form. They are written when the namespace is known. A task has one
+value, so each benchmark's sample is a task for each measure.
 
-``eval.yaml`` is there whether or not an adapter is. By it ``inspect eval hf/NAMESPACE/NAME`` asks a
-model for the answers at once, a prompt a row (column ``input``); its tasks have the shape
-that Inspect demands (`inspect_ai._eval.task.hf.HFTask`). What SAFE's loop scored says so in notes.
+With ``eval.yaml``, ``inspect eval hf/NAMESPACE/NAME`` asks a model each row's prompt (column ``input``). Its tasks
+have the fields of `inspect_ai._eval.task.hf.HFTask`. The notes of a score name the loop's method and players.
 """
 
 import re
@@ -33,13 +31,13 @@ OWNED_KEYS = frozenset(
     "base_model_relation library_name pipeline_tag model-index datasets metrics "
     "title emoji colorFrom colorTo sdk sdk_version python_version app_file pinned".split()
 )
-"""What a card of ours says or leaves unsaid on purpose: an old value of these does not survive."""
+"""The keys of metadata that our cards decide: an older value on the Hub is dropped, even if ours has none."""
 OWNED_TAGS = frozenset(("synthetic", "simulated"))
-"""Tags that say what data is; they must go when it is no longer that."""
+"""The tags that our cards decide."""
 
 
 def metadata(text: str, place: str) -> dict[str, Any]:
-    """The YAML block on top of a card. Raises UserError if that can't be read.
+    """Read the YAML header of a card; raise ``UserError`` that names ``place`` if it can't be read.
 
     >>> metadata("---\\nlicense: mit\\n---\\n# Words", "README.md")
     {'license': 'mit'}
@@ -56,10 +54,10 @@ def metadata(text: str, place: str) -> dict[str, Any]:
 
 
 def merge_card(card: str, remote_card: str, place: str) -> str:
-    """Our card, with the metadata that others added to the one on the Hub.
+    """Return our card with the metadata that others added to the card on the Hub.
 
-    Ours wins wherever it says something. Keys that no card of ours has are kept, and so are tags.
-    The same bytes come back when there is nothing to keep, and from a second merge.
+    The Hub's tags are added to ours, and its keys that neither our card nor `OWNED_KEYS` has. Our card comes back
+    unchanged if there is nothing to add, and a second merge changes nothing.
 
     >>> theirs = "---\\ndoi: x\\ntags: [b]\\n---\\nOld."
     >>> print(merge_card("---\\ntags: [a]\\n---\\nNew.", theirs, "hub"))
@@ -85,7 +83,7 @@ def merge_card(card: str, remote_card: str, place: str) -> str:
 
 
 def check_card(artifact: Artifact) -> Any:
-    """The card, as huggingface_hub has it; raises UserError for what is missing or can't be one."""
+    """Parse an artifact's card with `huggingface_hub`; raise ``UserError`` if it is missing or bad."""
     from huggingface_hub import DatasetCard, ModelCard, SpaceCard
 
     place = f"{artifact.folder}/README.md"
@@ -122,16 +120,16 @@ def _as_list(tags: Any) -> list[Any]:
 
 
 SCORES, TASKS = ".eval_results", "eval.yaml"
-"""What the Hub looks for in a model's and in a dataset's repo."""
+"""The Hub's folder of scores in a model's repo, and its file of tasks in a dataset's repo."""
 HUB = "https://huggingface.co"
 _SCORERS = {"exact_match": "exact", "f1": "f1", "accuracy": "model_graded_qa"}
-"""What Inspect calls our measures."""
+"""Inspect's names of our measures."""
 _MEASURES = ("exact_match", "f1")
-"""Those that need no judge."""
+"""The measures that need no judge."""
 
 
 def add_leaderboard_files(release: Release, namespace: str) -> Release:
-    """A release with those files, made of the cards of its benchmarks and of its adapter."""
+    """Return the release with ``eval.yaml`` and ``.eval_results``, made from the headers of its cards."""
     cards = {
         artifact.folder: artifact.card.read().decode("utf-8", "replace")
         for artifact in release.artifacts
@@ -155,9 +153,9 @@ def add_leaderboard_files(release: Release, namespace: str) -> Release:
 
 
 def samples(card: str, place: str) -> list[tuple[str, str]]:
-    """Config and split of each evaluation sample that the header of the benchmarks' card has.
+    """List (config, split) of each evaluation sample in the header of the benchmarks' card.
 
-    Raises ``UserError`` for a header that can't be read; one of a strange shape has none.
+    Raises ``UserError`` for a header that can't be read; the list is empty for unexpected metadata.
     """
     configs = metadata(card, place).get("configs")
     try:
@@ -168,13 +166,13 @@ def samples(card: str, place: str) -> list[tuple[str, str]]:
             for file in config["data_files"]
         ]
     except (KeyError, TypeError, AttributeError):
-        return []  # which the check of cards complains about
+        return []  # `check_card` raises for it
 
 
 def loop_results(card: str, place: str) -> list[Any]:
-    """The scores on the verified benchmarks that a card's header has, as `EvalResult`.
+    """List the scores on verified benchmarks in a card's header, as `huggingface_hub.EvalResult`.
 
-    Raises ``UserError`` for a header that can't be read; one of a strange shape has no scores.
+    Raises ``UserError`` for a header that can't be read; the list is empty for unexpected metadata.
     """
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
@@ -182,12 +180,12 @@ def loop_results(card: str, place: str) -> list[Any]:
     try:
         evaluations = model_index_to_eval_results(index)[1] if index else []
     except (KeyError, TypeError, ValueError, AttributeError):
-        return []  # which the check of cards complains about
+        return []  # `check_card` raises for it
     return [result for result in evaluations if result.dataset_type == VERIFIED and result.dataset_config]
 
 
 def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[str, bytes]:
-    """A file for each way of measuring that ``results`` have, by its path in the adapter's repo."""
+    """Write the scores as YAML, one file for each set of players, method and options, by path in the repo."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     dataset = f"{namespace}/{VERIFIED}"
@@ -206,9 +204,9 @@ def adapter_files(results: Sequence[Any], namespace: str, version: str) -> dict[
 
 
 def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> dict[str, bytes]:
-    """The tasks on samples (config, split), and those that ``results`` are of, for the benchmarks.
+    """Write ``eval.yaml`` with a task for each sample (config, split) and measure, and for each of the scores.
 
-    Nothing where there are neither.
+    Returns no file if there are neither samples nor scores.
     """
     metrics = [(config, split, measure) for config, split in places for measure in _MEASURES]
     metrics += [(result.dataset_config, result.dataset_split, result.metric_type) for result in results]
@@ -230,7 +228,7 @@ def dataset_files(places: Sequence[tuple[str, str]], results: Sequence[Any]) -> 
 
 
 def _file_name(arguments: Mapping[str, Any]) -> str:
-    """A file's name for players, method and options; a judge is of some measures only."""
+    """Name a file by players, method and options, without the judge, which only some measures have."""
     identifying = {name: value for name, value in arguments.items() if name != "judge"}
     slug = re.sub(r"[^a-z0-9]+", "-", f"{arguments.get('method')} {arguments.get('generator')}".lower())
     return f"{slug.strip('-')[:60]}-{identity(identifying)[:8]}"

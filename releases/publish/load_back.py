@@ -1,7 +1,7 @@
-"""Load a release back from the Hub at its commits, in a process that knows nothing of it.
+"""Load a release back from the Hub at its commits, in a process with empty caches.
 
-`load_back` starts the process; run as a module, this file is that process. Its caches are in a
-folder of its own, so that nothing it opens can come from anywhere but the Hub.
+`load_back` starts the process, which runs this file as a module. As its caches are in an empty folder, all that it
+opens comes from the Hub.
 """
 
 import json
@@ -28,7 +28,7 @@ _PREFIX = "loaded back and compared: "
 
 @dataclass(frozen=True)
 class Pushed:
-    """An artifact, and the commit that is to hold it."""
+    """An artifact, and the commit that holds it on the Hub."""
 
     artifact: Artifact
     commit: str
@@ -37,11 +37,9 @@ class Pushed:
 def load_back(pushed: Sequence[Pushed], hub: Hub, token: str) -> list[str]:
     """Open every artifact at its commit and compare each file's SHA-256 with what was pushed.
 
-    Datasets are opened in all configurations, the Space with `evaluate.load`, the adapter with
-    peft where that is installed. Returns one line an artifact, saying what was opened.
-
-    Raises UserError naming the first repo or file that is not as it should be, and when that takes
-    longer than ``hub`` is waited for: once for each repo, once for the start, and for its bytes.
+    Opens datasets in all configurations, the Space with `evaluate.load`, the adapter with peft where that is
+    installed. Returns a line about each artifact. Raises ``UserError`` for the first repo or file that differs or does
+    not open, and when time is up: the wait of ``hub`` for each repo and for the start, and the transfer's time.
     """
     size = sum(file.size for item in pushed for file in item.artifact.files)
     seconds = hub.seconds * (1 + len(pushed)) + size / SLOWEST
@@ -98,7 +96,7 @@ def _environment(home: Path, endpoint: str, token: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read what to open from standard input, print a line for each."""
+    """Open the artifacts that standard input names, and print a line about each."""
     for request in json.load(sys.stdin):
         compared = _compare(request)
         opened = {"dataset": _dataset, "space": _space, "model": _adapter}[request["kind"]](request)
@@ -129,7 +127,7 @@ def _dataset(request: Mapping[str, Any]) -> str:
 
 
 def _space(request: Mapping[str, Any]) -> str:
-    """What `evaluate.load` makes of the files that came back, in a process that holds no credential of ours."""
+    """Load the Space's metric with `evaluate.load`, in a process without our credentials."""
     from huggingface_hub import snapshot_download
 
     folder = snapshot_download(request["repo"], repo_type="space", revision=request["commit"], local_files_only=True)
@@ -149,7 +147,7 @@ def _space(request: Mapping[str, Any]) -> str:
 
 
 def _adapter(request: Mapping[str, Any]) -> str:
-    """The weights alone: the base model may be larger than the machine that publishes."""
+    """Open the weights alone, as the base model may be larger than this machine's memory."""
     from huggingface_hub import HfApi, hf_hub_download
 
     name, commit = request["repo"], request["commit"]

@@ -1,8 +1,7 @@
-"""Publish a release: what that would do, in words; one commit a repo, load back, tag, collection.
+"""Publish a release: plan, commit to each repo, load back, tag, add to the collection.
 
-Every step asks the Hub what is there and does what is owed, so a run that was interrupted at any
-point is completed by the same command, and one that has nothing to do writes nothing. Tags come
-after all repos have loaded back: a release has all of its tags, or an interrupted run owes some.
+Each step reads what is on the Hub and does what is missing. So the same command completes a run that was interrupted,
+and a run with nothing to do writes nothing. No repo is tagged before all have loaded back.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,27 +19,27 @@ from safe_stepwise.store.names import version_key
 from safe_stepwise.store.tables import text_table
 
 MOST_LISTED = 12
-"""Files of a state that a dry run lists; the rest are counted."""
+"""The most files of a state that a dry run lists; it counts the others."""
 
 
 @dataclass(frozen=True)
 class RepoPlan:
-    """One repo: what it is to hold, how that differs from what it holds, and how it stands."""
+    """The changes that publish an artifact in its repo."""
 
     artifact: Artifact
     changes: Sequence[Change]
     remote: Remote | None = None
     tagged: str | None = None
-    """The commit that has the release's tag and content already."""
+    """The commit with the release's tag, if the release is published there."""
 
     @property
     def writes(self) -> list[Change]:
-        """What differs."""
+        """The changes to write."""
         return [change for change in self.changes if change.state != "same"]
 
     @property
     def standing(self) -> str:
-        """In a word or two."""
+        """The state of the repo in words, for a dry run."""
         if self.tagged is not None:
             return "published"
         if self.remote is None:
@@ -49,16 +48,16 @@ class RepoPlan:
 
 
 def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
-    """Compare every artifact with the Hub; reads only.
+    """Compare every artifact of a release with the Hub; write nothing.
 
-    Raises UserError for a tag of this version that holds something else (a tag is never moved),
-    for a newer version on the Hub (``main`` must not go back), and when the Hub can't be read.
+    Raises ``UserError`` if the Hub has this version with other content (a tag is never moved) or a newer version
+    (``main`` must not go back), and if it can't be read.
     """
     return [plan_repo(hub, release, artifact) for artifact in release.artifacts]
 
 
 def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
-    """The same of one artifact."""
+    """Compare one artifact with the Hub, as `plan_release` does."""
     repo = remote(hub, artifact)
     if repo is None:
         return _creation_plan(artifact)
@@ -81,33 +80,33 @@ def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
 
 
 def _creation_plan(artifact: Artifact) -> RepoPlan:
-    """The plan of a repo that is not there."""
+    """Plan to create an artifact's repo."""
     return RepoPlan(artifact, [Change(file.path, file.size, "new") for file in artifact.files])
 
 
 def dry_run(hub: Hub, release: Release) -> str:
-    """What there is to say of a release that is not pushed; reads the Hub if it can."""
+    """Describe what pushing a release would do; compare with the Hub if it can be reached."""
     try:
         plans, note = plan_release(hub, release), ""
     except UserError as error:
         if "can't be reached" not in str(error) and "HF_HUB_OFFLINE" not in str(error):
             raise
-        plans = [*map(_creation_plan, release.artifacts)]  # as if the Hub had none of the repos
+        plans = [*map(_creation_plan, release.artifacts)]
         note = f"not compared with the Hub: {error}"
     sections = [f"{release.root}: release {release.version}, checked; nothing was written (dry run)"]
     sections += [note] if note else []
     sections += [describe(plan, compared=not note) for plan in plans]
     if release.left_out:
-        sections.append(f"stays here: {_shortened(release.left_out)}")
+        sections.append(f"stays here: {_list_names(release.left_out)}")
     if release.too_long:
         sections.append(
-            f"too long to be published (more than {report.MOST:,} bytes of lines): {_shortened(release.too_long)}"
+            f"too long to be published (more than {report.MOST:,} bytes of lines): {_list_names(release.too_long)}"
         )
     return "\n\n".join([*sections, "add --push to publish this"])
 
 
 def describe(plan: RepoPlan, compared: bool = True) -> str:
-    """One repo of a dry run: its files by state, with sizes in bytes."""
+    """Render a repo's plan for a dry run: a table of files by state, with sizes in bytes."""
     rows: list[tuple[object, ...]] = [("file", "on the Hub", "bytes")]
     for state in ("new", "changed", "gone", "same"):
         files = [change for change in plan.changes if change.state == state]
@@ -124,23 +123,23 @@ def describe(plan: RepoPlan, compared: bool = True) -> str:
 def _newer(tag: str, version: str) -> bool:
     try:
         return version_key(tag) > version_key(version)
-    except UserError:  # a tag of the user's own
+    except UserError:  # a tag that is no version
         return False
 
 
-def _shortened(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     suffix = f" and {len(names) - MOST_LISTED} more" if names[MOST_LISTED:] else ""
     return ", ".join(names[:MOST_LISTED]) + suffix
 
 
 MOST_COLLECTIONS = 10_000
-"""Of a namespace that are looked at."""
+"""The most collections of a namespace that are read."""
 LoadBack = Callable[[Sequence[Pushed], Hub, str], list[str]]
 
 
 @dataclass(frozen=True)
 class Publisher:
-    """Who publishes where, and who hears of it."""
+    """The namespace to publish in, and the functions that write to the Hub and report."""
 
     hub: Hub
     token: str
@@ -151,14 +150,13 @@ class Publisher:
 
 
 def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> str:
-    """Do what the plans say is owed; returns the address of the collection.
+    """Publish a release by its plans; return the address of the collection.
 
-    Raises UserError, with everything done so far in place, when the Hub refuses something or what
-    was pushed does not load back; the same call then completes it.
+    Raises ``UserError`` if the Hub refuses a step or a pushed repo does not load back. Completed steps stay, and the
+    same call completes the others.
     """
     pending = [plan for plan in plans if plan.tagged is None]
     if publisher.private:
-        # What is meant to be private must not end up in a repo that all can read.
         for artifact in (plan.artifact for plan in pending if plan.remote is not None):
             if not publisher.hub.call(artifact.url, "repo_info", artifact.repo, repo_type=artifact.kind).private:
                 raise UserError(
@@ -181,7 +179,7 @@ def push(publisher: Publisher, release: Release, plans: Sequence[RepoPlan]) -> s
 
 
 def create(publisher: Publisher, artifact: Artifact) -> None:
-    """Make the repo; first of all, so that a forbidden namespace shows before an upload."""
+    """Create an artifact's repo; all are created before any upload, so that a forbidden namespace shows at once."""
     sdk = None
     if artifact.kind == "space" and artifact.card is not None:
         sdk = metadata(artifact.card.read().decode(), artifact.folder)["sdk"]
@@ -190,9 +188,9 @@ def create(publisher: Publisher, artifact: Artifact) -> None:
 
 
 def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
-    """One commit with all that differs, on top of the ``main`` that it was compared with.
+    """Commit all changes on top of the ``main`` that the plan was made for; return artifact and commit.
 
-    None is made where nothing differs, which is how a commit whose answer got lost is found again.
+    Without changes ``main`` is returned: so a commit whose answer got lost is not repeated.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
@@ -230,7 +228,7 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
 
 
 def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
-    """Name the commit, once and for all. Raises UserError if the tag names another one."""
+    """Tag a commit with the version; raise ``UserError`` if the tag is at another commit."""
     artifact = pushed.artifact
     message = f"safe-stepwise release {version}"
     options: dict[str, Any] = {"tag": version, "tag_message": message, "revision": pushed.commit}
@@ -242,7 +240,7 @@ def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
 
 
 def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Artifact]) -> str:
-    """Put every repo into the namespace's collection, which is made if there is none."""
+    """Add every repo to the namespace's collection, which is created if missing; return its address."""
     hub, place = publisher.hub, f"collection {collection.title!r} of {publisher.namespace}"
     hub_collection = hub.request(place, lambda: _collection(hub.api, publisher, collection))
     items = {(item.item_type, item.item_id) for item in hub_collection.items}
@@ -253,10 +251,9 @@ def collect(publisher: Publisher, collection: Collection, artifacts: Sequence[Ar
 
 
 def _collection(api: Any, publisher: Publisher, collection: Collection) -> Any:
-    """The namespace's collection of that title, with all of its items."""
-    collections = islice(api.list_collections(owner=publisher.namespace), MOST_COLLECTIONS)
-    for candidate in collections:
+    """Get or create the namespace's collection with the title of ``collection``, with all of its items."""
+    for candidate in islice(api.list_collections(owner=publisher.namespace), MOST_COLLECTIONS):
         if candidate.title == collection.title:
-            return api.get_collection(candidate.slug)  # a listing shows the first few items only
+            return api.get_collection(candidate.slug)  # the listing has the first few items alone
     options = {"description": collection.about, "private": publisher.private}
     return api.create_collection(collection.title, namespace=publisher.namespace, **options, exists_ok=True)

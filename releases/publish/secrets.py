@@ -1,11 +1,11 @@
-"""Secrets in files, however these are packed: unpacked, decoded, unescaped.
+"""Find secrets in files, also in archives, compressed columns, base64 and escapes.
 
-A file is known by its first bytes, not by its name. What is unpacked is bounded, and what can't be
-unpacked is refused: nobody can say of it what it holds.
+The type of a file is read from its first bytes, not from its name. The unpacked size is bounded, and a file that
+can't be unpacked is refused, as its content is unknown.
 
-With the patterns of our own `safe_stepwise.store.terminal`: detect-secrets and its like on PyPI take
-any digest for a password (releases are full of digests), know no Hugging Face tokens and can't see
-into compressed columns; gitleaks and trufflehog are programs, and don't look into Parquet either.
+The patterns are those of `safe_stepwise.store.terminal`. detect-secrets and similar packages take any digest for a
+password (releases are full of digests), have no pattern of Hugging Face tokens and can't read compressed columns;
+gitleaks and trufflehog are programs, and don't read Parquet either.
 """
 
 import binascii
@@ -31,10 +31,10 @@ _COMPILED = [(name, start.encode(), re.compile((re.escape(start) + tail).encode(
 
 
 def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> str | None:
-    """What the first secret in a file, or in its path, is; None if there is none.
+    """Describe the first secret in a file or its path; return None if there is none.
 
-    ``own`` are credentials by their names (`safe_stepwise.store.terminal.credentials`). Raises
-    UserError for a file that can't be looked into.
+    ``own_secrets`` are credentials by name (`safe_stepwise.store.terminal.credentials`). Raises ``UserError`` for a
+    file that can't be unpacked.
 
     >>> secret_in(LocalFile("a.md", b"key: AKIA" + b"IOSFODNN7EXAMPLE", 25))
     'an AWS key'
@@ -45,7 +45,7 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
     with io.BytesIO(packed) if isinstance(packed, bytes) else packed.open("rb") as content:
         for view in chain(readings(file.path.encode()), views(content, place)):
             for name, start, pattern in _COMPILED:
-                # Looking for the beginning alone is ten times as fast as the pattern.
+                # `in` is ten times as fast as the pattern.
                 if start in view and pattern.search(view):
                     return name
             for name, form in secret_forms:
@@ -62,27 +62,27 @@ _BEHIND_WORD = re.compile(
     rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"
     rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})(?![A-Za-z0-9_+-])"
 )
-"""A key without a form of its own (Mistral's, W&B's older ones): 32 or 40 letters and digits, as many digests have."""
+"""A key without a prefix (Mistral's, W&B's older ones): 32 or 40 letters and digits, like many digests."""
 
 
 def _is_named(view: bytes) -> bool:
-    """Whether what stands right behind a word for a key may be one.
+    """Return whether a key may follow directly after a word for a key.
 
     >>> _is_named(b"MISTRAL_API_KEY=" + b"aB3x" * 8), _is_named(b'"commit": "' + b"0f" * 20 + b'"')
     (True, False)
     """
     folded = view.lower()
     for word in _WORDS:
-        at = folded.find(word)
-        while at >= 0:
-            if _BEHIND_WORD.match(view, at := at + len(word)):
+        end = folded.find(word)
+        while end >= 0:
+            if _BEHIND_WORD.match(view, end := end + len(word)):
                 return True
-            at = folded.find(word, at)
+            end = folded.find(word, end)
     return False
 
 
 def _encodings(value: str) -> Iterator[bytes]:
-    """A credential as files may have it; what is ASCII comes out of every encoding as it is."""
+    """Yield the bytes of a credential in files; `readings` turns ASCII text of any encoding into the first form."""
     for form in sorted(spellings(value)):
         yield form.encode("utf-8", "surrogateescape")
     if not value.isascii():
@@ -91,42 +91,41 @@ def _encodings(value: str) -> Iterator[bytes]:
 
 
 UNPACKED = 1 << 30
-"""Bytes at most that a file may hold packed, all that is packed within counted."""
+"""The most bytes that a file may unpack to, with archives in it."""
 ROW_GROUP = 1 << 30
-"""Bytes at most of a row group of Parquet, decoded."""
+"""The most bytes of a decoded row group of Parquet."""
 NESTED = 4
-"""Archives within each other."""
+"""The most levels of archives within archives."""
 BLOCK, OVERLAP = 1 << 22, 1 << 16
-"""Bytes that are looked at together, and how many of them again with the next ones."""
+"""Bytes that are searched together, and the last bytes of a block that are searched again with the next."""
 DECODED = 2
-"""Times base64 within each other."""
+"""The most levels of base64 within base64."""
 
 _PNG, _PARQUET = b"\x89PNG\r\n\x1a\n", (b"PAR1", b"PARE")
 _CLOSED = {b"7z\xbc\xaf'\x1c": "7z", b"Rar!\x1a\x07": "RAR"}
 _LEAST = 24
-"""Characters of base64 that are decoded; the shortest key has 27."""
+"""The shortest run of base64 characters that is decoded; the shortest key takes 27."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\r\n"
 _IN_RUN = bytes(ord("a") if byte in _BASE64 else ord(".") for byte in range(256))
 _QUOTED = re.compile(rb"""["'][ \t]{0,4}[,+\\]?[ \t]{0,4}(?:\r?\n)?[ \t>#]*+(?:[-+] )?["']""")
 _INDENTED = re.compile(rb"""["']?\r?\n(?=[ \t>"'#-])[ \t>"'#]*+(?:- ["']?)?""")
-"""Between texts and lines of base64 in JSON, notebooks, YAML, in Markdown's quotations and in source code."""
+"""Patterns between lines of base64 in JSON, notebooks, YAML, Markdown quotations and source code."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _STARTS = (rb"\\u00", rb"\\U000000", rb"\\x", b"%")
 _ESCAPES = [re.compile(start + b"([2-7][0-9A-Fa-f])") for start in _STARTS]
-"""Each on its own: what begins with a letter is found ten times as fast as a choice."""
+"""A pattern for each start: that is ten times as fast as one pattern of alternatives."""
 
 
 def views(file: IO[bytes], name: str) -> Iterator[bytes]:
-    """Every view of a file, in blocks that overlap; one that ends is a copy of its own.
+    """Yield every reading of a file and of all that is packed in it, in overlapping blocks.
 
-    ``name`` stands in errors. Raises UserError for what is packed but can't be unpacked, or is
-    more than `UNPACKED` or `NESTED` allow.
+    Errors have ``name`` in them. Raises ``UserError`` if the file can't be unpacked within `UNPACKED` and `NESTED`.
     """
     yield from _Unpacking(name).views(file, NESTED)
 
 
 def readings(block: bytes, depth: int = DECODED) -> Iterator[bytes]:
-    r"""A block as it stands, without what UTF-16 and escapes make of it, and out of base64.
+    r"""Yield a block, the block without UTF-16 and escapes, and what its base64 decodes to.
 
     >>> [*readings(rb"\u0068i")]
     [b'\\u0068i', b'hi']
@@ -138,13 +137,13 @@ def readings(block: bytes, depth: int = DECODED) -> Iterator[bytes]:
     if plain != block:
         yield plain
     runs = [*_runs(_INDENTED.sub(b"\n", _QUOTED.sub(b"\n", plain)))] if depth else []
-    for start in range(4 if runs else 0):  # of four characters a run may begin with any
+    for start in range(4 if runs else 0):  # a run may start at any of a group's four characters
         ends = (run[start:] for run in runs)
         yield from readings(b"\n".join(binascii.a2b_base64(end + b"A" * (-len(end) % 4)) for end in ends), depth - 1)
 
 
 def _plain(block: bytes) -> bytes:
-    """ASCII of UTF-16 and UTF-32, from whichever end, and of escapes."""
+    """Return a block with its UTF-16 and UTF-32 (of either byte order) and its escapes as ASCII."""
     plain = block.replace(b"\0", b"")
     if b"\\" in plain:
         for escape, character in ((b"\\\\", b"\\"), (b"\\n", b"\n"), (b"\\/", b"/"), (b"\\_", b"_")):
@@ -155,7 +154,7 @@ def _plain(block: bytes) -> bytes:
 
 
 def _runs(block: bytes) -> Iterator[bytes]:
-    """What may be base64, without its line ends."""
+    """Yield the runs of characters that may be base64, without line ends."""
     marked = block.translate(_IN_RUN)  # `find` is ten times as fast as a pattern
     start = marked.find(b"a" * _LEAST)
     while start >= 0:
@@ -173,7 +172,7 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Unpacking:
-    """A file, and what it may still unfold to."""
+    """The unpacking of a file, with the bytes that it may still unpack to."""
 
     def __init__(self, name: str) -> None:
         self.name, self.bytes_left = name, UNPACKED
@@ -184,7 +183,7 @@ class _Unpacking:
         head = file.read(512)
         file.seek(0)
         kind, unpack = _kind(head)
-        if kind is None and zipfile.is_zipfile(file):  # behind a prefix, as one that unpacks itself
+        if kind is None and zipfile.is_zipfile(file):  # after a prefix, as in a self-extracting archive
             kind, unpack = "zip", _zip
         if kind is None:
             return
@@ -192,19 +191,19 @@ class _Unpacking:
             raise UserError(f"{self.name}: packed more than {NESTED} times; unpack it")
         try:
             for stream in unpack(file):
-                if isinstance(stream, bytes):  # decoded to the end
+                if isinstance(stream, bytes):  # nothing is packed in it
                     yield from _read(io.BytesIO(stream))
                     continue
                 with self._copy(stream) as copy:
                     yield from self.views(copy, depth - 1)
         except UserError:
             raise
-        except Exception as error:  # each of a dozen decoders has its own
+        except Exception as error:  # a dozen decoders raise their own types
             line = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(f"{self.name}: can't be read as {kind}, so nobody can say what it holds: {line}") from None
 
     def _copy(self, stream: IO[bytes]) -> IO[bytes]:
-        """A part that can be gone back in."""
+        """Copy a stream to a seekable file."""
         copy = tempfile.SpooledTemporaryFile(BLOCK)  # noqa: SIM115 - the caller closes it
         while block := stream.read(BLOCK):
             self.bytes_left -= len(block)
@@ -217,11 +216,11 @@ class _Unpacking:
 
 
 Unpack = Callable[[IO[bytes]], Iterator[Any]]
-"""Streams that a file is packed of; or bytes, of one whose inside is not packed again."""
+"""A function that yields the streams packed in a file, or bytes that have nothing packed in them."""
 
 
 def _kind(head: bytes) -> tuple[str | None, Unpack]:
-    """What a file is, for an error, and how it is taken apart; None for what is not packed."""
+    """Return the type of a packed file, for errors, and the function that unpacks it; None if it is not packed."""
     for magic, kind, unpack in _KINDS:
         if head.startswith(magic):
             return kind, unpack
@@ -259,7 +258,7 @@ def _compressed(codec: str) -> Unpack:
 
 
 def _png(file: IO[bytes]) -> Iterator[bytes]:
-    """Its texts, each without the checksum behind it, whose first byte may be a letter."""
+    """Yield a picture's texts without the checksums after them, whose first byte may be a letter."""
     file.seek(len(_PNG))
     while len(head := file.read(8)) == 8:
         length, kind = struct.unpack(">I4s", head)
@@ -267,7 +266,7 @@ def _png(file: IO[bytes]) -> Iterator[bytes]:
         file.seek(4, io.SEEK_CUR)
         if kind in (b"tEXt", b"iTXt"):
             yield body
-        start = body.find(b"x")  # of zlib, behind a keyword, and flags, and languages
+        start = body.find(b"x")  # where zlib's data starts, after a keyword, flags, and a language
         while kind in (b"zTXt", b"iTXt", b"iCCP") and start >= 0:
             unpacking = zlib.decompressobj()
             try:
@@ -310,7 +309,7 @@ def _arrow_stream(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _tables(batches: Any) -> Iterator[bytes]:
-    """Rows as a stream of Arrow, which has every text end to end and a dictionary but once."""
+    """Yield batches of rows as Arrow streams, which have each column's texts end to end."""
     import pyarrow as pa
 
     sink, writer = io.BytesIO(), None
