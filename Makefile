@@ -14,6 +14,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests start hundreds of processes; without bytecode each of them would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-train demo-paths test test-full test-vllm docs lint format lock bench clean
 .DELETE_ON_ERROR:

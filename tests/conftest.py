@@ -24,7 +24,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-GRID = 6
+GRID = 3
 """Cases of a parametrised test in the quick suite, unless its mark `quick_cases` says another number."""
 
 

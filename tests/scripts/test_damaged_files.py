@@ -46,7 +46,7 @@ from tests.makers.damage import BYTES, TEXT, Damage, lines
 
 SOME = dict([*TEXT.items()][::5])
 """For commands that take their time."""
-QUICK = 6
+QUICK = 3
 """Damages of a file that the quick suite tries."""
 MOST = 300 * 2**20
 """Bytes that a damaged file of a few kilobytes may cost."""
@@ -323,6 +323,7 @@ def step_files(folder: Path, what: str) -> list[Path]:
     return sorted((folder / what).rglob("*.parquet"))
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("config", ["synthetic", "synthetic_labeled", "synthetic_eval"])
 def test_the_parquet_files_of_a_verified_set(config: str, built: Path, tmp_path: Path) -> None:
     copy = tmp_path / "safe-verified-multihop"

@@ -156,6 +156,7 @@ def test_a_verifier_that_accepts_everything_does_not(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- real rows
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize(("benchmark", "least"), [("2wikimultihopqa", 0.9), ("musique", 0.8)])
 def test_it_is_found_on_real_rows(benchmark: str, least: float, real_data: Path, tmp_path: Path) -> None:
     file = odd_half(real_data / f"{benchmark}_dev.jsonl", tmp_path / f"{benchmark}.jsonl")

@@ -20,6 +20,7 @@ if any("spawn_main" in part for part in sys.orig_argv):
 """
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("wait", [0.0, 0.7])
 def test_ctrl_c_while_workers_start_ends_in_order(tmp_path: Path, wait: float) -> None:
     """Every process of a terminal gets it, also one that has not read a line of ours yet."""

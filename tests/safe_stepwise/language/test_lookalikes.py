@@ -140,6 +140,7 @@ def some_real(data: Path) -> tuple[Question, ...]:
     return tuple(question for labelled in rows.values() for question, _ in labelled[::17])
 
 
+@pytest.mark.quick_cases(1)
 @pytest.mark.parametrize("name", DISGUISES)
 def test_no_label_of_a_real_row_turns_on_its_spelling(name: str, real_data: Path) -> None:
     asked = some_real(real_data)

@@ -19,6 +19,7 @@ from builders.verified.verification import verify
 from safe_stepwise.errors import RowError
 from safe_stepwise.records import NOISE_TYPES, Hop, Label, Passage, Question, Triple
 from studies.labels.agreement import agreement, by_noise_type
+from tests import sizes
 
 
 def judge(question: Question) -> Label:
@@ -322,10 +323,10 @@ def test_synthetic_noise_is_found(writer: str) -> None:
     teacher = AnnotationsTeacher()
     true: dict[str, str] = {}
     found: dict[str, str] = {}
-    for question, truth in generate(Spec(1200, 904_417, 0.5, writer), split="train"):
+    for question, truth in generate(Spec(sizes.size(1200, 300), 904_417, 0.5, writer), split="train"):
         true[question.id] = truth
         found[question.id] = asyncio.run(verify(question, teacher)).noise_type
-    assert len(true) == len(found) == 1200
+    assert len(true) == len(found) == sizes.size(1200, 300)
     unverifiable, *types = by_noise_type(true, found)
     assert {score.name for score in types} == set(NOISE_TYPES) - {"unspecified"}
     floor = 0.95 if writer in UNSEEN else 0.93
