@@ -21,7 +21,7 @@ from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import Hop, Passage, Question, Trajectory, Triple, as_object, canonical_json
 from safe_stepwise.store import boundary
 from safe_stepwise.store.boundary import parse_json, read_json
-from safe_stepwise.store.files import place_of, read_lines
+from safe_stepwise.store.files import locate_lines, read_lines
 from safe_stepwise.store.names import QUESTIONS, RESULTS, TRAJECTORIES
 
 Verdict = Literal["correct", "incorrect", "unscored"]
@@ -170,14 +170,14 @@ def read_outcomes(folder: Path, conditions: Mapping[str, Any] = MappingProxyType
 
     Raises ``UserError`` for a file that can't be read, with the number of the line.
     """
-    outcomes = _read_records(place_of(folder, TRAJECTORIES), Outcome, "the outcome")
+    outcomes = _read_records(locate_lines(folder, TRAJECTORIES), Outcome, "the outcome")
     return (replace(o, conditions={**conditions, **o.conditions}) if conditions else o for o in outcomes)
 
 
 def read_questions(folder: Path, conditions: Mapping[str, Any] = MappingProxyType({})) -> Iterator[QuestionRecord]:
     """Yield the questions in a run's folder; arguments and errors are those of `read_outcomes`."""
     under = asking_conditions(conditions)
-    questions = _read_records(place_of(folder, QUESTIONS), QuestionRecord, "the question")
+    questions = _read_records(locate_lines(folder, QUESTIONS), QuestionRecord, "the question")
     return (replace(q, conditions={**under, **q.conditions}) if under else q for q in questions)
 
 

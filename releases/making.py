@@ -55,7 +55,7 @@ def make(release: Release[Any]) -> str:
     try:
         for stage in pending:
             stage.check()
-        with files.exclusive(output, "run", (*FOLDERS, names.README, names.LOCK, names.WORK)):
+        with files.lock_folder(output, "run", (*FOLDERS, names.README, names.LOCK, names.WORK)):
             refuse_hidden(output, allowed=HIDDEN)
             if locked:
                 (output / names.WORK).mkdir(exist_ok=True)
@@ -80,7 +80,7 @@ def make(release: Release[Any]) -> str:
 
 def release_code() -> str:
     """Return the digest of the code that makes releases."""
-    return code_digest("releases.making", *modules(), without=())
+    return code_digest("releases.making", *modules(), excluded=())
 
 
 def check(release: Release[Any]) -> int:

@@ -7,7 +7,7 @@ from builders.synthetic import Spec
 from builders.synthetic.writers import names, writer
 from safe_stepwise.commands.values import Count, Share
 from safe_stepwise.records import canonical_json
-from safe_stepwise.store.files import named_by_user, write_lines
+from safe_stepwise.store.files import report_unwritable, write_lines
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run
 from studies import writers
@@ -34,7 +34,7 @@ def main(options: Options) -> str:
     scores = text_table([writers.HEADER, *rows])
     if not options.misread:
         return scores
-    with named_by_user(options.misread):
+    with report_unwritable(options.misread):
         write_lines(options.misread, map(canonical_json, misread))
     return f"{scores}\n{len(misread)} rows in {options.misread}"
 

@@ -330,7 +330,7 @@ def sweep(name: str, home: Path, sample: int | None, seed: int) -> list[str]:
 
 def preload() -> None:
     """What commands import late, and what they read of their own code."""
-    code_digest("scripts.regenerate", without=())
+    code_digest("scripts.regenerate", excluded=())
     for module in ("datasets", "matplotlib.figure", "matplotlib.backends.backend_agg", "jinja2"):
         importlib.import_module(module)
 

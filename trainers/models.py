@@ -19,7 +19,7 @@ from typing import Any
 import safe_stepwise
 from safe_stepwise.engines.weights import PACKAGE, Model, Weights, describe_package, find_adapter, find_model, loading
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import copy_file, remove_folder, whole_folder
+from safe_stepwise.store.files import copy_file, remove_folder, write_folder
 from safe_stepwise.store.names import TRAINING, TUNED
 from trainers.checkpoints import read_json
 from trainers.config import Recipe
@@ -219,7 +219,7 @@ def merge(base: Weights, adapter: Path, folder: Path) -> None:
     with loading(adapter, f"cannot be merged into {base}"):
         model = AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **base.pinned)
         merged = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    with whole_folder(folder) as half:
+    with write_folder(folder) as half:
         _write_model(merged, base, half)
         remove_folder(folder)
 
@@ -229,7 +229,7 @@ def save_model(model: Any, recipe: Recipe, weights: Weights, work: Path) -> None
     folder = recipe.output / MODEL
     shutil.rmtree(folder, ignore_errors=True)
     model.config.use_cache = True
-    with whole_folder(folder) as half:
+    with write_folder(folder) as half:
         _write_model(model, weights, half)
 
 

@@ -61,7 +61,7 @@ def train(
     digest = kind.set_digest()
     if is_first and {about.get(kind.rendered_by, digest) for about in statistics} != {digest}:
         warn("the dataset was rendered with other prompts than this version's loop sends")
-    with files.exclusive(recipe.output, "run", OUTPUTS) if is_first else nullcontext():
+    with files.lock_folder(recipe.output, "run", OUTPUTS) if is_first else nullcontext():
         work = recipe.output / WORK / "training"
         if is_first:
             _begin(recipe, work, training.identity)

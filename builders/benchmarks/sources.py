@@ -24,7 +24,7 @@ from builders.work.rejects import Reject, RowsSummary
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.records import canonical_json
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.files import sha256_of, unpacked
+from safe_stepwise.store.files import open_unpacked, sha256_of
 
 _SPLITS = {"train": "train", "validation": "validation", "dev": "validation", "test": "test"}
 _FILE_SUFFIXES = (".json", ".jsonl", ".parquet", ".gz", ".zip", ".txt", ".csv")
@@ -177,7 +177,7 @@ def _rows(source: str, split: str) -> Iterator[RawRow]:
 
 def _file_rows(path: Path) -> Iterator[RawRow]:
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             magic = file.read(4)
             file.seek(0)
             if magic == b"PAR1":

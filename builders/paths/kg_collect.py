@@ -124,7 +124,7 @@ class PathsChunk(RowsChunk):
                 "hops": question.hops,
                 "answers": len(question.answers),
                 "candidates": [_columns(c, "path", "f1", "shortest", "tied") for c in topic_paths.candidates],
-                "negatives": [_columns(n, "path", "kind", "of") for n in wrong],
+                "negatives": [{**_columns(n, "path", "kind"), "of": n.source} for n in wrong],
             }
 
 

@@ -33,7 +33,7 @@ from builders.work import fields
 from safe_stepwise.errors import RowError, UserError
 from safe_stepwise.graphs.store import NamedTriple
 from safe_stepwise.records import KGQuestion
-from safe_stepwise.store.files import unpacked
+from safe_stepwise.store.files import open_unpacked
 
 NAME = "metaqa"
 LICENSE = "cc-by-3.0"
@@ -100,7 +100,7 @@ def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
 
 def _begins_like_json(file: Path) -> bool:
     try:
-        with unpacked(file) as content:
+        with open_unpacked(file) as content:
             head = content.read(64)
     except (OSError, EOFError, zlib.error):
         return True  # whose reader says what is wrong with it
@@ -115,7 +115,7 @@ def _lines(file: Path, split: str) -> Iterator[RawRow]:
     hop = int(match[1]) if match else 0
     stem = f"{hop}hop-{split}" if hop else split
     try:
-        with unpacked(file) as content:
+        with open_unpacked(file) as content:
             for number, line in enumerate(content, 1):
                 if line.strip():
                     yield _row(line, number, file.name, f"{stem}-{number}", hop)

@@ -34,7 +34,7 @@ from safe_stepwise.methods.prompt_sets import PromptsName
 from safe_stepwise.methods.scene import Scene
 from safe_stepwise.records import Feedback, Label, Question, Step, StepKind, identity
 from safe_stepwise.steps import format_step
-from safe_stepwise.store.event_loop import all_of, wait_for
+from safe_stepwise.store.event_loop import gather_all, wait_for
 from safe_stepwise.store.names import IDEAL, INJECTED
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check_order
 
@@ -158,7 +158,7 @@ class ModelMaker(replies.ModelAsker):
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
         """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
-        return wait_for(all_of(self._make(*pair) for pair in questions))
+        return wait_for(gather_all(self._make(*pair) for pair in questions))
 
     async def _make(self, question: Question, label: Label) -> StepResult:
         checker = None

@@ -338,7 +338,7 @@ def refine(plan: Refinement, generator: Client | None, verifier: Client | None, 
             for client in clients:
                 await client.engine.close()
 
-    with files.exclusive(plan.output, owned=(REFINED, STATISTICS)):
+    with files.lock_folder(plan.output, owned=(REFINED, STATISTICS)):
         mined, results = asyncio.run(work())
         rows = [row for row in results if isinstance(row, StepRow)]
         refused = Counter(r.reason.partition(":")[0] for r in results if isinstance(r, Refused))

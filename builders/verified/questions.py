@@ -57,7 +57,7 @@ def verified_questions(
 ) -> Iterator[VerifiedQuestion]:
     """Yield the labelled rows of files, or those that ``select`` chooses; raises as `read_rows`."""
     for file in files:
-        yield from read_rows(file, partial(VerifiedQuestion.of_row, benchmark=benchmark, split=split), wanted=select)
+        yield from read_rows(file, partial(VerifiedQuestion.of_row, benchmark=benchmark, split=split), select=select)
 
 
 def questions_in(
@@ -65,7 +65,7 @@ def questions_in(
 ) -> Iterator[Question]:
     """Yield the questions of files, whose rows may lack labels."""
     for file in files:
-        yield from read_rows(file, partial(question_of, benchmark=benchmark, split=split), wanted=select)
+        yield from read_rows(file, partial(question_of, benchmark=benchmark, split=split), select=select)
 
 
 def is_sound(batch: Any) -> Any:

@@ -106,7 +106,7 @@ def building(
     """
     output = plan.output
     hidden = (WORK, *(_backup(output / name).name for name in datasets))
-    with files.exclusive(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
+    with files.lock_folder(output, owned=(*datasets, *hidden, REJECTS, REFUSED, UNMATCHED)):
         for name in datasets:
             recover(output / name)
             check_version(output / name, plan.version, kind)

@@ -29,7 +29,7 @@ from safe_stepwise.open import Opener, check_spec
 from safe_stepwise.records import Trajectory, identity
 from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import exclusive, json_bytes, remove_folder, write_atomically, write_lines
+from safe_stepwise.store.files import json_bytes, lock_folder, remove_folder, write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
 from safe_stepwise.store.published_tables import published
 from safe_stepwise.store.tables import fill, percent, shown, text_table
@@ -126,7 +126,7 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
         check_spec(spec)
     rows = rows_of(options, options.output / GRAPH)
     opener = Opener(options.timeout)
-    with exclusive(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
+    with lock_folder(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
         questions = Questions.chosen(options, rows)
         if questions.note:
             warn(questions.note)

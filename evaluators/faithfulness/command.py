@@ -108,7 +108,7 @@ def measure_folder(
     results = outcomes.read_results(folder)
     # A release has its tables beside the trajectories.
     report = folder if (folder / COMPARISON).is_file() else folder / REPORT
-    with files.exclusive(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
+    with files.lock_folder(folder, "measurement", (*OWNED, *tables.FILES, RESULTS, REPORT)):
         source = read_source(results["settings"]) if read_source else None
         pairs = [*read_pairs(folder, results["settings"], source)]
         _refuse_nothing(folder, pairs, source)

@@ -265,7 +265,7 @@ def join(options: Options) -> str:
         warn(difference)
     main = [row for row in rows if row.table == MAIN[row.paper]]
     further = [row for row in rows if row.table != MAIN[row.paper]]
-    with files.exclusive(output, "join", OWNED):
+    with files.lock_folder(output, "join", OWNED):
         (output / RESULTS).unlink(missing_ok=True)
         write_lines(output / TRAJECTORIES, (outcome.to_json() for outcome in union.outcomes))
         write_lines(output / QUESTIONS, (question.to_json() for question in union.questions))

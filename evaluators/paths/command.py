@@ -19,7 +19,7 @@ from safe_stepwise.records import Triple
 from safe_stepwise.store import boundary, published_tables
 from safe_stepwise.store.agreement import title_of
 from safe_stepwise.store.boundary import read_file
-from safe_stepwise.store.files import exclusive, json_bytes, sha256_of, write_files
+from safe_stepwise.store.files import json_bytes, lock_folder, sha256_of, write_files
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import fill, percent, shown, text_table
@@ -143,7 +143,7 @@ def run_paths(options: Options) -> str:
     cases = read_cases(probe, options.split, options.limit)
     about = {**about_probe(probe, options.split), "limit": options.limit}
     runs, spent = list[Verdicts](), list[str]()
-    with exclusive(options.output, owned=OWNED), options.replies() as replies:
+    with lock_folder(options.output, owned=OWNED), options.replies() as replies:
         for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}

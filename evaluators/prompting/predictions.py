@@ -26,7 +26,7 @@ from typing import Any
 from evaluators.outcomes import Outcome, grouped
 from evaluators.prompting.measures import Support
 from safe_stepwise.records import Question, canonical_json
-from safe_stepwise.store.files import json_bytes, remove_folder, whole_folder, write_atomically, write_lines
+from safe_stepwise.store.files import json_bytes, remove_folder, write_atomically, write_folder, write_lines
 
 FOLDER, GOLD, INDEX = "predictions", "gold", "systems.json"
 _LONGEST = 80
@@ -45,7 +45,7 @@ def write(
     ``systems`` describes each folder's system. Earlier content of ``folder`` is removed.
     """
     remove_folder(folder)
-    with whole_folder(folder) as half:
+    with write_folder(folder) as half:
         write_atomically(half / INDEX, json_bytes(systems, indent=1))
         for name, answered in runs.items():
             for benchmark, group in grouped(answered, _benchmark).items():

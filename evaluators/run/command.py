@@ -61,7 +61,7 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
         notes["derivations"] = sha256_of(options.derivations)
     corpus = Corpus.open(options.corpus, options.cache_file.parent / "corpora") if options.corpus else None
     pages = (*report.FILES, *PAGES) if options.report else [names.REPORT]
-    with files.exclusive(options.output, owned=(*_FILES, *pages)), options.replies() as replies:
+    with files.lock_folder(options.output, owned=(*_FILES, *pages)), options.replies() as replies:
         if questions.rejects:
             write_parts(options.output / names.REJECTS, questions.rejects)
         elif options.on_error != "stop":

@@ -22,7 +22,7 @@ from safe_stepwise.methods.prompting import ANSWERING
 from safe_stepwise.records import FAILED, Attempt, Passage, canonical_json
 from safe_stepwise.scoring import normalize_answer
 from safe_stepwise.store.boundary import parse_json, read_json
-from safe_stepwise.store.files import place_of, read_lines
+from safe_stepwise.store.files import locate_lines, read_lines
 from safe_stepwise.store.names import CHAINS, FAITHFULNESS, QUESTIONS, RESULTS, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT, TAXONOMY
 
@@ -185,7 +185,7 @@ def traces(folder: Path) -> dict[str, Any]:
         "name": folder.resolve().name,
         "version": safe_stepwise.__version__,
         "settings": settings,
-        "has_questions": place_of(folder, QUESTIONS).exists(),
+        "has_questions": locate_lines(folder, QUESTIONS).exists(),
         "roles": known_order(set().union(*roles.values()), answering),
         "labels": known_order(labels - {"", CORRECT}, (entry.name for entry in TAXONOMY)),
         "states": [[state, states[state]] for state in sorted(states) if state],
@@ -200,7 +200,7 @@ def traces(folder: Path) -> dict[str, Any]:
 def _check(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; {outcomes.GIVE}")
-    if not place_of(folder, TRAJECTORIES).exists():
+    if not locate_lines(folder, TRAJECTORIES).exists():
         begun = (folder / f".{TRAJECTORIES}").exists()
         mend = "the evaluation has not ended; run the same command again" if begun else outcomes.GIVE
         raise UserError(f"{folder}: no {TRAJECTORIES} in it; {mend}")
@@ -211,7 +211,7 @@ _Key = tuple[str, str, str]
 
 
 def _questions(folder: Path) -> dict[_Key, dict[str, Any]]:
-    if not place_of(folder, QUESTIONS).exists():
+    if not locate_lines(folder, QUESTIONS).exists():
         return {}
     questions = ((record, _conditions_text(record.conditions)) for record in outcomes.read_questions(folder))
     return {(record.benchmark, record.id, words): _question(record, words) for record, words in questions}

@@ -26,7 +26,7 @@ from safe_stepwise.records import FAILED, Question, VerdictOrder
 from safe_stepwise.steps import format_step
 from safe_stepwise.store.agreement import Score, title_of
 from safe_stepwise.store.figures import png
-from safe_stepwise.store.files import exclusive, json_bytes, write_files
+from safe_stepwise.store.files import json_bytes, lock_folder, write_files
 from safe_stepwise.store.names import ASKED_OF, TEST
 from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, shown, text_table
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, labels
@@ -116,7 +116,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         **({"examples": examples} if examples else {}),
     }
     runs, usage = list[Verdicts](), list[str]()
-    with exclusive(options.output, owned=OWNED), options.replies() as replies:
+    with lock_folder(options.output, owned=OWNED), options.replies() as replies:
         for number, spec in enumerate(options.specs):
             role = f"baseline {number}" if number else "verifier"
             client = options.client(opener(spec), replies)

@@ -10,7 +10,7 @@ from typing import Any
 
 from releases.manifest import Manifest
 from releases.stage import Result, Stage
-from safe_stepwise.store.files import place_of, unpacked, write_lines
+from safe_stepwise.store.files import locate_lines, open_unpacked, write_lines
 from safe_stepwise.store.names import METRIC, QUESTIONS, REPORT, SPACE, TRAJECTORIES
 from safe_stepwise.taxonomy import CORRECT
 
@@ -90,8 +90,8 @@ def _was_rejected(trajectory: Any) -> bool:
 
 
 def _lines(folder: Path, name: str) -> Iterator[Any]:
-    if (file := place_of(folder, name)).is_file():
-        with unpacked(file) as lines:
+    if (file := locate_lines(folder, name)).is_file():
+        with open_unpacked(file) as lines:
             yield from map(json.loads, lines)
 
 

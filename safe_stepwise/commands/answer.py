@@ -17,7 +17,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Attempt, Question
 from safe_stepwise.store.event_loop import wait_for
-from safe_stepwise.store.files import named_by_user
+from safe_stepwise.store.files import report_unwritable
 from safe_stepwise.store.progress import telling
 
 
@@ -64,7 +64,7 @@ main = command(answer_question, roles=ROLES)
 
 def append(file: Path, text: str) -> None:
     """Write behind what a file has; raises ``UserError`` where it can't be written."""
-    with named_by_user(file), file.open("a", encoding="utf-8") as opened_file:
+    with report_unwritable(file), file.open("a", encoding="utf-8") as opened_file:
         opened_file.write(text)
 
 

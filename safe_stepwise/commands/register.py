@@ -16,7 +16,7 @@ from safe_stepwise import __version__
 from safe_stepwise.commands.command import command
 from safe_stepwise.commands.options import check_one_of
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import remove_folder, whole_folder
+from safe_stepwise.store.files import remove_folder, write_folder
 
 NAME = "safe_stepwise"
 FOLDER = f"metrics/evaluate-metric--{NAME}"
@@ -57,7 +57,7 @@ def register() -> Path:
             (level / "__init__.py").touch()
         with resources.as_file(_shipped()) as file:
             target = folder / files_to_hash([str(file)])
-        with whole_folder(target) as made:
+        with write_folder(target) as made:
             (made / "__init__.py").touch()
             (made / f"{NAME}.py").write_text(module, encoding="utf-8")
             for other in {target, *(copy.parent for copy in registered())}:

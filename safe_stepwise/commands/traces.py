@@ -15,7 +15,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Trajectory
 from safe_stepwise.store.boundary import parse_json, read
-from safe_stepwise.store.files import place_of, read_lines
+from safe_stepwise.store.files import locate_lines, read_lines
 from safe_stepwise.store.names import QUESTIONS, SIMULATED, TRAJECTORIES
 from safe_stepwise.store.terminal import printable
 from safe_stepwise.taxonomy import CORRECT
@@ -96,8 +96,8 @@ def lines_of(trace: Trace) -> Iterator[str]:
 
 def read_traces(place: Path) -> Iterator[Trace]:
     """The traces of a file or folder; raises ``UserError`` for what can't be read."""
-    file = place_of(place, TRAJECTORIES) if place.is_dir() else place
-    known = _questions(place_of(place, QUESTIONS)) if place.is_dir() else {}
+    file = locate_lines(place, TRAJECTORIES) if place.is_dir() else place
+    known = _questions(locate_lines(place, QUESTIONS)) if place.is_dir() else {}
 
     def trace_of(content: bytes) -> Trace:
         line = parse_json(content)

@@ -37,7 +37,7 @@ from safe_stepwise.engines.base import (
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.event_loop import all_of
+from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.progress import Wait
 from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
 from safe_stepwise.store.terminal import credentials, keyless, shown
@@ -280,7 +280,7 @@ class Client:
 
         Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
         """
-        return await all_of(self._settled(request) for request in requests)
+        return await gather_all(self._settled(request) for request in requests)
 
     def total(self) -> Account:
         """The sum over roles."""

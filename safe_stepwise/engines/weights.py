@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.errors import UserError
-from safe_stepwise.store.files import whole_folder
+from safe_stepwise.store.files import write_folder
 from safe_stepwise.store.names import TRAINING, TUNED
 from safe_stepwise.store.terminal import shown
 
@@ -214,7 +214,7 @@ def unpack_model(name: str) -> Path:
     place = cache / "safe-stepwise" / "models" / digest(file.parent)[:16]
     folder = place / file.stem.partition(".")[0]
     if not folder.is_dir():
-        with whole_folder(folder) as half:
+        with write_folder(folder) as half:
             _convert(file, half)
     return folder
 

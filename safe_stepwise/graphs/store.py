@@ -21,7 +21,7 @@ from typing import Literal, Protocol, get_args
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import RelationPath
-from safe_stepwise.store.files import unpacked
+from safe_stepwise.store.files import open_unpacked
 from safe_stepwise.store.progress import note
 
 NamedTriple = tuple[str, str, str]
@@ -37,7 +37,7 @@ def read_triples(file: Path) -> Iterator[NamedTriple]:
     """
     mark = ""
     try:
-        with unpacked(file) as lines:
+        with open_unpacked(file) as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     text = line.decode("utf-8").rstrip("\r\n")

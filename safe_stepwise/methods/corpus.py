@@ -19,7 +19,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.searching import RETRIEVED
 from safe_stepwise.records import Passage
 from safe_stepwise.store.boundary import parse_json
-from safe_stepwise.store.files import remove_folder, whole_folder
+from safe_stepwise.store.files import remove_folder, write_folder
 from safe_stepwise.store.opening import open_file
 
 _INDEX = "1"  # goes up when an index is made otherwise
@@ -87,7 +87,7 @@ def _index(passages: Sequence[Passage], folder: Path) -> Any:
 def _store(index: Any, folder: Path) -> None:
     """Keep an index; a folder that can't be written is no reason to stop."""
     try:
-        with whole_folder(folder) as target:
+        with write_folder(folder) as target:
             index.save(target, show_progress=False)
             remove_folder(folder)
     except OSError:

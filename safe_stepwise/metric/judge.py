@@ -20,7 +20,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.scene import AnswerScene
 from safe_stepwise.records import Usage
 from safe_stepwise.scoring import exact_match
-from safe_stepwise.store.event_loop import all_of
+from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.replies import Reply as JSONReply
 from safe_stepwise.store.replies import is_blank_form, is_planted, plain_key, read_reply
 
@@ -219,7 +219,7 @@ class Judge:
                 on_done(verdict)
             return verdict
 
-        return tuple(await all_of(map(told, cases)))
+        return tuple(await gather_all(map(told, cases)))
 
     def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
         if isinstance(reply, EngineError):

@@ -1,7 +1,7 @@
-"""The digest of what makes an artifact: modules, all that they import, and their data.
+"""The digest of the code that makes an artifact: modules, all that they import, and their data files.
 
-Stored work is named by it, so that a change of the code voids what that code could have changed,
-and nothing else: another method, an engine that was not used or a report leave it alone.
+Stored work is named by this digest, so a change of the code voids only what that code could have changed. Another
+method, an engine that was not used or a report leave it valid.
 """
 
 import ast
@@ -16,40 +16,40 @@ from pathlib import Path
 import safe_stepwise
 
 PACKAGES = ("safe_stepwise", "builders", "trainers", "evaluators", "cards", "releases", "scripts")
-"""The project's own, as far as they are there."""
+"""The project's own packages; some may be missing."""
 
 REGISTRIES = (
     *("safe_stepwise.open", "safe_stepwise.methods"),
     *("builders.benchmarks", "builders.synthetic", "builders.paths.relation_readers"),
 )
-"""Modules that only look others up. Whoever uses one names what it found there, as an artifact does
-not depend on everything that could have been found."""
+"""Modules that only look up other modules. A caller passes the modules that it looked up, as an
+artifact does not depend on everything in a registry."""
 
 
 @functools.cache
-def code_digest(*modules: str, without: tuple[str, ...] = REGISTRIES) -> str:
-    """SHA-256 (64 hex digits) of modules, by name, of all they import, and of the data beside them.
+def code_digest(*modules: str, excluded: tuple[str, ...] = REGISTRIES) -> str:
+    """Return the SHA-256 (64 hex digits) of modules (by name), of all they import, and of the data beside them.
 
-    Imports inside functions count. Modules ``without`` are not looked into unless they are named themselves, and
-    modules of other projects never. The package's version is part of it. Raises ``ModuleNotFoundError`` for a module
-    of this project that is not there.
+    Imports inside functions count. ``excluded`` modules count only where ``modules`` names them; modules of other
+    projects never do. The package's version counts. Raises ``ModuleNotFoundError`` for a missing module of this
+    project.
     """
-    sources = closure(modules, without)
+    sources = _source_files(modules, excluded)
     digest = hashlib.sha256(safe_stepwise.__version__.encode())
     for name in sorted(sources):
         digest.update(f"\0{name}\0".encode() + sources[name].content)
-    for name, file in sorted(_data(sources).items()):
+    for name, file in sorted(_data_files(sources).items()):
         digest.update(f"\0{name}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
 
-def modules_of(things: Iterable[object]) -> list[str]:
-    """The modules of their classes, each once: the engines that a run used, say."""
-    return sorted({type(thing).__module__ for thing in things})
+def modules_of(instances: Iterable[object]) -> list[str]:
+    """List the modules of the instances' classes, each once: of the engines that a run used, for example."""
+    return sorted({type(instance).__module__ for instance in instances})
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
+class _SourceFile:
     """A module's file, its package, the names it imports, and its strings."""
 
     file: Path
@@ -59,30 +59,30 @@ class SourceFile:
     strings: frozenset[str]
 
 
-def closure(modules: tuple[str, ...], without: tuple[str, ...] = ()) -> dict[str, SourceFile]:
-    """The modules and all that they import, packages above them included, by name."""
-    found: dict[str, SourceFile] = {}
-    owed = list(modules)
-    while owed:
-        name = owed.pop()
-        if name in found or (name in without and name not in modules):
+def _source_files(modules: tuple[str, ...], excluded: tuple[str, ...]) -> dict[str, _SourceFile]:
+    """Find the modules and all that they import, packages above them included, by name."""
+    sources: dict[str, _SourceFile] = {}
+    pending = list(modules)
+    while pending:
+        name = pending.pop()
+        if name in sources or (name in excluded and name not in modules):
             continue
-        source = _source(name)
+        source = _source_file(name)
         if source is not None:
-            found[name] = source
-            owed += [*source.imports, name.rpartition(".")[0]]
+            sources[name] = source
+            pending += [*source.imports, name.rpartition(".")[0]]
         elif name in modules and name.partition(".")[0] in PACKAGES:
             raise ModuleNotFoundError(name)
-    return found
+    return sources
 
 
-_PARSING = threading.Lock()
-"""Python 3.11 counts the depth of its parser once for all threads, and may stumble over it."""
+_PARSER_LOCK = threading.Lock()
+"""Python 3.11 counts its parser's depth once for all threads, so parsing in two threads may fail."""
 
 
 @functools.cache
-def _source(name: str) -> SourceFile | None:
-    """None for what is no module of ours, such as a function that is imported from one."""
+def _source_file(name: str) -> _SourceFile | None:
+    """Read a module of this project; None for any other name, such as that of an imported function."""
     root, *path = name.split(".")
     spec = importlib.util.find_spec(root) if root in PACKAGES else None
     if spec is None or not spec.submodule_search_locations:
@@ -91,17 +91,17 @@ def _source(name: str) -> SourceFile | None:
     for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
         if file.is_file():
             content = file.read_bytes()
-            with _PARSING:
+            with _PARSER_LOCK:
                 nodes = list(ast.walk(ast.parse(content)))
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-            imports = [each for node in nodes for each in _imported(node, package)]
+            imports = tuple(module for node in nodes for module in _imports(node, package))
             values = (node.value for node in nodes if isinstance(node, ast.Constant))
             strings = frozenset(value for value in values if isinstance(value, str))
-            return SourceFile(file, package, content, tuple(imports), strings)
+            return _SourceFile(file, package, content, imports, strings)
     return None
 
 
-def _imported(node: ast.AST, package: str) -> list[str]:
+def _imports(node: ast.AST, package: str) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -110,25 +110,25 @@ def _imported(node: ast.AST, package: str) -> list[str]:
     return [base, *(f"{base}.{alias.name}" for alias in node.names)]
 
 
-def _data(sources: Mapping[str, SourceFile]) -> dict[str, Path]:
-    """What lies beside the modules and is no code.
+def _data_files(sources: Mapping[str, _SourceFile]) -> dict[str, Path]:
+    """Find the data files beside the modules.
 
-    Of folders that are no packages, those that a module beside them names ("templates"), or any
-    module with a file in them ("verification/extract").
+    A folder that is no package counts if a module beside it has its name as a string ("templates"), or any module has
+    the path of a file in it ("verification/extract").
     """
-    every = frozenset[str]().union(*(source.strings for source in sources.values()))
-    paths = {string.partition("/")[0] for string in every if "/" in string}
-    found: dict[str, Path] = {}
+    strings = frozenset[str]().union(*(source.strings for source in sources.values()))
+    folders = {string.partition("/")[0] for string in strings if "/" in string}
+    data: dict[str, Path] = {}
     for source in sources.values():
-        folder = source.file.parent
-        for file in _files(folder, paths | source.strings):
-            found[f"{source.package}/{file.relative_to(folder).as_posix()}"] = file
-    return found
+        parent = source.file.parent
+        for file in _files_in(parent, folders | source.strings):
+            data[f"{source.package}/{file.relative_to(parent).as_posix()}"] = file
+    return data
 
 
-def _files(folder: Path, named: Set[str]) -> Iterator[Path]:
-    for entry in folder.iterdir():
-        if entry.is_dir() and entry.name in named and not (entry / "__init__.py").exists():
+def _files_in(parent: Path, folders: Set[str]) -> Iterator[Path]:
+    for entry in parent.iterdir():
+        if entry.is_dir() and entry.name in folders and not (entry / "__init__.py").exists():
             inside = (file for file in entry.rglob("*") if "__pycache__" not in file.parts)
             yield from filter(Path.is_file, inside)
         elif entry.is_file() and entry.suffix != ".py" and not entry.name.startswith("."):

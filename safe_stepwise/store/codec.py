@@ -1,6 +1,6 @@
-"""Nouns as plain objects, and back: the one form in which they stand in Parquet, JSON and shards.
+"""The one form in which questions, passages and labels are written to Parquet, JSON and shards, and read back.
 
-``*_row`` makes a row's columns, ``*_of`` reads them; what a row lacks is a ``KeyError``.
+``*_row`` makes a row's columns, ``*_of`` reads them; a column that a row lacks is a ``KeyError``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Content = Mapping[str, Any]
 
 
 def passage_of(content: Content) -> Passage:
-    """A passage of ``sentences``, or of a ``text`` that is not split; gold only if it says so.
+    """Read a passage that has ``sentences``, or a ``text`` that is not split; gold only if ``is_gold`` says so.
 
     >>> passage_of({"title": "Oru", "text": "Oru is a town."}).sentences
     ('Oru is a town.',)
@@ -24,20 +24,20 @@ def passage_of(content: Content) -> Passage:
 
 
 def passages_digest(passages: Iterable[Passage]) -> str:
-    """The digest of what passages say, in their order: steps cite them by number."""
+    """Return the digest of titles and texts in their order, as steps cite passages by number."""
     return identity([[page.title, page.text] for page in passages])
 
 
-def question_of(content: Content, **given: str) -> Question:
-    """The question of a row, which may have more columns; ``ValueError`` for one of another form.
+def question_of(content: Content, **extra: str) -> Question:
+    """Read the question of a row, which may have more columns; ``ValueError`` for a row of another form.
 
-    ``given`` are fields that stand in no column: a published row says neither ``benchmark`` nor ``split``.
+    ``extra`` are fields without a column: a published row has neither ``benchmark`` nor ``split``.
 
     >>> question = Question("q1", "synthetic", "train", "Where?", "Oru", ("Oru town",))
     >>> question_of(question_row(question), benchmark="synthetic", split="train") == question
     True
     """
-    columns = {**content, **given}
+    columns = {**content, **extra}
     row = {field.name: columns[field.name] for field in fields(Question)}
     return read(Question, {**row, "passages": [*map(_split, row["passages"])]}, "the question")
 
@@ -50,7 +50,7 @@ _TRIPLE = ("head", "relation", "tail")
 
 
 def question_row(question: Question) -> Row:
-    """The row columns (config ``B``); passage numbers of ``evidence`` are no column, so they go."""
+    """Make a question's columns (config ``B``); passage numbers of ``evidence`` have no column and are dropped."""
     return {
         "id": question.id,
         "question": question.question,
@@ -68,7 +68,7 @@ def question_row(question: Question) -> Row:
 
 
 def label_row(label: Label) -> Row:
-    """The label columns of one row; ``noise_type`` as the number that `ClassLabel` stores.
+    """Make a label's columns; ``noise_type`` is the number that `ClassLabel` stores.
 
     >>> label_row(Label("missing_evidence", "No sentence names it.", (), (), "t"))["noise_type"]
     1
@@ -85,7 +85,7 @@ def label_row(label: Label) -> Row:
 
 
 def label_of(content: Content) -> Label:
-    """The label of a row; ``ValueError`` for one of another form.
+    """Read the label of a row; ``ValueError`` for a row of another form.
 
     >>> label = Label("none", "It does.", (), (), "t", 0.5)
     >>> label_of(label_row(label)) == label

@@ -1,6 +1,6 @@
-"""One event loop a process, in its own thread: a client's connections outlive a chunk of work.
+"""The process's one event loop, in its own thread, and bounded concurrency on it.
 
-And what a loop is for: much work under way at once, though never more than is asked for.
+As the loop lives as long as the process, a client's connections outlive a chunk of work.
 """
 
 import asyncio
@@ -17,51 +17,50 @@ _RUNNING: set[Future[Any]] = set()
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns; may be called from any thread but the loop's own."""
+    """Return what a coroutine returns; may be called from any thread but the loop's own."""
     with _LOCK:  # `cache` alone would let two threads start a loop each
         running = asyncio.run_coroutine_threadsafe(coroutine, _loop())
         _RUNNING.add(running)
     try:
         return running.result()
     finally:
-        running.cancel()  # of use only when the wait was interrupted
+        running.cancel()  # matters only when the wait was interrupted
         _RUNNING.discard(running)
 
 
 def cancel_all() -> None:
-    """Make everyone who waits stop waiting, with ``concurrent.futures.CancelledError``."""
+    """End every `wait_for` that is running with ``concurrent.futures.CancelledError``."""
     with _LOCK:
         for running in tuple(_RUNNING):
             running.cancel()
 
 
-async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What coroutines return, in their order; the first error or a cancellation ends all others."""
-    running = [asyncio.create_task(one) for one in work]
+async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return what coroutines return, in their order; the first error or a cancellation ends all of them."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
-        return await asyncio.gather(*running)
+        return await asyncio.gather(*tasks)
     finally:
-        for one in running:
-            one.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[object]], at_once: int) -> None:
-    """Await ``work`` for every item, in their order, for at most ``at_once`` of them at a time.
+    """Await ``work`` for every item, in their order, for at most ``at_once`` items at a time.
 
-    No item waits for a slower one, and none is taken before there is room for it. The first error
-    (that of ``items``, too) or a cancellation ends all that is under way and is raised.
+    No item waits for a slower one, and ``items`` is read only when there is room. The first error (also one of
+    ``items``) or a cancellation ends all running work and is raised.
     """
     if at_once < 1:
         raise ValueError("at_once has to be 1 or more")
     waiting = iter(items)
 
     async def worker() -> None:
-        for item in waiting:  # shared: whoever is free takes the next one
+        for item in waiting:  # shared: whichever worker is free takes the next item
             await work(item)
 
-    number = min(at_once, length_hint(items, at_once))
-    await all_of(worker() for _ in range(number))
+    await gather_all(worker() for _ in range(min(at_once, length_hint(items, at_once))))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What all figures share: the taxonomy's colours, and bytes that hang on nothing else."""
+"""Figures by matplotlib in the taxonomy's colours: the same figure gives the same bytes on any machine."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -15,27 +15,27 @@ COLORS = {
 
 
 def text_on(color: str) -> str:
-    """Black or white, whichever can be read better on a colour (WCAG 2.2's relative luminance).
+    """Choose black or white, whichever is easier to read on a colour (WCAG 2.2's relative luminance).
 
     >>> text_on("#4477aa"), text_on("#ee7733")
     ('white', 'black')
     """
-    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    # Where both are as far from it: (1.05 / (l + .05)) = ((l + .05) / .05).
+    channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (((channel + 0.055) / 1.055) ** 2.4 for channel in channels)
+    # At 0.179 the contrast to both is the same: (1.05 / (l + .05)) = ((l + .05) / .05).
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
 
 
 def png(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
-    """The PNG of a matplotlib ``Figure`` of ``size`` (inches) that ``draw`` draws on.
+    """Render a matplotlib ``Figure`` of ``size`` (inches), which ``draw`` draws on, as PNG.
 
-    Texts are shown as they are: a dollar sign in a model's name opens no formula.
+    Texts appear literally: a dollar sign in a model's name opens no formula.
     """
     return _saved(draw, size, "png", {"Software": None})
 
 
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> bytes:
-    """The same as SVG, in which texts are outlines."""
+    """Render such a figure as `png` does, but as SVG with texts as outlines."""
     return _saved(draw, size, "svg", {"Date": None, "Creator": None})
 
 
@@ -46,7 +46,10 @@ def panels(
     save: Callable[[Callable[[Any], None], tuple[float, float]], bytes] = png,
     **shared: Any,
 ) -> bytes:
-    """A figure of rows of panels, each of ``size`` and drawn of its item; ``shared`` are matplotlib's shared axes."""
+    """Render rows of panels of ``size`` (inches); ``panel`` draws an item on its axes.
+
+    ``shared`` are options of matplotlib's ``subplots`` that say which axes are shared.
+    """
     columns = max(map(len, rows))
 
     def draw(figure: Any) -> None:
@@ -66,13 +69,13 @@ def _saved(draw: Callable[[Any], None], size: tuple[float, float], form: str, me
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # The defaults, whatever style the user's own matplotlibrc asks for.
+    # The defaults, whatever style the user's own matplotlibrc sets.
     with matplotlib.rc_context(
         {
             **matplotlib.rcParamsDefault,
             "text.parse_math": False,
             "svg.fonttype": "path",
-            "svg.hashsalt": "safe-stepwise",  # of the names within, which would else be drawn anew
+            "svg.hashsalt": "safe-stepwise",  # without it the names inside the file are random
         }
     ):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
@@ -82,7 +85,7 @@ def _saved(draw: Callable[[Any], None], size: tuple[float, float], form: str, me
 
 
 def _render(figure: Any, form: str, metadata: dict[str, None]) -> bytes:
-    """The bytes of a figure as matplotlib lays it out and draws it, which takes it most of a second."""
+    """Lay a figure out and draw it, which takes matplotlib most of a second; returns the file's bytes."""
     stream = io.BytesIO()
     figure.savefig(stream, format=form, metadata=metadata)
     return stream.getvalue()

@@ -1,4 +1,4 @@
-"""What may be opened to be read: files, and nothing that may never end."""
+"""Opens files for reading, and refuses what may never end: pipes, sockets and devices."""
 
 import errno
 import os
@@ -17,20 +17,21 @@ _OPENED_BY_SHELL = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 
 
 def special_kind(path: str | Path) -> str:
-    """What a path is that leads to a pipe, a socket or a device, which may never end; "" for any other.
+    """Name the kind of a path that leads to a pipe, a socket or a device, which may never end; "" for any other path.
 
-    A pipe that this process was handed open ends with its writer, and ``/dev/null`` at once: both pass for files.
+    A pipe that this process inherited ends with its writer, and ``/dev/null`` at once: both count as files.
     """
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)
     except (OSError, ValueError):
-        return ""  # whoever opens it says why it can't be
-    passes = str(path) == os.devnull or str(path).startswith(_OPENED_BY_SHELL)
-    return "" if passes else _SPECIAL.get(kind, "")
+        return ""  # opening it will say why it can't be read
+    if str(path) == os.devnull or str(path).startswith(_OPENED_BY_SHELL):
+        return ""
+    return _SPECIAL.get(kind, "")
 
 
 def open_file(path: Path) -> BufferedReader:
-    """A file opened to be read; raises ``OSError``, and at once for what is none and may never end.
+    """Open a file for reading; raises ``OSError``, also for a pipe, a socket or a device, which may never end.
 
     >>> open_file(Path("/dev/zero"))
     Traceback (most recent call last):

@@ -1,8 +1,8 @@
-"""How large a row may be: what no benchmark is anywhere near is refused, not read for hours.
+"""Bounds on the size of a row: a row far beyond any benchmark's is refused, instead of being read for hours.
 
-Real rows (of HotpotQA, 2WikiMultihopQA and MuSiQue) have up to 20 passages of 7,543 characters,
-names of 163, questions of 519, five hops. Reading grows with each of these, and with their product
-where each name is looked for in each passage.
+Real rows (of HotpotQA, 2WikiMultihopQA and MuSiQue) have up to 20 passages of 7,543 characters, names of 163,
+questions of 519, five hops. The time to read a row grows with each of these, and with their product where each name
+is searched for in each passage.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ PASSAGES = 200
 HOPS = 50
 """Triples of the evidence, and hops of a decomposition."""
 STEPS = 500
-"""Steps of a chain; reading each grows with those before it. Models write up to a hundred."""
+"""Steps of a chain. The time to read a step grows with the steps before it; models write up to a hundred."""
 STEP = 10_000
 """Characters of a step."""
 
 
 def check_steps(steps: Sequence[str]) -> None:
-    """Raise ``RowError`` for a chain of more, or longer, steps than anybody writes.
+    """Raise ``RowError`` for a chain with more than `STEPS` steps, or a step longer than `STEP`.
 
     >>> check_steps(["Step 1: Oru lies on the Vel. (Attribution)"] * 100_000)
     Traceback (most recent call last):
@@ -40,20 +40,20 @@ def check_steps(steps: Sequence[str]) -> None:
 
 
 def check_size(question: Question) -> None:
-    """Raise ``RowError`` for a row that is larger than anything real, with what is and by how much.
+    """Raise ``RowError`` for a row that is larger than any real one; the message says which part is too large.
 
     >>> check_size(Question("q", "b", "train", "Who? " * 2_001, "Ana"))
     Traceback (most recent call last):
     safe_stepwise.errors.RowError: question has 10005 characters, at most 10000 are read
     """
-    for what, size, most in _sizes(question):
-        if size > most:
-            unit = "entries" if what in ("passages", "evidence", "decomposition") else "characters"
-            raise RowError(f"{what} has {size} {unit}, at most {most} are read")
+    for name, size, limit in _sizes(question):
+        if size > limit:
+            unit = "entries" if name in ("passages", "evidence", "decomposition") else "characters"
+            raise RowError(f"{name} has {size} {unit}, at most {limit} are read")
 
 
 def _sizes(question: Question) -> Iterator[tuple[str, int, int]]:
-    """What is measured, how large it is, and how large it may be; counts first."""
+    """Yield the name of each measured part, its size and its limit; counts first."""
     yield "passages", len(question.passages), PASSAGES
     yield "evidence", len(question.evidence), HOPS
     yield "decomposition", len(question.decomposition), HOPS

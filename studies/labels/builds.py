@@ -16,7 +16,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import SOUND, Score
-from safe_stepwise.store.files import json_bytes, named_by_user, write_atomically
+from safe_stepwise.store.files import json_bytes, report_unwritable, write_atomically
 from safe_stepwise.store.names import NOISE_LABELS
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill
@@ -193,6 +193,6 @@ def write(build: Build, reference: Build, comparisons: Sequence[Comparison], pat
         for name, labels in (("first", build), ("second", reference))
     }
     content = json_bytes({**builds, "parts": splits, "all": total}, sort_keys=False)
-    with named_by_user(path):
+    with report_unwritable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)

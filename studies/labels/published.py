@@ -9,7 +9,7 @@ from pathlib import Path
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Label, Question
 from safe_stepwise.store.agreement import Outcome, measure_agreement
-from safe_stepwise.store.files import named_by_user, write_lines
+from safe_stepwise.store.files import report_unwritable, write_lines
 from safe_stepwise.store.terminal import printable
 from studies.labels.agreement import agreement, lacks_entities, score_rows
 
@@ -113,6 +113,6 @@ def write_disagreements(differ: Sequence[Labelled], path: Path) -> None:
         }
         for question, label in differ
     )
-    with named_by_user(path):
+    with report_unwritable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))

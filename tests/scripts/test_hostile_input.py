@@ -110,7 +110,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "replies": MockEngine.read,
     "a corpus": lambda path: Corpus.open(path, path.parent),
     "Parquet": lambda path: list(read_rows(path, dict)),
-    "an output": lambda path: files.exclusive(path.parent, owned=(path.name,)).__enter__(),
+    "an output": lambda path: files.lock_folder(path.parent, owned=(path.name,)).__enter__(),
 }
 
 

@@ -158,7 +158,7 @@ def test_a_hidden_file_of_somebody_is_refused_and_left_alone(tmp_path: Path, par
 def test_two_releases_at_once_are_refused(tmp_path: Path, parts: list[str]) -> None:
     options = release(tmp_path)
     with (
-        files.exclusive(tmp_path / "release"),
+        files.lock_folder(tmp_path / "release"),
         pytest.raises(UserError, match="another run is writing here; wait for it"),
     ):
         regenerate.main(options)

@@ -430,7 +430,7 @@ def test_a_folder_of_something_else_is_left_alone(plan: Build) -> None:
 
 
 def test_two_builds_at_once_are_refused(plan: Build) -> None:
-    with files.exclusive(plan.output), pytest.raises(UserError, match="another build"):
+    with files.lock_folder(plan.output), pytest.raises(UserError, match="another build"):
         build(plan, CARDS)
 
 

@@ -91,7 +91,7 @@ def test_a_copy_has_the_same_digests_and_they_are_known_at_once(copy: Path) -> N
 
 
 def test_a_registry_is_looked_into_where_all_counts() -> None:
-    assert code_digest(*BY_MODEL) != code_digest(*BY_MODEL, without=())
+    assert code_digest(*BY_MODEL) != code_digest(*BY_MODEL, excluded=())
 
 
 def test_a_module_that_is_not_there_is_a_fault_and_another_projects_is_not() -> None:

@@ -27,7 +27,7 @@ def parts():
 at = Path(sys.argv[1])
 if sys.argv[2] == "file":
     files.write_parts(at, parts())
-with files.whole_folder(at) as made:
+with files.write_folder(at) as made:
     (made / "one").write_text("half of it")
     list(parts())
 """
@@ -51,7 +51,7 @@ def test_what_a_killed_writer_left_the_next_one_takes(tmp_path: Path) -> None:
     kill_a_writer(tmp_path / "report.md")
     files.write_atomically(tmp_path / "report.md", b"all")
     kill_a_writer(tmp_path / "model", "folder")
-    with files.whole_folder(tmp_path / "model") as made:
+    with files.write_folder(tmp_path / "model") as made:
         assert list(made.iterdir()) == []
         (made / "two").touch()
     assert everything(tmp_path) == ["model", "model/two", "report.md"]
@@ -64,7 +64,7 @@ def test_who_holds_a_folder_sweeps_what_it_owns_at_every_level(tmp_path: Path) -
         kill_a_writer(tmp_path / place / "a.md")
         kill_a_writer(tmp_path / place / "b", "folder")
     (tmp_path / "report" / ".a.md").touch()
-    with files.exclusive(tmp_path, owned=["report", "not-there"]):
+    with files.lock_folder(tmp_path, owned=["report", "not-there"]):
         assert everything(tmp_path) == [
             *("foreign", "foreign/.a.md.half", "foreign/.b.half", "foreign/.b.half/one"),
             *("report", "report/.a.md", "report/verifier"),
@@ -73,7 +73,7 @@ def test_who_holds_a_folder_sweeps_what_it_owns_at_every_level(tmp_path: Path) -
 
 def test_what_is_being_written_is_not_swept(tmp_path: Path) -> None:
     def parts() -> list[bytes]:
-        with files.exclusive(tmp_path):
+        with files.lock_folder(tmp_path):
             return [b"all"]
 
     class Late:
@@ -81,7 +81,7 @@ def test_what_is_being_written_is_not_swept(tmp_path: Path) -> None:
             return iter(parts())
 
     files.write_parts(tmp_path / "a", Late())
-    with files.whole_folder(tmp_path / "b") as made, files.exclusive(tmp_path):
+    with files.write_folder(tmp_path / "b") as made, files.lock_folder(tmp_path):
         assert made.is_dir()
     assert everything(tmp_path) == ["a", "b"]
 
@@ -104,7 +104,7 @@ def test_makers_of_one_folder_take_turns(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "model"
 
     def make(number: int) -> None:
-        with files.whole_folder(folder) as made:
+        with files.write_folder(folder) as made:
             assert list(made.iterdir()) == []
             for name in "ab":
                 (made / name).write_text(str(number))
@@ -121,7 +121,7 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("old")
     with pytest.raises(ZeroDivisionError):
         files.write_parts(tmp_path / "a", (b"new" for _ in [1 / 0]))
-    with pytest.raises(ZeroDivisionError), files.whole_folder(tmp_path / "b") as made:
+    with pytest.raises(ZeroDivisionError), files.write_folder(tmp_path / "b") as made:
         (made / "one").write_text(str(1 / 0))
     assert everything(tmp_path) == ["a"]
     assert (tmp_path / "a").read_text() == "old"

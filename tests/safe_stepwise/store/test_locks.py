@@ -15,9 +15,9 @@ from safe_stepwise.store import files
 HOLD = """
 import sys
 from pathlib import Path
-from safe_stepwise.store.files import exclusive
+from safe_stepwise.store.files import lock_folder
 
-with exclusive(Path(sys.argv[1])):
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -34,13 +34,13 @@ def test_a_folder_is_held_until_the_end_even_a_violent_one(tmp_path: Path) -> No
         assert holder.stdout.readline() == b"held\n"
         with (
             pytest.raises(UserError, match="another build is writing here; wait for it or choose"),
-            files.exclusive(folder),
+            files.lock_folder(folder),
         ):
             raise AssertionError
-        with pytest.raises(UserError, match="another run is writing here"), files.exclusive(folder, "run"):
+        with pytest.raises(UserError, match="another run is writing here"), files.lock_folder(folder, "run"):
             raise AssertionError
         holder.kill()
-    with files.exclusive(folder):
+    with files.lock_folder(folder):
         assert list(folder.iterdir()) == []  # nothing of it is left behind
 
 
@@ -50,7 +50,7 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, below: str) -> None:
     file.write_text("mine")
     with (
         pytest.raises(UserError, match="there is a file where the output folder should be"),
-        files.exclusive(file / below),
+        files.lock_folder(file / below),
     ):
         raise AssertionError
     assert file.read_text() == "mine"
@@ -59,7 +59,7 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, below: str) -> None:
 def test_what_can_not_be_made_says_why() -> None:
     with (
         pytest.raises(UserError, match=r"^/proc/output: cannot write \(.+\); choose another"),
-        files.exclusive(Path("/proc/output")),
+        files.lock_folder(Path("/proc/output")),
     ):
         raise AssertionError
 
@@ -78,7 +78,7 @@ def test_a_link_among_what_a_run_writes_is_one_line(tmp_path: Path, place: str, 
     leads = re.escape(str(link if target == "itself" else elsewhere))
     with (
         pytest.raises(UserError, match=rf"{re.escape(place)}: a link \(to {leads}\).*remove it"),
-        files.exclusive(output, owned=["data", ".work", "rejects.jsonl"]),
+        files.lock_folder(output, owned=["data", ".work", "rejects.jsonl"]),
     ):
         raise AssertionError
     assert link.is_symlink()
@@ -91,9 +91,9 @@ def test_links_of_others_do_not_matter_and_the_folder_may_be_one(tmp_path: Path)
     (tmp_path / "real" / "mine").symlink_to(tmp_path)
     (tmp_path / "out").symlink_to("real")
     with (
-        files.exclusive(tmp_path / "out", owned=["data"]),
+        files.lock_folder(tmp_path / "out", owned=["data"]),
         pytest.raises(UserError, match="another build is writing here"),
-        files.exclusive(tmp_path / "real"),
+        files.lock_folder(tmp_path / "real"),
     ):
         raise AssertionError
 
@@ -103,7 +103,7 @@ def test_a_folder_that_is_a_link_to_none_is_one_line(tmp_path: Path, target: str
     (tmp_path / "out").symlink_to(tmp_path / target)
     with (
         pytest.raises(UserError, match="there is a link that leads to no folder where the output"),
-        files.exclusive(tmp_path / "out"),
+        files.lock_folder(tmp_path / "out"),
     ):
         raise AssertionError
     assert (tmp_path / "out").is_symlink()
