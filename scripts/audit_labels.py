@@ -17,12 +17,12 @@ from safe_stepwise.taxonomy import TAXONOMY
 from scripts.cli import command, run
 
 ROWS = 150
-"""What the SAFE authors looked at (v1, section 5)."""
+"""The rows that the SAFE authors judged (v1, section 5)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions:
-    of: Audited
+    kind: Audited
     input: Path
     rows: Count = ROWS
     seed: int = 0
@@ -37,8 +37,8 @@ class ScoreOptions:
 
 def sample(options: SampleOptions) -> str:
     """Draw rows and write the page to judge them on."""
-    selection = draw(options.input, options.of, options.rows, options.seed)
-    report.write_sample(selection, meanings(options.of), options.output)
+    selection = draw(options.input, options.kind, options.rows, options.seed)
+    report.write_sample(selection, label_meanings(options.kind), options.output)
     return f"{_strata(selection)}\n\n{len(selection.rows):,} rows; open the page in a browser:\n{options.output}"
 
 
@@ -52,8 +52,8 @@ def score_files(options: ScoreOptions) -> str:
     return text
 
 
-def meanings(kind: str) -> Mapping[str, str]:
-    """What the labels mean that a reviewer looks at."""
+def label_meanings(kind: str) -> Mapping[str, str]:
+    """Return the meaning of each label that a reviewer judges: noise types, or error types of steps."""
     return WORDS["noise_types"] if kind == LABELS else {entry.name: entry.definition for entry in TAXONOMY}
 
 

@@ -29,14 +29,14 @@ class Options:
 
     @property
     def sources(self) -> list[Build]:
-        """What to read: benchmark and split are said once for all inputs, or for each."""
-        benchmarks, splits = (self._of_each(name) for name in ("benchmark", "split"))
+        """The inputs as builds; ``benchmark`` and ``split`` have one value for all inputs, or one for each."""
+        benchmarks, splits = (self._repeat_value(name) for name in ("benchmark", "split"))
         return [
             Build(benchmark, source, split, AnnotationsTeacher, output=self.output.parent, limit=self.limit)
             for source, benchmark, split in zip(self.input, benchmarks, splits, strict=True)
         ]
 
-    def _of_each(self, name: str) -> Sequence[str]:
+    def _repeat_value(self, name: str) -> Sequence[str]:
         values: Sequence[str] = getattr(self, name)
         inputs = len(self.input)
         if len(values) not in (1, inputs):
@@ -49,7 +49,7 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """Build; returns a summary."""
+    """Build the corpus and return a summary."""
     plan = CorpusBuild(options.sources, options.output, recall_of=options.recall_of, seed=options.seed)
     cache = options.cache or default_cache()
     return summary(plan, build(plan, cache.parent / "corpora"))

@@ -9,7 +9,7 @@ from scripts.cli import command, run
 
 @command
 def main(plan: ProbeBuild) -> str:
-    """Build; returns a summary."""
+    """Build the path probe and return a summary."""
     derivations = read_derivations(plan.derivations) if plan.derivations is not None else {}
     return summary(plan.output, build(plan, card, derivations))
 

@@ -8,7 +8,7 @@ from scripts.cli import command, cores, run
 
 
 def build_paths(plan: PathsBuild) -> str:
-    """Build; returns a summary, or what was handed to a scheduler."""
+    """Build the set and return a summary, or the message that a scheduler has the build."""
     try:
         return summary(plan, build(plan, card))
     except Submitted as message:

@@ -24,8 +24,8 @@ from scripts.cli import ModelOptions, command, cores, run
 ROLES = [prompt.role for prompt in PROMPTS]
 
 
-def known_split(name: str) -> str:
-    """``train`` or ``validation``; raises ``UserError`` for any other split."""
+def verifiable_split(name: str) -> str:
+    """Return ``train`` or ``validation`` for a spelling of it; raise ``UserError`` for another split."""
     split = canonical_split(name)
     if split not in SPLITS:
         raise UserError(f"--split {name}: only {' and '.join(SPLITS)} have the gold annotations")
@@ -36,7 +36,7 @@ def known_split(name: str) -> str:
 class Options(ModelOptions, Plan):
     benchmark: Annotated[str, Known(BENCHMARKS)]
     source: str
-    split: Annotated[str, known_split]
+    split: Annotated[str, verifiable_split]
     teacher: str
     min_confidence: Share = 0.0
     published: Path | None = None
@@ -48,9 +48,9 @@ class Options(ModelOptions, Plan):
 
 
 def build_verified(options: Options) -> None:
-    """Build and print a summary; raises ``UserError`` for what the user can mend."""
-    asking = (options.teacher, options.cache, options.in_flight, options.timeout)
-    teachers = resolve_teacher(*asking, allowance=options.allowance, lists=Path())
+    """Build, or estimate the costs, and print a summary; raise ``UserError`` for a mistake of the user."""
+    model_options = (options.cache, options.in_flight, options.timeout)
+    teachers = resolve_teacher(options.teacher, *model_options, allowance=options.allowance, lists=Path())
     plan = copy_into(Build, options, teacher=teachers)
     try:
         if options.estimate:

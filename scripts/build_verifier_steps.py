@@ -31,7 +31,7 @@ COMPOSED = (
     "unverifiable",
     "seed",
 )
-"""Options that say what is in a set, unless it is to have the rows of another."""
+"""The options that compose a set, and so don't go with ``--rows-of``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +71,11 @@ class Options(ModelOptions):
 
     @property
     def plan(self) -> StepsBuild:
-        """What to build: rows of a composition, or those of another build."""
-        terms = self._composed() if self.rows_of is None else self._of_another(self.rows_of)
+        """The plan of the build: rows of a composition, or the rows of an earlier build."""
+        terms = self._composed_terms() if self.rows_of is None else self._copied_terms(self.rows_of)
         return copy_into(StepsBuild, self, prompt_set=PromptSet(self.prompts, self.verdict_order), **terms)
 
-    def _composed(self) -> dict[str, Any]:
+    def _composed_terms(self) -> dict[str, Any]:
         limits = {name: value for name in ("ideal", "rows_per_question") if (value := getattr(self, name)) is not None}
         refined = None if self.refined else 0
         return {
@@ -84,7 +84,7 @@ class Options(ModelOptions):
             "test_share": TEST_SHARE if self.test_share is None else self.test_share,
         }
 
-    def _of_another(self, steps: str) -> dict[str, Any]:
+    def _copied_terms(self, steps: str) -> dict[str, Any]:
         for name in COMPOSED:
             if is_given(getattr(self, name)):
                 option = name.removesuffix("s") if name == "benchmarks" else name
@@ -94,12 +94,12 @@ class Options(ModelOptions):
         return {"test_split": None, "pool": None, **read_first(steps).terms}
 
     def teachers(self, spec: str, **options: Any) -> Any:
-        """A teacher by its spec; raises ``UserError`` for one that can't be."""
+        """Return the teachers of a spec; raise ``UserError`` for a bad spec."""
         return resolve_teacher(spec, self.cache, self.in_flight, self.timeout, allowance=self.allowance, **options)
 
 
 def build_verifier_steps(options: Options) -> None:
-    """Build and print a summary; raises ``UserError`` for what the user can mend."""
+    """Build the set and print a summary; raise ``UserError`` for a mistake of the user."""
     plan, prompts = options.plan, options.prompts
     teachers = options.teachers(options.teacher)
     maker = resolve_maker(teachers, plan.seed, unverifiable=plan.unverifiable, prompts=prompts)
@@ -110,7 +110,7 @@ def build_verifier_steps(options: Options) -> None:
     try:
         print(summary(plan.output, build(plan, maker, card, warn, rewriter)))
     finally:
-        # Its account outlives the client, and is owed whatever came of the build.
+        # The account outlives the client; the user gets it even if the build fails.
         if spent := spending(client):
             print(spent)
 

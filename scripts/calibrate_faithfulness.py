@@ -18,7 +18,7 @@ from studies.calibration.tables import Distance, Measured, list_judges
 
 @command
 def main(options: CalibrationOptions) -> str:
-    """Write the calibration; returns its page, and raises ``UserError`` for what the user can mend."""
+    """Write the calibration and return its page; raise ``UserError`` for a mistake of the user."""
     judges = list_judges(options.retrieval)
     derivations = read_derivations(options.derivations) if options.derivations else {}
     measured: list[Measured] = []

@@ -1,4 +1,4 @@
-"""What the commands of a checkout share: how models are asked, and how a command ends."""
+"""The imports and helpers that the commands of a checkout share."""
 
 import os
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from safe_stepwise.commands.ending import warn as warn
 from safe_stepwise.commands.model_options import ModelOptions as ModelOptions
 
 HELP = Path(__file__).with_name("help")
-"""What is written of the commands: options in ``NAME.yaml``, notes in ``NAME.txt``."""
+"""The folder of the commands' help texts: of options in ``NAME.yaml``, notes in ``NAME.txt``."""
 
 
 def cores() -> int:
-    """CPU cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def roles_of(names: Iterable[str]) -> tuple[str, ...]:
-    """The roles of some prompts, each once."""
+    """Return the roles of prompts, without repetition."""
     return tuple(dict.fromkeys(prompts.load(name).role for name in names))

@@ -16,7 +16,7 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """The table; raises ``UserError`` where the data is not there."""
+    """Render the table; raise ``UserError`` if the data is missing."""
     return text_table([HEADER, *table_rows(options.data)])
 
 

@@ -10,10 +10,10 @@ from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.tables import text_table
 from scripts.cli import command, run, warn
 from studies.labels import builds
-from studies.labels import published as against
+from studies.labels import published as comparison
 
-ALONE = ("verified", "published", "min_confidence", "halves", "disagreements")
-"""Options that two builds have no use for."""
+OF_PUBLISHED = ("verified", "published", "min_confidence", "halves", "disagreements")
+"""The options that go with published labels alone, not with two builds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class Options:
 
 @command
 def main(options: Options) -> None:
-    """Print the table and the disagreements; raises ``UserError`` for what the user can mend."""
+    """Print the table and the disagreements; raise ``UserError`` for a mistake of the user."""
     if options.builds:
-        print(_two_builds(options))
+        print(_compare_builds(options))
         return
     if options.output:
         raise UserError("--output is of two builds; write --disagreements of published labels")
@@ -48,21 +48,21 @@ def main(options: Options) -> None:
         published, rows = real_rows(options.data)
     rows = apply_confidence(rows, options.min_confidence, warn)
     if options.halves:
-        rows = against.halves(rows)
-    print(text_table([against.HEADER, *against.comparison(rows, published)]))
+        rows = comparison.halves(rows)
+    print(text_table([comparison.HEADER, *comparison.comparison(rows, published)]))
     print("\nHow sure the labels are, and the share of them that the published ones confirm:\n")
-    print(text_table([against.CALIBRATION, *against.calibration(rows, published)]))
-    differ = against.disagreements(rows, published)
+    print(text_table([comparison.CALIBRATION, *comparison.calibration(rows, published)]))
+    disagreements = comparison.disagreements(rows, published)
     if options.halves:
-        differ = [row for row in differ if not against.is_held_out(row[0].id)]
-    print(against.list_disagreements(differ, options.show))
+        disagreements = [row for row in disagreements if not comparison.is_held_out(row[0].id)]
+    print(comparison.list_disagreements(disagreements, options.show))
     if options.disagreements:
-        against.write_disagreements(differ, options.disagreements)
-        print(f"\n{len(differ)} disagreements in {options.disagreements}")
+        comparison.write_disagreements(disagreements, options.disagreements)
+        print(f"\n{len(disagreements)} disagreements in {options.disagreements}")
 
 
-def _two_builds(options: Options) -> str:
-    unused = [f"--{name.replace('_', '-')}" for name in ALONE if getattr(options, name)]
+def _compare_builds(options: Options) -> str:
+    unused = [f"--{name.replace('_', '-')}" for name in OF_PUBLISHED if getattr(options, name)]
     if unused:
         raise UserError(f"{', '.join(unused)}: of no use to two builds; leave out one or the other")
     if len(options.builds) != 2:

@@ -28,29 +28,29 @@ class Options:
 
 @command
 def main(options: Options) -> None:
-    """Regenerate the demo manifest, load every config, run the loop, print what was found."""
+    """Make the demo's release, open every config, and print the scores of labels and of the loop."""
     output = options.output
     run_options: dict[str, Any] = {"skip_training": True, "cache": output / "replies.sqlite", "workers": cores()}
     release = open_release(stage.Options(manifest=MANIFEST, output=output, **run_options))
-    forget_stale(release)
+    remove_outdated(release)
     print(make(release))
-    opened = open_all(output / DATASETS, ROOT / "build" / "hf-cache")
+    opened = open_configs(output / DATASETS, ROOT / "build" / "hf-cache")
     print("\nOpened with load_dataset:\n")
     rows = [(*config, split, table.num_rows) for config, splits in opened.items() for split, table in splits.items()]
     print(text_table([("dataset", "config", "split", "rows"), *rows]))
     predicted = noise_types(opened[VERIFIED, "synthetic_labeled"])
     print("\nLabels against the truth that the generator knows:\n")
-    scores = score_rows(by_noise_type(truth(release.manifest), predicted))
+    scores = score_rows(by_noise_type(true_noise_types(release.manifest), predicted))
     print(text_table([("noise", "true", "found", "precision", "recall", "F1"), *scores]))
     print(f"\nFiles: {output / DATASETS / VERIFIED}")
     print(f"       {output / DATASETS / NOISE_LABELS}")
     print(f"       {output / LOCK}")
 
 
-def open_all(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
-    """The splits of each config, by dataset and config, as `load_dataset` gives its users them.
+def open_configs(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
+    """Open each config with `load_dataset`; return its splits by (dataset, config).
 
-    ``cache`` takes the place of the user's own Hugging Face cache.
+    ``cache`` is a folder that replaces the user's Hugging Face cache.
     """
     from datasets import disable_progress_bars, get_dataset_config_names, load_dataset
 
@@ -63,8 +63,8 @@ def open_all(datasets: Path, cache: Path) -> Mapping[tuple[str, str], Any]:
     }
 
 
-def forget_stale(release: stage.Release[Manifest]) -> None:
-    """Remove a demo that other code, or another manifest, made: it would show old figures."""
+def remove_outdated(release: stage.Release[Manifest]) -> None:
+    """Remove an earlier demo's datasets if the code or the manifest has changed since."""
     if not (release.output / LOCK).exists():
         return
     lock = read_lock(release.output)
@@ -73,8 +73,8 @@ def forget_stale(release: stage.Release[Manifest]) -> None:
         remove_folder(release.output / DATASETS)
 
 
-def truth(manifest: Manifest) -> dict[tuple[str, str], str]:
-    """Noise type that the generator gave each question of the manifest."""
+def true_noise_types(manifest: Manifest) -> dict[tuple[str, str], str]:
+    """Return the noise type that the generator gave each made-up question, by (split, question id)."""
     return {
         (entry.split, question.id): noise
         for entry in manifest.builds

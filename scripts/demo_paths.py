@@ -14,8 +14,8 @@ from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import paths_set
 from scripts.cli import command, cores, run
-from scripts.evaluate_deliberation import evaluated
-from scripts.training import RECIPES, train_anew
+from scripts.evaluate_deliberation import evaluate
+from scripts.training import RECIPES, train_or_reuse
 from trainers.config import PathRecipe
 
 ROOT = Path(__file__).parents[1]
@@ -34,50 +34,48 @@ class Options:
 
 @command
 def main(options: Options) -> None:
-    """Make questions, label, train and measure; done parts are not done again."""
+    """Make questions, find paths, train and evaluate; skip what an earlier run completed."""
     kb, questions = options.kb, options.questions
     if (kb is None) != (questions is None):
         raise UserError("--kb and --questions go together: name both, or neither")
     if kb is None or questions is None:
         kb, questions = write_films(Films(), options.output / "films")
         print("Films, people and questions are made up (builders/synthetic/films.py).\n")
-    dataset = built(kb, questions, options.output)
-    adapters = {"SFT": trained("sft", dataset, options.output, options.rows)}
+    dataset = build_set(kb, questions, options.output)
+    recipes = {"SFT": train_adapter("sft", dataset, options.output, options.rows)}
     if options.kto:
-        start = adapters["SFT"].output
-        adapters["KTO"] = trained("kto", dataset, options.output, options.rows, start)
-    specs = [*BASELINES, *(f"{name}={spec(recipe)}" for name, recipe in adapters.items())]
-    print(measured(kb, questions, dataset, specs, options.per_hop, options.output / "quality"))
+        start = recipes["SFT"].output
+        recipes["KTO"] = train_adapter("kto", dataset, options.output, options.rows, start)
+    specs = [f"{name}=transformers:{recipe.base_model}+{recipe.output}" for name, recipe in recipes.items()]
+    specs = [*BASELINES, *specs]
+    print(evaluate_proposers(kb, questions, dataset, specs, options.per_hop, options.output / "quality"))
     if options.kb is None:
         print("\nOf made-up questions: a demonstration, and no result.")
 
 
-def built(kb: Path, questions: Path, output: Path) -> Path:
-    """The set of weakly labelled paths."""
+def build_set(kb: Path, questions: Path, output: Path) -> Path:
+    """Build the set of weakly labelled paths; return its folder."""
     sources = (str(questions),)
     plan = PathsBuild(BENCHMARK, sources, "train", output=output, kb=kb, workers=cores())
     print(summary(plan, build(plan, card)), flush=True)
     return output / paths_set(BENCHMARK)
 
 
-def trained(method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None) -> PathRecipe:
-    """Train by a method on templates of the train split alone; returns by what recipe."""
+def train_adapter(method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None) -> PathRecipe:
+    """Train by a method on the templates of the train split; return the recipe."""
     values = {"dataset": str(dataset), "output": str(output / method), "splits": "template"}
     values |= {} if rows is None else {"filters.rows": str(rows)}
     values |= {} if start is None else {"start": str(start)}
-    recipe, text = train_anew(RECIPES / f"dp-{method}-smollm2-cpu.yaml", values, PathRecipe)
+    recipe, text = train_or_reuse(RECIPES / f"dp-{method}-smollm2-cpu.yaml", values, PathRecipe)
     print(f"\n{method.upper()}:", text, "\n")
     return recipe
 
 
-def spec(recipe: PathRecipe) -> str:
-    """How an engine with the adapter of a recipe is called."""
-    return f"transformers:{recipe.base_model}+{recipe.output}"
-
-
-def measured(kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path) -> str:
-    """The held-out questions answered by the first path of each; what came of it, in words."""
-    return evaluated(
+def evaluate_proposers(
+    kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path
+) -> str:
+    """Answer the held-out questions by each proposer's first path; return the summary."""
+    return evaluate(
         deliberation.Options(
             questions=(str(questions),),
             paths=tuple(specs),

@@ -11,8 +11,8 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store.names import VERIFIER_STEPS
 from scripts.cli import command, run
-from scripts.evaluate_verifier import evaluated
-from scripts.training import RECIPES, train_anew
+from scripts.evaluate_verifier import evaluate
+from scripts.training import RECIPES, train_or_reuse
 from trainers.checkpoints import read_json
 from trainers.config import VerifierRecipe
 from trainers.models import find_base, merge
@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[1]
 RECIPE = RECIPES / "smollm2-cpu.yaml"
 MERGED = "with-adapter"
 REPLY = 160
-"""Tokens a verdict may have; the longest of the set has 110. An untrained model rambles on."""
-ON_A_CPU = {
-    "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB; 16 unless told
+"""The most tokens of a verdict; the longest of the set has 110. An untrained model does not stop by itself."""
+CPU_ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB, instead of 16
     "VLLM_CPU_OMP_THREADS_BIND": f"0-{(os.cpu_count() or 1) - 1}",
 }
 
@@ -37,21 +37,21 @@ class Options:
 
 @command
 def main(options: Options) -> None:
-    """Train, measure, say where the adapter is not better; done parts are not done again."""
+    """Train and evaluate a verifier, and print where baselines are better; skip what an earlier run completed."""
     datasets, adapter = options.demo / "datasets", options.output / "adapter"
     if not (datasets / VERIFIER_STEPS).is_dir():
         raise UserError(f"{datasets}: holds no {VERIFIER_STEPS}; run `make demo` first")
     require_modules("vllm", "vLLM", "vllm", "vllm")  # before minutes of training
     values = {"dataset": str(datasets / VERIFIER_STEPS), "output": str(adapter)}
-    recipe, text = train_anew(RECIPE, values, VerifierRecipe)
+    recipe, text = train_or_reuse(RECIPE, values, VerifierRecipe)
     print(text)
     losses = [point["loss"] for point in read_json(adapter / RECORD)["curve"]]
     print("\nLoss of each step:", *(f"{loss:.3f}" for loss in losses))
     print("\nOn the rows of the test split, and the steps before them:\n", flush=True)
     base, model = find_base(recipe.base_model)[0], options.output / MERGED
-    # vLLM on a CPU is fast, but not where it adds an adapter's product to each layer's.
+    # On a CPU, vLLM is fast with merged weights, but slow with an adapter.
     merge(base, adapter, model)
-    for name, value in ON_A_CPU.items():
+    for name, value in CPU_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     evaluation = verifier.Options(
         steps=values["dataset"],
@@ -62,7 +62,7 @@ def main(options: Options) -> None:
         cache=options.output / "replies.sqlite",
         output=options.output / "quality",
     )
-    print(evaluated(evaluation))
+    print(evaluate(evaluation))
     quality = read_json(evaluation.output / verifier.QUALITY)
     print("\n" + "\n".join(margins(quality)))
 

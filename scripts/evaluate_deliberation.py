@@ -7,12 +7,12 @@ from safe_stepwise.methods.path_deliberating import PROMPTS
 from scripts.cli import command, roles_of, run
 
 
-def evaluated(options: Options) -> str:
-    """Evaluate; returns the summary, and raises ``UserError`` for what the user can mend."""
+def evaluate(options: Options) -> str:
+    """Run the evaluation and return its summary; raise ``UserError`` for a mistake of the user."""
     return run_deliberation(options, Questions.of_options)
 
 
-main = command(evaluated, roles=roles_of(("deliberation/propose", *PROMPTS)), shown=roles_of(PROMPTS))
+main = command(evaluate, roles=roles_of(("deliberation/propose", *PROMPTS)), shown=roles_of(PROMPTS))
 
 if __name__ == "__main__":
     run(main)

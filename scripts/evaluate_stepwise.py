@@ -12,12 +12,12 @@ from scripts.cli import command, roles_of, run
 ROLES = (*roles_of(name for method in METHODS.values() for name in method.prompts), JUDGE)
 
 
-def evaluated(options: Options) -> str:
-    """Evaluate; returns the summary, and raises ``UserError`` for what the user can mend."""
+def evaluate(options: Options) -> str:
+    """Run the evaluation and return its summary; raise ``UserError`` for a mistake of the user."""
     return run_evaluation(options, read, BENCHMARKS)
 
 
-main = command(evaluated, roles=ROLES, shown=SHOWN)
+main = command(evaluate, roles=ROLES, shown=SHOWN)
 
 if __name__ == "__main__":
     run(main)

@@ -7,12 +7,12 @@ from safe_stepwise.methods.verifier import ROLE
 from scripts.cli import command, run
 
 
-def evaluated(options: Options) -> str:
-    """Measure and write; returns the summary, and raises ``UserError`` for what the user can mend."""
+def evaluate(options: Options) -> str:
+    """Measure the verifier and return the summary; raise ``UserError`` for a mistake of the user."""
     return run_verifiers(options, find_steps, annotated)
 
 
-main = command(evaluated, roles=[ROLE], shown=[ROLE])
+main = command(evaluate, roles=[ROLE], shown=[ROLE])
 
 if __name__ == "__main__":
     run(main)

@@ -19,7 +19,7 @@ from studies.calibration.tables import list_judges
 class Options(QuestionOptions):
     chains: Path
     labels: Sequence[Path] = ()
-    who: str
+    provenance: str
 
     def __post_init__(self) -> None:
         if bool(self.verified) == bool(self.questions):
@@ -30,7 +30,7 @@ class Options(QuestionOptions):
 
 @command
 def main(options: Options) -> str:
-    """Write the results; returns their page, and raises ``UserError`` for what the user can mend."""
+    """Write the results and return their page; raise ``UserError`` for a mistake of the user."""
     chains = read_chains(options.chains)
     reader_1, reader_2 = (read_labels(file, chains) for file in options.labels)
     derivations = read_derivations(options.derivations) if options.derivations else {}
@@ -44,9 +44,9 @@ def main(options: Options) -> str:
                     grounds_by_key[key] = source.grounds
     grounds = {chain.id: _grounds_of(chain, grounds_by_key, options.chains) for chain in chains}
     verdicts = human.judge_chains(list_judges(options.retrieval), chains, grounds)
-    results = human.compare(chains, (reader_1, reader_2), verdicts, options.who)
-    note = f"written: {', '.join(human.FILES)} in {options.output}"
-    return f"{human.write(results, options.output)}\n{note}"
+    results = human.compare(chains, (reader_1, reader_2), verdicts, options.provenance)
+    page = human.write(results, options.output)
+    return f"{page}\nwritten: {', '.join(human.FILES)} in {options.output}"
 
 
 def _grounds_of(chain: WrittenChain, grounds_by_key: dict[tuple[str, str], Grounds], file: Path) -> Grounds:

@@ -31,8 +31,8 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """Measure; returns a summary, and raises ``UserError`` for what the user can mend."""
-    RETRIEVALS[options.retrieval]([""], [""])  # an extra that is not installed is told now
+    """Measure faithfulness and return a summary; raise ``UserError`` for a mistake of the user."""
+    RETRIEVALS[options.retrieval]([""], [""])  # raises now if its extra is not installed
     rules = RULES if options.rule == "both" else (options.rule,)
     plan = Judging(
         rules,

@@ -30,7 +30,7 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """Push, or say what that would do; raises ``UserError`` for what the user can mend."""
+    """Push a release, or describe what that would do; raise ``UserError`` for a mistake of the user."""
     from huggingface_hub import get_token
 
     release, token = read_release(options.release, options.namespace), get_token()
@@ -39,7 +39,7 @@ def main(options: Options) -> str:
     if options.push and not token:
         raise UserError("--push needs a token: set HF_TOKEN or run `hf auth login`")
     hub = connect(options.timeout)
-    with _reading(release) as on_file:
+    with _file_progress(release) as on_file:
         check_release(release, hub if options.push else None, on_file)
     if not options.push:
         return dry_run(hub, release)
@@ -50,8 +50,8 @@ def main(options: Options) -> str:
 
 
 @contextmanager
-def _reading(release: Release) -> Iterator[Callable[[str], None]]:
-    """A bar over the files that are checked, once that takes more than a second."""
+def _file_progress(release: Release) -> Iterator[Callable[[str], None]]:
+    """Show a progress bar of checked files after a second; yield the function to call for each file."""
     total = sum(len(artifact.files) for artifact in release.artifacts)
     with progress.bar(total=total, unit="file", desc="check", delay=1) as bar:
         yield lambda _: (bar.update(), None)[1]

@@ -21,16 +21,16 @@ class Options(ModelOptions, Refinement):
     max_retries: Count = DEFAULT.max_retries
 
     def __post_init__(self) -> None:
-        """Either the loop runs, with both of its players, or its steps are given."""
+        """Raise ``UserError`` unless there are both players of the loop, or accepted steps of an earlier loop."""
         players = [name for name in ("generator", "verifier") if getattr(self, name) is not None]
         if self.accepted and (players or self.limit):
-            unwanted = f"--{players[0]}" if players else "--limit"
-            raise UserError(f"{unwanted} goes with the loop, which --accepted stands in for; see --help")
+            option = f"--{players[0]}" if players else "--limit"
+            raise UserError(f"{option} goes with the loop, which --accepted stands in for; see --help")
         if not self.accepted and len(players) < 2:
             raise UserError("give --generator and --verifier, or --accepted FILE; see --help")
 
     def player(self, name: str, replies: ResponseCache) -> Client | None:
-        """A player or the teacher by its spec; raises ``UserError`` with the option that it concerns."""
+        """Open the player or teacher of an option; raise ``UserError`` that names the option."""
         spec = getattr(self, name)
         if spec is None or (name == "teacher" and spec == ANNOTATIONS):
             return None
@@ -42,7 +42,7 @@ class Options(ModelOptions, Refinement):
 
 
 def refine_verifier_steps(options: Options) -> str:
-    """Mine; returns a summary, and raises ``UserError`` for what the user can mend."""
+    """Mine hard cases and return a summary; raise ``UserError`` for a mistake of the user."""
     limits = Limits(options.max_steps, options.max_retries)
     plan = replace(options, limits=limits, at_once=options.in_flight)
     with options.replies() as replies:

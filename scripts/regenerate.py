@@ -23,23 +23,23 @@ class Options(stage.Options):
 
 
 def make(options: Options) -> str | None:
-    """Build, or check a complete folder; returns what there is to say."""
-    opened = open_release(options)
+    """Make a release, check a complete one, or print its costs; return a summary."""
+    release = open_release(options)
     if options.dry_run:
-        print(dry_run(opened, Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)), flush=True)
-        refuse_missing(opened)
+        print(dry_run(release, Speed(options.gpu_prompt, options.gpu_reply, options.gpu_train)), flush=True)
+        refuse_missing(release)
         return None
     try:
-        return making.make(opened)
+        return making.make(release)
     except Submitted as message:
         return str(message)
 
 
 def regenerate(manifest: Path, output: Path, **options: Any) -> str:
-    """Make the release under ``output``, or check it; ``options`` are the other fields of `stage.Options`.
+    """Make the release under ``output``, or check a complete one; return a summary.
 
-    Returns what there is to say. Raises ``UserError`` for a bad manifest or source, and for a
-    folder that differs from its lock; ``Submitted`` as `making.make`.
+    ``options`` are the other fields of `stage.Options`. Raises ``UserError`` for a bad manifest or source, and for a
+    folder that differs from its lock; ``Submitted`` when a build was only handed to a scheduler.
     """
     return making.make(open_release(stage.Options(manifest=manifest, output=output, **options)))
 

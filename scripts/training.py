@@ -1,4 +1,4 @@
-"""What the commands that train share: a recipe's keys as options, how they run, and what is said at the end."""
+"""The commands that train: a recipe's keys as their options, the run, and its summary."""
 
 import os
 import re
@@ -33,7 +33,7 @@ _WORDS = {int: "N", float: "X", Path: "DIR", bool: "{true,false}"}
 
 
 class Training(Called):
-    """A command that trains by a recipe, whose keys are its options."""
+    """A command that trains by a recipe; the recipe's keys are its options."""
 
     def __init__(self, name: str, about: str | None, kind: type[Recipe]) -> None:
         text = f"{about}\n\n\b\nrecipes:\n{_recipe_list(name)}"
@@ -42,8 +42,8 @@ class Training(Called):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self.params:
-            a_recipe = "a recipe: one of those above, or your own"
-            config = click.Option(["--config"], type=Place(), metavar="FILE", help=a_recipe)
+            help_text = "a recipe: one of those above, or your own"
+            config = click.Option(["--config"], type=Place(), metavar="FILE", help=help_text)
             resume = click.Option(["--resume"], is_flag=True, help="go on from the last complete checkpoint, if any")
             self.params = [config, resume, *map(_option, keys(self.kind)), help_all()]
         return super().get_params(ctx)
@@ -52,49 +52,48 @@ class Training(Called):
         return ["--config FILE --dataset DIR --output DIR [--resume] [--KEY VALUE ...]"]
 
     def read(self, ctx: click.Context) -> tuple[Path | None, dict[str, str], bool]:
-        """The recipe's file, what takes the place of its keys, and whether to go on with a run."""
+        """Return the recipe's file, the new values of its keys, and whether to resume a run."""
         if ctx.args:
             option = ctx.args[0].partition("=")[0]
             if option.startswith("--"):
                 check_key(option.lstrip("-").replace("-", "_"), [key.name for key in keys(self.kind)], option)
             raise UserError(f"{ctx.args[0]!r} belongs to no option; see {ctx.command_path} --help")
-        entered = {key.name: ctx.params[_param(key)] for key in keys(self.kind)}
-        options = {name: value for name, value in entered.items() if value is not None}
+        values = {key.name: ctx.params[_param_name(key)] for key in keys(self.kind)}
+        options = {name: value for name, value in values.items() if value is not None}
         return ctx.params["config"], options, ctx.params["resume"]
 
     def invoke(self, ctx: click.Context) -> None:
         config, options, resume = self.read(ctx)
-        first = int(os.environ.get("RANK", 0)) == 0
+        is_first = int(os.environ.get("RANK", 0)) == 0  # of several processes, one prints
         try:
             recipe = read_recipe(config, options, self.kind)
             record = train(recipe, resume, warn)
         except UserError:
-            if first:
+            if is_first:
                 raise
-            raise SystemExit(2) from None  # the first process says it for all
+            raise SystemExit(2) from None
         except KeyboardInterrupt:
-            if first:
-                goes_on = "the same command" if resume else "--resume"
-                print(f"interrupted; {goes_on} goes on", file=sys.stderr)
+            if is_first:
+                print(f"interrupted; {'the same command' if resume else '--resume'} goes on", file=sys.stderr)
             raise SystemExit(130) from None
-        if first:
+        if is_first:
             print(summary(record, recipe.output))
 
 
 _UNKNOWN_ALLOWED = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
-def recipes(name: str) -> Iterator[Path]:
-    """The recipes of ours that a command is for: those that show it in their first lines."""
+def recipes_of(name: str) -> Iterator[Path]:
+    """Yield the files of our recipes for a command, which show it in their first lines."""
     for file in sorted(RECIPES.glob("*.yaml")):
         if re.search(rf"(-m scripts\.|safe-stepwise ){name} ", file.read_text(encoding="utf-8")):
             yield file
 
 
 def _recipe_list(name: str) -> str:
-    """Each recipe with what the file says of itself, up to the command that it shows."""
+    """List the recipes of a command with the remarks at their tops, before the command."""
     lines = []
-    for file in recipes(name):
+    for file in recipes_of(name):
         remarks = file.read_text(encoding="utf-8").partition("\n#   ")[0].splitlines()
         text = " ".join(line.removeprefix("# ") for line in remarks)
         lines.append(f"  {file.relative_to(RECIPES.parents[1])}")
@@ -102,14 +101,16 @@ def _recipe_list(name: str) -> str:
     return "\n".join(lines)
 
 
-def _param(key: Key) -> str:
+def _param_name(key: Key) -> str:
     return key.name.replace(".", "__")
 
 
 def _option(key: Key) -> click.Option:
     spellings = {f"--{key.name}", f"--{key.name.replace('_', '-')}"}
     settings: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if key.type is bool else {}
-    option = click.Option([*sorted(spellings), _param(key)], metavar=_values(key.type), help=_help(key), **settings)
+    option = click.Option(
+        [*sorted(spellings), _param_name(key)], metavar=_metavar(key.type), help=_help(key), **settings
+    )
     option.group = "everyday" if key.name in EVERYDAY else _KEYS  # type: ignore[attr-defined]
     return option
 
@@ -117,18 +118,18 @@ def _option(key: Key) -> click.Option:
 _KEYS = "keys of a recipe (an option takes the place of the file's)"
 
 
-def _values(kind: Any) -> str:
-    """What stands after an option: all choices, where there are some.
+def _metavar(kind: Any) -> str:
+    """Return the metavar of a type: all choices, or a word.
 
-    >>> _values(Literal["sft", "kto"] | None), _values(tuple[str, ...]), _values(int)
+    >>> _metavar(Literal["sft", "kto"] | None), _metavar(tuple[str, ...]), _metavar(int)
     ('{sft,kto}', 'TEXT,...', 'N')
     """
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return _values(next(hint for hint in inner if hint is not type(None)))
+        return _metavar(next(hint for hint in inner if hint is not type(None)))
     if origin is Literal:
         return f"{{{','.join(inner)}}}"
-    return f"{_values(inner[0])},..." if origin is tuple else _WORDS.get(kind, "TEXT")
+    return f"{_metavar(inner[0])},..." if origin is tuple else _WORDS.get(kind, "TEXT")
 
 
 def _help(key: Key) -> str:
@@ -143,13 +144,13 @@ def _help(key: Key) -> str:
 
 
 def summary(record: Mapping[str, Any], output: Path) -> str:
-    """What was trained, how long it took, where it is, how to open it."""
-    run_, curve, held_out = record["run"], record["curve"], record["held_out"]
-    memory = run_["peak_memory_bytes"] / 2**30
+    """Render rows, duration, losses and folder of a training, and how to load the result."""
+    run, curve, held_out = record["run"], record["curve"], record["held_out"]
+    memory = run["peak_memory_bytes"] / 2**30
     lines = [
-        f"{record['dataset']['rows']:,} rows, {run_['steps']:,} steps of "
-        f"{record['recipe']['effective_batch']} in {run_['seconds']:,.0f} s "
-        f"({run_['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run_['device']})",
+        f"{record['dataset']['rows']:,} rows, {run['steps']:,} steps of "
+        f"{record['recipe']['effective_batch']} in {run['seconds']:,.0f} s "
+        f"({run['seconds_per_step']:.1f} s a step, {memory:.1f} GiB at most, {run['device']})",
         f"loss {curve[0]['loss']:.4f} at the first step, {curve[-1]['loss']:.4f} at the last",
     ]
     measured = [name.removesuffix("_before") for name in held_out if name.endswith("_before")]
@@ -164,22 +165,22 @@ def summary(record: Mapping[str, Any], output: Path) -> str:
     return "\n".join([*lines, f"\n{output}", f'\nPeftModel.from_pretrained(<{base}>, "{output}")'])
 
 
-def train_anew(file: Path, values: Mapping[str, str], kind: type[R]) -> tuple[R, str]:
-    """Train by a file's recipe with some values, unless that is done already; returns it and the summary."""
+def train_or_reuse(file: Path, values: Mapping[str, str], kind: type[R]) -> tuple[R, str]:
+    """Train by a recipe with new values of its keys, or reuse an equal earlier result; return recipe and summary."""
     recipe = read_recipe(file, values, kind)
-    forget_stale(recipe)
+    remove_outdated(recipe)
     return recipe, summary(train(recipe, resume=True, warn=warn), recipe.output)
 
 
-def forget_stale(recipe: Recipe) -> None:
-    """Remove an adapter of other rows, another start or recipe, which `--resume` takes for done."""
+def remove_outdated(recipe: Recipe) -> None:
+    """Remove an earlier adapter of other rows, another start or recipe, which `--resume` would take for complete."""
     file = recipe.output / RECORD
     if not file.is_file():
         return
     record = read_json(file)
     rows = kind_of(recipe).open(recipe.dataset, "train", recipe.filters)[1]
-    places = ("base_model", "dataset", "output", "start")
-    is_same = all(record["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in places)
+    path_keys = ("base_model", "dataset", "output", "start")
+    is_same = all(record["recipe"].get(k) == v for k, v in recipe.plain().items() if k not in path_keys)
     if recipe.start is not None:
         is_same &= record["start"]["revision"] == find_adapter(Model.read(recipe.start)).revision
     if not is_same or record["dataset"]["sha256"] != fingerprint(rows):

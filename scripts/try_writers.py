@@ -25,9 +25,9 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """The articles or the scores; raises ``UserError`` for what the user can mend."""
-    chosen = [writer(options.writer).name] if options.writer else names()
-    specs = [Spec(options.rows, options.seed, options.noise, name) for name in chosen]
+    """Render articles or the scores of labels; raise ``UserError`` for a mistake of the user."""
+    writer_names = [writer(options.writer).name] if options.writer else names()
+    specs = [Spec(options.rows, options.seed, options.noise, name) for name in writer_names]
     if options.samples:
         return "\n\n".join(text for spec in specs for text in writers.articles(spec, options.samples))
     rows, misread = writers.scores(specs)

@@ -15,7 +15,7 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """Write the page; returns what it holds and where it is."""
+    """Write the page; return its number of trajectories, size and place."""
     output = options.output or options.folder / PAGE
     count = write(options.folder, output)
     size = output.stat().st_size / 1e6

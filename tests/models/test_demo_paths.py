@@ -11,7 +11,7 @@ import yaml
 
 from builders.synthetic.films import Films
 from scripts import demo_paths
-from scripts.training import forget_stale
+from scripts.training import remove_outdated
 from trainers.config import PathRecipe, read_recipe
 from trainers.record import RECORD
 
@@ -54,8 +54,8 @@ def test_it_trains_and_measures_and_does_nothing_twice(
         "start": str(out / "sft"),
     }
     recipe = read_recipe(recipes / "dp-kto-smollm2-cpu.yaml", asked, PathRecipe)
-    forget_stale(recipe)
+    remove_outdated(recipe)
     assert (out / "kto" / name).is_file()
     shutil.copy(out / "kto" / name, out / "sft" / name)  # another adapter to start from
-    forget_stale(recipe)
+    remove_outdated(recipe)
     assert not (out / "kto").exists()

@@ -229,7 +229,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Recipe], list[Options]
 
     def evaluated(options: Options, *_: object) -> str:
         asked.append(options)
-        said = evaluate_stepwise.evaluated(replace(options, verifier=("symbolic",)))
+        said = evaluate_stepwise.evaluate(replace(options, verifier=("symbolic",)))
         base, _, folder = options.verifier[0].partition("+")
         found = results(options.output.parent)
         of_pairs = [d[end] for d in found["comparison"]["differences"] for end in ("first", "second")]

@@ -13,7 +13,7 @@ from evaluators.verifier.command import SHOWN, margins
 from safe_stepwise.errors import UserError
 from scripts import build_verified, build_verifier_steps
 from scripts.demo_train import RECIPE, main
-from scripts.training import forget_stale
+from scripts.training import remove_outdated
 from trainers.config import VerifierRecipe, read_recipe
 from trainers.rows.base import fingerprint
 from trainers.rows.verifier import VERIFIER
@@ -52,7 +52,7 @@ def test_an_adapter_of_other_rows_or_another_recipe_is_stale(tmp_path: Path) -> 
     def stays(told: dict[str, Any], asked: Any = recipe) -> bool:
         output.mkdir(exist_ok=True)
         (output / "training.json").write_text(json.dumps(told))
-        forget_stale(asked)
+        remove_outdated(asked)
         return output.exists()
 
     assert stays(record)
