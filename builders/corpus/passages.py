@@ -37,7 +37,7 @@ from safe_stepwise.records import Passage, Question
 from safe_stepwise.store.boundary import plain
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.files import json_bytes, report_unwritable, write_atomically, write_parts
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.progress import counts, show_progress
 from safe_stepwise.store.tables import decimal
 
 NOISE, NO_PLAN, RESTATED = "not verified", "no plan", "each fact is stated twice, or cannot be asked"
@@ -72,7 +72,7 @@ def recall(questions: Sequence[Question], search: limits.Search, seed: int) -> R
     def describe() -> str:
         return counts(count(), 0, len(questions) - count())
 
-    with telling("recall", "question", len(questions), count, describe):
+    with show_progress("recall", "question", len(questions), count, describe):
         for question in questions:
             removal = remove_evidence(question, seed)
             if isinstance(removal, str):
@@ -161,7 +161,7 @@ def build(plan: CorpusBuild, indices: Path) -> dict[str, Any]:
         raise UserError(f"--output {plan.output}: is one of the inputs; write the corpus elsewhere")
     reader = _Reader(plan)
     plan.output.parent.mkdir(parents=True, exist_ok=True)
-    with report_unwritable(plan.output), telling("corpus", "row", None, lambda: reader.rows, reader.describe):
+    with report_unwritable(plan.output), show_progress("corpus", "row", None, lambda: reader.rows, reader.describe):
         write_parts(plan.output, _packed(reader.lines(), plan.output.suffix == ".gz"))
     record.unlink(missing_ok=True)  # it may belong to another corpus, and this run may be stopped here
     corpus = Corpus.open(plan.output, indices)

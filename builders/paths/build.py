@@ -25,7 +25,7 @@ from safe_stepwise.methods.paths import prompt_of
 from safe_stepwise.records import Triple, canonical_json
 from safe_stepwise.store.code import code_digest
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, TEST, TRAIN, VALIDATION
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.progress import counts, show_progress
 
 DATASET = publishing.Dataset(PATH_PROBE, PROBE_RECORD, config_features)
 SPLITS = (TRAIN, VALIDATION, TEST)
@@ -78,7 +78,7 @@ class _Probe:
         """Write the Parquet files of every config; ``UserError`` where no question has a path."""
         plan, tally = self._plan, self.tally
         reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": tally.left_out.total()}))
-        with telling("questions", "question", None, *reading):
+        with show_progress("questions", "question", None, *reading):
             questions, triples = self._questions()
         if not questions:
             raise UserError(
@@ -95,7 +95,7 @@ class _Probe:
             b: World(group, triples if b == metaqa.NAME else (), b in COMPLETE) for b, group in questions.items()
         }
         writer = DatasetWriter(folder, [(config, split) for config in CONFIGS for split in SPLITS], config_features)
-        with telling("paths", "question", total, lambda: tally.count("valid"), describe):
+        with show_progress("paths", "question", total, lambda: tally.count("valid"), describe):
             for split in SPLITS:
                 chosen = [q for group in questions.values() for q in group if split_of(q) == split]
                 rows = self._rows(sorted(chosen, key=lambda question: rank(plan.seed, question)), worlds)

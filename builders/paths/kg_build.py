@@ -26,7 +26,7 @@ from safe_stepwise.methods.path_proposing import prompt_digest
 from safe_stepwise.records import RelationPath
 from safe_stepwise.store import names, tables
 from safe_stepwise.store.code import code_digest
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.progress import counts, show_progress
 
 SPLITS = (names.TRAIN, names.TEST)
 GROUPINGS = ("", names.BY_TEMPLATE)
@@ -170,7 +170,7 @@ def _ratio(numerator: float, denominator: float) -> float | None:
 def _searched(collected: Collected, title: str) -> Iterator[list[Row]]:
     """Yield the topic entities of each shard, without questions whose id an earlier one has."""
     finished, total = 0, len(collected.shards)
-    with telling(title, "chunk", total, lambda: finished, lambda: counts(finished, 0, total - finished)):
+    with show_progress(title, "chunk", total, lambda: finished, lambda: counts(finished, 0, total - finished)):
         for table in collected.tables():
             yield table.to_pylist()
             finished += 1

@@ -11,7 +11,7 @@ from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.graphs.sqlite_store import SqliteGraph, build_sqlite
 from safe_stepwise.graphs.store import GraphStore, MemoryGraph, NamedTriple, read_triples
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.progress import show_progress
 
 LARGE = 64 * 2**20
 """Bytes of a graph's file from which it is kept on disk, as its dictionaries would take some GB."""
@@ -61,7 +61,7 @@ def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
     with at_place(f"{kb}", ValueError):
         if is_large and not file.file.exists():
             file.file.parent.mkdir(parents=True, exist_ok=True)
-            with telling("graph", "triple", None, lambda: read["triples"], lambda: ""):
+            with show_progress("graph", "triple", None, lambda: read["triples"], lambda: ""):
                 build_sqlite(file.file, count_triples())
         else:
             deque(count_triples(), maxlen=0)

@@ -215,7 +215,7 @@ def derived(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, Rel
     yields them as well and is not rare.
     """
     templates, finished = Templates(), 0
-    with progress.telling("relation paths", "question", len(questions), lambda: finished, lambda: ""):
+    with progress.show_progress("relation paths", "question", len(questions), lambda: finished, lambda: ""):
         for question in questions:
             if _refused(graph, question) is None:
                 topic, hops = question.topics[0], question.hops

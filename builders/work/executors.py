@@ -30,7 +30,7 @@ from builders.work.workers import end_with_parent, run_in_order
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import progress
 from safe_stepwise.store.files import write_atomically
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.progress import counts, show_progress
 
 
 class Submitted(Exception):
@@ -73,7 +73,7 @@ def results(
         line = counts(new, standing.cached, pending, **failed)
         return "; ".join(filter(None, [line, work.annotator.progress()]))
 
-    with telling(work.title, work.unit, total, lambda: standing.finished, describe), closing(shards):
+    with show_progress(work.title, work.unit, total, lambda: standing.finished, describe), closing(shards):
         for job, shard in shards:
             yield job, shard
             standing.finished += job.size

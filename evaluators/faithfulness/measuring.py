@@ -21,7 +21,7 @@ from safe_stepwise.graphs.store import read_triples
 from safe_stepwise.language.text import normal_name, strip_diacritics, words_of
 from safe_stepwise.records import Question, Triple, canonical_json
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.progress import counts, show_progress
 
 HUB_SIZE = 200
 LONGEST_NAME = 12
@@ -141,7 +141,7 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
     judged: list[list[Verdicts]] = []
     progress = lambda: counts(done_count, 0, total - done_count)  # noqa: E731
     settings = options.retrieval, options.sigma
-    with telling("faithfulness", "chain", total, lambda: done_count, progress):
+    with show_progress("faithfulness", "chain", total, lambda: done_count, progress):
         for job, verdicts_ in options.spread(partial(judge_all, rules=options.rules, settings=settings), jobs):
             judged += verdicts_
             done_count += sum(len(piece.chains) for piece in job)

@@ -28,7 +28,7 @@ from safe_stepwise.store.boundary import parse_json, read
 from safe_stepwise.store.event_loop import for_each
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import JOURNAL
-from safe_stepwise.store.progress import counts, telling
+from safe_stepwise.store.progress import counts, show_progress
 from safe_stepwise.store.replies import ReplyError
 
 FIRST = 8
@@ -76,7 +76,7 @@ def run_tasks(work: Work[Item, Result]) -> list[Result]:
     """
     progress = Progress(len(work.questions) * len(work.tasks), work.at_once)
     standing = partial(progress.standing, work.clients)
-    with telling(work.title, work.unit, progress.total, lambda: progress.ended, standing):
+    with show_progress(work.title, work.unit, progress.total, lambda: progress.ended, standing):
         return asyncio.run(_run_tasks(work, progress))
 
 
@@ -303,7 +303,7 @@ def collect_verdicts(
         async with opened([client]):
             return await client.complete_all([*requests.values()])
 
-    with telling(role, unit, total, lambda: _count_ended(client), lambda: standing(client, total)):
+    with show_progress(role, unit, total, lambda: _count_ended(client), lambda: standing(client, total)):
         completions = asyncio.run(complete_all())
     replies = {}
     for (item, request), completion in zip(requests.items(), completions, strict=True):

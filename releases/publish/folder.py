@@ -15,7 +15,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of
-from safe_stepwise.store.terminal import shown
+from safe_stepwise.store.terminal import sanitize
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODEL_WEIGHTS = f"{names.TUNED}/model.safetensors"
@@ -204,7 +204,7 @@ def _files(root: Path, base: Path, paths: Sequence[Path]) -> tuple[LocalFile, ..
         raise UserError(f"{link}: a link; a release is made of plain files")
     for path in paths:
         if fault := _unfit(path, is_dataset=names.DATASETS in path.relative_to(root).parts):
-            raise UserError(f"{shown(path)}: {fault}; take it out of the release")
+            raise UserError(f"{sanitize(path)}: {fault}; take it out of the release")
     places = [(path.relative_to(base).as_posix(), path.relative_to(root).as_posix(), path) for path in paths]
     return tuple(LocalFile(name, path, path.stat().st_size, origin) for name, origin, path in places)
 

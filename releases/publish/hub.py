@@ -17,8 +17,8 @@ from releases.publish.leaderboard import merge_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import sweep
 from safe_stepwise.store.names import README
-from safe_stepwise.store.progress import WaitedTooLong, within
-from safe_stepwise.store.terminal import shown
+from safe_stepwise.store.progress import WaitedTooLong, call_within
+from safe_stepwise.store.terminal import sanitize
 
 SECONDS = 120.0
 """The longest wait for an answer of the Hub; the client itself gives up after as many as 83."""
@@ -30,7 +30,7 @@ MOST_FILES = 100_000
 MOST_PRINTED = 300
 """The most characters of the Hub's messages that are printed."""
 
-shorten = partial(shown, limit=MOST_PRINTED)
+shorten = partial(sanitize, limit=MOST_PRINTED)
 """Return a stranger's text as it may be printed: one short line without keys."""
 State = Literal["new", "changed", "same", "gone"]
 
@@ -73,7 +73,7 @@ class Hub:
         the client, and when the time is up.
         """
         with access(subject):
-            return within(self.seconds + size / SLOWEST, f"the Hub, about {subject}", call)
+            return call_within(self.seconds + size / SLOWEST, f"the Hub, about {subject}", call)
 
 
 def connect(seconds: float = SECONDS) -> Hub:

@@ -23,7 +23,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.records import identity
 from safe_stepwise.store.boundary import parse_yaml
 from safe_stepwise.store.names import ADAPTER, DATASETS, EVAL, INPUT, README, VERIFIED
-from safe_stepwise.store.terminal import printable, shown
+from safe_stepwise.store.terminal import printable, sanitize
 
 OWNED_KEYS = frozenset(
     "language license license_name license_link size_categories task_categories task_ids "
@@ -46,7 +46,7 @@ def metadata(text: str, place: str) -> dict[str, Any]:
     try:
         data = parse_yaml(block.encode()) if block is not None else {}
     except ValueError as error:
-        line = shown(error)
+        line = sanitize(error)
         raise UserError(f"{place}: its metadata is no YAML: {line}; mend it there") from None
     if not isinstance(data or {}, dict):
         raise UserError(f"{place}: its metadata is no mapping of keys to values; mend it there")

@@ -18,7 +18,7 @@ from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Attempt, Question
 from safe_stepwise.store.event_loop import wait_for
 from safe_stepwise.store.files import report_unwritable
-from safe_stepwise.store.progress import telling
+from safe_stepwise.store.progress import show_progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def _progress(tried: list[Attempt], clients: Mapping[str, Client]) -> Iterator[N
         steps = sum(attempt.accepted for attempt in tried)
         return f"accepted {steps}; {render_requests([client.total() for client in clients.values()])}"
 
-    with telling("answer", "try", None, lambda: len(tried), standing):
+    with show_progress("answer", "try", None, lambda: len(tried), standing):
         yield
 
 

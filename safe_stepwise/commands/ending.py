@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.progress import leave
-from safe_stepwise.store.terminal import credentials, guard_output, keyless, printable
+from safe_stepwise.store.terminal import credentials, guard_output, printable, redact_keys
 
 EXIT_STATUS = "exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours"
 """What stands at the end of every command's help."""
@@ -83,7 +83,7 @@ def warn(message: str) -> None:
 
 def told(message: str) -> str:
     """One line, in which no library has put a key of ours."""
-    return printable(keyless(message, credentials().values()))
+    return printable(redact_keys(message, credentials().values()))
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:

@@ -40,7 +40,7 @@ from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.progress import Wait
 from safe_stepwise.store.replies import LONGEST as LONGEST_REPLY
-from safe_stepwise.store.terminal import credentials, keyless, shown
+from safe_stepwise.store.terminal import credentials, redact_keys, sanitize
 
 TRIES = 8
 """Calls a request may cost. At 20% random faults 3 in a million requests fail for good."""
@@ -371,7 +371,7 @@ class Client:
             account.calls += 1
             account.retries += tries.statistics["attempt_number"] > 1
             found = await self._generated(request)
-            self._wait.heard()
+            self._wait.restart()
             account.prompt += found.usage.prompt
             account.cached += found.usage.cached
             account.completion += found.usage.completion
@@ -461,7 +461,7 @@ def kept(reply: Completion, ours: Collection[str]) -> Completion:
     """A completion without ``ours``, our credentials, what only a key looks like, and excess."""
     # Beyond that no reader looks, and a hundred such replies would be waited for at a time.
     texts = {name: getattr(reply, name) for name in ("text", "thought", "fragment", "reason")}
-    clean = {name: keyless(text[: LONGEST_REPLY + 1], ours) for name, text in texts.items() if text}
+    clean = {name: redact_keys(text[: LONGEST_REPLY + 1], ours) for name, text in texts.items() if text}
     return reply if all(text == texts[name] for name, text in clean.items()) else replace(reply, **clean)  # type: ignore[arg-type]
 
 
@@ -481,4 +481,4 @@ def fitted(error: EngineError | UserError) -> str:
     >>> fitted(EngineError("Bearer abcdefgh12345678\\nis unknown"))
     'Bearer [redacted] is unknown'
     """
-    return shown(error, LONGEST_ENDING if isinstance(error, UserError) else LONGEST)
+    return sanitize(error, LONGEST_ENDING if isinstance(error, UserError) else LONGEST)

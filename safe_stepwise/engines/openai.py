@@ -40,7 +40,7 @@ from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.names import LOOPBACK, SIMULATED
 from safe_stepwise.store.progress import note
-from safe_stepwise.store.terminal import redacted
+from safe_stepwise.store.terminal import redact
 
 if TYPE_CHECKING:
     import openai
@@ -163,7 +163,7 @@ class OpenAIEngine:
 
     async def _try_unlisted(self, where: str, served: Mapping[str, str]) -> None:
         """Ask a model for a word that the server does not list: many serve more than they list."""
-        first = [redacted(name)[:_LONGEST_NAME] for name in sorted(served)[:_MOST_NAMES]]
+        first = [redact(name)[:_LONGEST_NAME] for name in sorted(served)[:_MOST_NAMES]]
         names = ", ".join([*first, *(["..."] if len(served) > _MOST_NAMES else [])])
         reply: Completion | EngineError | None = None
         with suppress(TimeoutError):  # it may take minutes to load
@@ -358,7 +358,7 @@ def _served(content: bytes) -> dict[str, str]:
 
 
 def _redirected(headers: Mapping[str, str]) -> str:
-    place = redacted(str(headers.get("location")))[:_LONGEST_PLACE]
+    place = redact(str(headers.get("location")))[:_LONGEST_PLACE]
     return f"redirects to {place}, which is not followed: name the address that answers"
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import write_folder
 from safe_stepwise.store.names import TRAINING, TUNED
-from safe_stepwise.store.terminal import shown
+from safe_stepwise.store.terminal import sanitize
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def loading(what: object, failing: str = "cannot be loaded") -> Iterator[None]:
 
 def one_line(error: BaseException, limit: int = 300) -> str:
     """An error's message on one line, without credentials; its type if it has none."""
-    return shown(error, limit) or type(error).__name__
+    return sanitize(error, limit) or type(error).__name__
 
 
 SMALL = ("*.json", "*.jinja", "*.txt", "*.model")

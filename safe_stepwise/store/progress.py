@@ -1,8 +1,8 @@
-"""Progress bars, all of the house; one that says in words how the work stands.
+"""Progress bars for all commands, with counts in words, and limits on how long to wait for an answer.
 
-On a terminal and in a notebook a bar moves. Elsewhere nobody sees it move, and a log would keep every move: there it
-is a line at its begin, one each `LINE_S` and one at its end. On a terminal it is drawn once a `TICK_S` though nothing
-moves, and fits the width: how many failed, and how many are owed, is never cut.
+On a terminal and in a notebook a bar moves. Elsewhere a log would keep every move, so there a bar prints a line when
+it begins, one every `LINE_S` and one when it ends. On a terminal it is drawn every `TICK_S` even if nothing moves, and
+it fits the width: the counts of failed and owed are never cut.
 """
 
 from __future__ import annotations
@@ -21,40 +21,37 @@ from typing import Any, NoReturn, TextIO, TypeVar
 
 from tqdm import tqdm
 
-from safe_stepwise.store.terminal import shown
+from safe_stepwise.store.terminal import sanitize
 
 AFTER_S = 1.0
 TICK_S = 1.0
 LINE_S = 30.0
-"""Seconds between the lines that a bar is in a log."""
+"""Seconds between a bar's lines in a log."""
 
 
-def bar(items: Iterable[Any] | None = None, **told: Any) -> tqdm[Any]:
-    """A bar of `tqdm`, by its options: the one way to make any.
+def bar(items: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
+    """Make a progress bar by the options of `tqdm`; every bar of the project is made here.
 
     >>> with bar(range(3), desc="three", disable=True) as moving:
     ...     list(moving)
     [0, 1, 2]
     """
     if sys.stderr.isatty() or "ipykernel" in sys.modules:
-        made = _Bar(items, dynamic_ncols=sys.stderr.isatty(), **told)
+        new_bar = _Bar(items, dynamic_ncols=sys.stderr.isatty(), **options)
     else:
-        made = _Bar(items, file=_Lines(sys.stderr), position=0, **told)
-    if not made.disable:
-        moves = (weakref.ref(made), told.get("delay", 0.0))
-        threading.Thread(target=_tick, args=moves, daemon=True).start()
-    return made
+        new_bar = _Bar(items, file=_Lines(sys.stderr), position=0, **options)
+    if not new_bar.disable:
+        arguments = (weakref.ref(new_bar), options.get("delay", 0.0))
+        threading.Thread(target=_tick, args=arguments, daemon=True).start()
+    return new_bar
 
 
-def _tick(bar_of: weakref.ref[tqdm[Any]], delay: float) -> None:
-    """Draw a bar anew until it is closed or gone."""
+def _tick(bar_ref: weakref.ref[tqdm[Any]], delay: float) -> None:
+    """Redraw a bar every `TICK_S` until it is closed or garbage-collected."""
     time.sleep(delay)
-    while True:
-        shown = bar_of()
-        if shown is None or shown.disable:
-            return
-        shown.refresh()
-        del shown
+    while (live_bar := bar_ref()) is not None and not live_bar.disable:
+        live_bar.refresh()
+        del live_bar
         time.sleep(TICK_S)
 
 
@@ -62,32 +59,32 @@ class _Bar(tqdm):  # type: ignore[type-arg]
     """A bar whose line fits the terminal."""
 
     @staticmethod
-    def format_meter(*told: Any, **named: Any) -> str:
-        """What the line says; tqdm's own where there is room for all of it."""
-        whole = str(tqdm.format_meter(*told, **(named | {"ncols": None})))
-        width = named.get("ncols")
-        if width is None or len(whole) <= width:
-            return str(tqdm.format_meter(*told, **named))
-        title, standing = str(named.get("prefix") or ""), str(named.get("postfix") or "")
-        return fitted(title, named["n"], named["total"], standing, width)
+    def format_meter(*args: Any, **options: Any) -> str:
+        """Make the bar's line: tqdm's own where all of it fits."""
+        full_line = str(tqdm.format_meter(*args, **(options | {"ncols": None})))
+        width = options.get("ncols")
+        if width is None or len(full_line) <= width:
+            return str(tqdm.format_meter(*args, **options))
+        title, standing = str(options.get("prefix") or ""), str(options.get("postfix") or "")
+        return fit_line(title, options["n"], options["total"], standing, width)
 
 
-def fitted(title: str, number: float, total: float | None, standing: str, width: int) -> str:
-    """A bar's line in ``width`` columns: what is told least goes first, failed and owed never.
+def fit_line(title: str, number: float, total: float | None, standing: str, width: int) -> str:
+    """Fit a bar's line into ``width`` columns: it loses the end of ``standing`` first, failed and owed never.
 
-    >>> fitted("build", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 60)
+    >>> fit_line("build", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 60)
     'build: 3/9, done 2 cached 1 failed 1 owed 6; requests: done…'
-    >>> fitted("a long title", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 30)
+    >>> fit_line("a long title", 3, 9, "done 2 cached 1 failed 1 owed 6; requests: done 40", 30)
     'a long…: 3/9, failed 1 owed 6'
     """
-    moved = f"{number:g}/{total:g}" if total else f"{number:g}"
-    whose, (first, _, rest) = title.rstrip(": "), standing.partition("; ")
-    head = f"{whose}: {moved}" if whose else moved
-    if len(line := f"{head}, {first}") <= width:
-        return _cut(f"{line}; {rest}", width) if rest and len(line) < width else line
-    told = " ".join(f"{name} {count}" for name, count in _NEVER_CUT.findall(first))
-    tail = f": {moved}, {told}" if told else f": {moved}, {first}"
-    return _cut(f"{_cut(whose, max(1, width - len(tail)))}{tail}", width)
+    position = f"{number:g}/{total:g}" if total else f"{number:g}"
+    title, (counters, _, details) = title.rstrip(": "), standing.partition("; ")
+    head = f"{title}: {position}" if title else position
+    if len(line := f"{head}, {counters}") <= width:
+        return _cut(f"{line}; {details}", width) if details and len(line) < width else line
+    vital = " ".join(f"{name} {count}" for name, count in _NEVER_CUT.findall(counters))
+    tail = f": {position}, {vital or counters}"
+    return _cut(f"{_cut(title, max(1, width - len(tail)))}{tail}", width)
 
 
 _NEVER_CUT = re.compile(r"\b(failed|owed) (\S+)")
@@ -98,63 +95,63 @@ def _cut(text: str, width: int) -> str:
 
 
 class _Lines:
-    """A stream that a bar takes for a terminal: of what is written over itself few become lines."""
+    """A stream to which a bar writes as to a terminal, and which turns few of its updates into lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._due = 0.0
-        self._owed = ""
+        self._pending = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        self._owed = text.strip() or self._owed
+        self._pending = text.strip() or self._pending
         is_over = text == "\n"
-        if self._owed and (is_over or time.monotonic() >= self._due):
-            self._stream.write(f"{self._owed}\n")
-            self._due, self._owed = time.monotonic() + LINE_S, ""
+        if self._pending and (is_over or time.monotonic() >= self._due):
+            self._stream.write(f"{self._pending}\n")
+            self._due, self._pending = time.monotonic() + LINE_S, ""
         return len(text)
 
 
-def counts(done: int, cached: int, owed: int | str, **others: int) -> str:
-    """How work stands: what this run did, what an earlier one had, ``others``, what is to come.
+def counts(finished: int, cached: int, pending: int | str, **extra: int) -> str:
+    """Format how many items this run finished, earlier runs had cached, ``extra`` counts, and how many are pending.
 
     >>> counts(3, 1, 9, failed=2)
     'done 3 cached 1 failed 2 owed 9'
     """
-    said = {"done": done, "cached": cached, **others, "owed": owed}
-    return " ".join(f"{name} {number}" for name, number in said.items())
+    numbers = {"done": finished, "cached": cached, **extra, "owed": pending}
+    return " ".join(f"{name} {number}" for name, number in numbers.items())
 
 
 def note(text: str) -> None:
     """Print a note to standard error, above the progress bars, so that hostile text in it does no harm."""
-    tqdm.write(shown(f"note: {text}"), file=sys.stderr)
+    tqdm.write(sanitize(f"note: {text}"), file=sys.stderr)
 
 
 @contextmanager
-def telling(
-    title: str, unit: str, total: int | None, done: Callable[[], int], standing: Callable[[], str]
+def show_progress(
+    title: str, unit: str, total: int | None, count: Callable[[], int], standing: Callable[[], str]
 ) -> Iterator[None]:
-    """Show how many are ``done`` and what ``standing`` says, twice a second and at the end.
+    """Show a bar at the ``count`` of finished units with the words of ``standing``, twice a second and at the end.
 
-    It begins late, so that a mistake which shows at once prints its one line and nothing else.
+    It begins `AFTER_S` late, so that a mistake that shows at once prints its one line and nothing else.
     """
     over = threading.Event()
 
-    def tell() -> None:
+    def move() -> None:
         if over.wait(AFTER_S):
             return
-        with bar(total=total, unit=unit, desc=title) as shown:
-            shown.start_t -= AFTER_S
+        with bar(total=total, unit=unit, desc=title) as moving:
+            moving.start_t -= AFTER_S
             is_over = False
             while not is_over:
                 is_over = over.wait(0.5)
-                shown.set_postfix_str(standing(), refresh=False)
-                if not shown.update(done() - shown.n):
-                    shown.refresh()
+                moving.set_postfix_str(standing(), refresh=False)
+                if not moving.update(count() - moving.n):
+                    moving.refresh()
 
-    thread = threading.Thread(target=tell, daemon=True)
+    thread = threading.Thread(target=move, daemon=True)
     thread.start()
     try:
         yield
@@ -166,26 +163,26 @@ def telling(
 _Answer = TypeVar("_Answer")
 
 SILENT_S = 10.0
-"""Seconds without an answer that are worth a line; the next comes after twice as many."""
+"""Seconds without an answer after which a line is printed; the next comes after twice as many."""
 SOON_S = 2.0
-"""The same where no bar moves meanwhile."""
+"""Seconds until the first line where no bar moves meanwhile."""
 _LOOK_S = 0.5
 _WAITS: set[Wait] = set()
-_left: list[threading.Thread] = []
+_abandoned: list[threading.Thread] = []
 
 
 class WaitedTooLong(Exception):
-    """Nothing came of it in time."""
+    """A call did not return in time."""
 
 
-def within(seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
-    """What ``call`` returns, or raises, if it does so in time; ``what`` it waits for is said.
+def call_within(seconds: float, subject: str, call: Callable[[], _Answer]) -> _Answer:
+    """Return what ``call`` returns, or raise what it raises, in time; prints that it waits for ``subject``.
 
-    The limit is on all of it, retries and pauses included, whatever the call is stuck in (a server that sends a byte a
-    minute stops no clock of a client). It is made by a thread, which is left behind when time is up: so end with
-    `leave`, as such a thread can't be stopped. Raises ``WaitedTooLong``.
+    The limit holds for the whole call with its retries and pauses, whatever it is stuck in: a server that sends a byte
+    a minute never exceeds a client's own limit. The call runs in a thread, which is abandoned when time is up. Such a
+    thread can't be stopped, so end the process with `leave`. Raises ``WaitedTooLong``.
 
-    >>> within(5, "a sum", lambda: 1 + 1)
+    >>> call_within(5, "a sum", lambda: 1 + 1)
     2
     """
     answer: list[_Answer] = []
@@ -197,17 +194,17 @@ def within(seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
         except BaseException as error:
             failure.append(error)
 
-    def told(waited: int) -> str:
-        return f"waiting for {what} since {waited} s (at most {seconds:,.0f} s)"
+    def describe(waited: int) -> str:
+        return f"waiting for {subject} since {waited} s (at most {seconds:,.0f} s)"
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        with Wait(told, soon=True):
+        with Wait(describe, soon=True):
             thread.join(seconds)
     finally:
         if thread.is_alive():
-            _left.append(thread)
+            _abandoned.append(thread)
     if failure:
         raise failure[0]
     if not answer:
@@ -216,8 +213,8 @@ def within(seconds: float, what: str, call: Callable[[], _Answer]) -> _Answer:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process; at once if a thread was left behind, which Python would wait for."""
-    if any(thread.is_alive() for thread in _left):
+    """End the process; at once if `call_within` abandoned a thread, which Python might wait for."""
+    if any(thread.is_alive() for thread in _abandoned):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
@@ -225,33 +222,33 @@ def leave(status: int) -> NoReturn:
 
 
 class Wait:
-    """A context of one or many who wait; ``told`` makes the line of the seconds that it takes.
+    """A context in which one or many wait; ``describe`` makes the line that is printed after so many seconds.
 
-    A thread looks after all of them, as loading a model may block the event loop.
+    A thread watches all waits, as loading a model may block the event loop.
     """
 
-    def __init__(self, told: Callable[[int], str], *, soon: bool = False) -> None:
-        self._told = told
+    def __init__(self, describe: Callable[[int], str], *, soon: bool = False) -> None:
+        self._describe = describe
         self._waiting = 0
-        self._heard = 0.0
+        self._start = 0.0
         self._patience = min(SILENT_S, SOON_S) if soon else SILENT_S
 
-    def heard(self) -> None:
-        """Something was answered: the wait begins anew."""
-        self._heard = time.monotonic()
+    def restart(self) -> None:
+        """Begin the wait anew, as an answer has come."""
+        self._start = time.monotonic()
 
-    def tell_if_long(self) -> None:
-        """Say that nothing was heard, if that is so."""
-        waited = time.monotonic() - self._heard
+    def warn_if_long(self) -> None:
+        """Print that no answer has come if the wait is long."""
+        waited = time.monotonic() - self._start
         if self._waiting and waited >= self._patience:
             self._patience = 2 * waited
-            tqdm.write(shown(self._told(int(waited))), file=sys.stderr)
+            tqdm.write(sanitize(self._describe(int(waited))), file=sys.stderr)
 
     def __enter__(self) -> None:
         _watch()
         self._waiting += 1
         if self._waiting == 1:
-            self.heard()
+            self.restart()
             _WAITS.add(self)
 
     def __exit__(
@@ -268,6 +265,6 @@ def _watch() -> None:
         while True:
             time.sleep(_LOOK_S)
             for wait in tuple(_WAITS):
-                wait.tell_if_long()
+                wait.warn_if_long()
 
     threading.Thread(target=look, name="waits", daemon=True).start()

@@ -1,7 +1,7 @@
-"""Text of strangers, as it may be kept or printed: without credentials, and steering no terminal.
+"""Makes text from outside safe to keep and print: without credentials and without control characters.
 
-What a server says is data, and may hold the key that it was sent. Ids, server messages and keys of files may hold
-control characters.
+A server's message may hold the key that was sent to it. Ids, messages and keys of files may hold characters that
+control the terminal.
 """
 
 import base64
@@ -17,67 +17,66 @@ from urllib.parse import quote
 
 _STEERS = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 """Categories of Unicode: controls (ANSI begins with one), bidi marks, surrogates, line ends."""
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0000-\\U000e0fff]"
 )
-"""Letters and marks that have no ink."""
+"""Letters and marks that are not visible."""
 LONGEST = 2_000
 """Characters of a line; an id or a title may have a million."""
-_OF_A_BAR = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
-"""What tqdm writes to move about: to the line's begin, and alone, down and up."""
+_BAR_MOVES = re.compile(r"\r|(?:\n|\x1b\[A)+\Z")
+"""What tqdm writes to move the cursor: to the line's start or, alone, down and up."""
 
 
 def printable(text: str) -> str:
-    """A text as one line whose every character is seen: what steers is spelled out.
-
-    Only the first `LONGEST` characters count.
+    """Return a text as one line of visible characters, at most `LONGEST` of it; control characters are escaped.
 
     >>> printable("row \\x1b[31mq1\\u202e\\nnext")
     'row \\\\x1b[31mq1\\\\u202e next'
     """
     line = " ".join(text[: LONGEST + 1].split())
-    return _plainly(line if len(text) <= LONGEST else f"{line[:LONGEST]}…")
+    return _escape_controls(line if len(text) <= LONGEST else f"{line[:LONGEST]}…")
 
 
-def shown(text: object, limit: int | None = None) -> str:
-    """What a stranger says, as it may be kept or printed: `printable`, without credentials, cut at a limit.
+def sanitize(text: object, limit: int | None = None) -> str:
+    """Return a text from outside as it may be kept or printed: `printable`, without credentials, cut at a limit.
 
-    >>> shown("Bearer abcdefgh12345678\\nis unknown")
+    >>> sanitize("Bearer abcdefgh12345678\\nis unknown")
     'Bearer [redacted] is unknown'
     """
-    line = printable(redacted(str(text)))  # in this order: a key that is cut would not be known
+    line = printable(redact(str(text)))  # in this order, as a key that is cut would not be recognised
     return line if limit is None or len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def guard_output() -> None:
-    """From now on print only what steers no terminal, whoever prints it, this process over.
+    """Make this process print no control characters and no credentials of ours, as libraries log what servers say.
 
     Line ends stay, and on standard error the movements of progress bars. A character that the stream cannot write is
-    spelled out as well, and our credentials are left out: libraries log what servers say.
+    escaped too.
     """
-    ours = tuple(credentials().values())
+    secrets = tuple(credentials().values())
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-    sys.stdout = cast(TextIO, _Guarded(sys.stdout, ours))
-    sys.stderr = cast(TextIO, _Guarded(sys.stderr, ours, _OF_A_BAR))
+    sys.stdout = cast(TextIO, _Guarded(sys.stdout, secrets))
+    sys.stderr = cast(TextIO, _Guarded(sys.stderr, secrets, _BAR_MOVES))
 
 
 class _Guarded:
-    """A text stream but for what is written to it; ``kept`` may begin a text."""
+    """A text stream that escapes and redacts what is written to it, except ``moves`` at the start of a text."""
 
-    def __init__(self, stream: TextIO, ours: Collection[str], kept: re.Pattern[str] | None = None) -> None:
-        self._stream, self._ours, self._kept = stream, ours, kept
+    def __init__(self, stream: TextIO, secrets: Collection[str], moves: re.Pattern[str] | None = None) -> None:
+        self._stream, self._secrets, self._moves = stream, secrets, moves
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        begin = self._kept.match(text) if self._kept else None
-        own, told = (begin.group(), text[begin.end() :]) if begin else ("", text)
+        start = self._moves.match(text) if self._moves else None
+        move = start.group() if start else ""
         coding = self._stream.encoding or "utf-8"
-        seen = "\n".join(map(_plainly, keyless(told, self._ours).split("\n")))
-        self._stream.write(own + seen.encode(coding, "backslashreplace").decode(coding))
+        lines = redact_keys(text[len(move) :], self._secrets).split("\n")
+        visible = "\n".join(map(_escape_controls, lines))
+        self._stream.write(move + visible.encode(coding, "backslashreplace").decode(coding))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -85,14 +84,14 @@ class _Guarded:
             self.write(line)
 
 
-def _plainly(line: str) -> str:
+def _escape_controls(line: str) -> str:
     if line.isascii() and line.isprintable():
         return line
     return "".join(
-        one.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(one) in _STEERS or _UNSEEN.match(one)
-        else one
-        for one in line
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in _STEERS or _INVISIBLE.match(char)
+        else char
+        for char in line
     )
 
 
@@ -100,7 +99,7 @@ HUGGING_FACE, OPENAI, AWS = "a Hugging Face token", "an OpenAI or Anthropic key"
 PATTERNS: tuple[tuple[str, str, str], ...] = (
     (HUGGING_FACE, "hf_", r"(?:[A-Za-z0-9]{30,}|(?:oauth|jwt)_(?=[\w.-]{0,99}[0-9])[\w.-]{20,})"),
     (HUGGING_FACE, "api_org_", r"[A-Za-z0-9]{30,}"),
-    # Digits of a task's or a disk's digest are none, though DeepSeek's keys are of the same.
+    # A digest of digits behind "task-" or "disk-" is no key, though DeepSeek's keys look like one.
     (
         OPENAI,
         "sk-",
@@ -136,15 +135,15 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     ("a private key", "-----BEGIN ", r"(?:[A-Z]+ ){0,2}PRIVATE KEY(?: BLOCK)?-----"),
 )
-"""What it is called, how it begins, and the pattern of the rest (ASCII)."""
+"""The name of each kind of key, how it begins, and the pattern of what follows (ASCII)."""
 
 REDACTED = "[redacted]"
 _SHORTEST = 8
-"""Characters of a credential of ours; what is shorter (``EMPTY``) could be any word."""
+"""Characters of a credential of ours; a shorter value (``EMPTY``) could be any word."""
 _NAMES = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "_PWD_", "_PAT_")
 _KEY = re.compile("|".join(re.escape(start) + rest for _, start, rest in PATTERNS), re.ASCII)
 _KEY_BY_PLACE = re.compile(
-    # What stands behind a scheme of HTTP, in an address before its host, behind a field's name.
+    # What follows a scheme of HTTP, precedes the host of an address, or follows a field's name.
     r"(?i:(?<=bearer )\S{8,}|(?<=basic )[\w+/=-]{16,}|(?<=[a-z]://)[^\s/@:]*+:[^\s/@]++(?=@)"
     + r"|(?:(?<=key)|(?<=token)|(?<=secret)|(?<=password))"
     + r"[\"'`]?\s?[:=]\s?[\"'`]?[^\s\"'`,;}\])]{12,})",
@@ -153,45 +152,44 @@ _KEY_BY_PLACE = re.compile(
 
 
 def credentials() -> dict[str, str]:
-    """Credentials of this process by where they stand: the environment, or the Hub's own file.
+    """Find this process's credentials, by the name of their variable, or of the Hub's own file.
 
-    A variable is one if its name says so (``OPENAI_API_KEY``) and its value is no file here.
+    A variable holds one if its name says so (``OPENAI_API_KEY``) and its value is no path of a file.
     """
     from huggingface_hub import get_token
 
-    named = {"the Hub's token": get_token() or ""}
+    secrets = {"the Hub's token": get_token() or ""}
     for name, value in os.environ.items():
-        is_one = any(word in f"{name.upper()}_" for word in _NAMES)
-        if is_one and value.strip() not in named.values():
-            named[name] = value.strip()
-    long = {name: value for name, value in named.items() if len(value) >= _SHORTEST}
-    return {name: value for name, value in long.items() if not os.path.exists(value)}
+        is_secret = any(word in f"{name.upper()}_" for word in _NAMES)
+        if is_secret and value.strip() not in secrets.values():
+            secrets[name] = value.strip()
+    return {name: value for name, value in secrets.items() if len(value) >= _SHORTEST and not os.path.exists(value)}
 
 
-def redacted(text: str) -> str:
-    """A text with ``[redacted]`` for every credential of ours and whatever looks like a key.
+def redact(text: str) -> str:
+    """Return a text with ``[redacted]`` in place of every credential of ours and all that looks like a key.
 
-    >>> redacted("received key Bearer " + "sk-" + "a" * 40)
+    >>> redact("received key Bearer " + "sk-" + "a" * 40)
     'received key Bearer [redacted]'
-    >>> redacted("the api_key=Gh3kk29dkw9wx is wrong, see http://me:pw@proxy:80/")
+    >>> redact("the api_key=Gh3kk29dkw9wx is wrong, see http://me:pw@proxy:80/")
     'the api_key[redacted] is wrong, see http://[redacted]@proxy:80/'
     """
-    return _KEY_BY_PLACE.sub(REDACTED, keyless(text, credentials().values()))
+    return _KEY_BY_PLACE.sub(REDACTED, redact_keys(text, credentials().values()))
 
 
-def keyless(text: str, ours: Collection[str]) -> str:
-    """A text of a stranger without ``ours``, however spelled, and whatever only a key looks like.
+def redact_keys(text: str, secrets: Collection[str]) -> str:
+    """Redact ``secrets``, however they are spelled, and what has the unmistakable form of a key.
 
-    Unlike `redacted` it leaves alone what a text may well say, as ``Key: Constantinople1453``.
+    Unlike `redact` it keeps what prose may hold, such as ``Key: Constantinople1453``.
 
-    >>> keyless("Key: Constantinople1453, and dG9wc2VjcmV0MTI= is top%73ecret12", ["topsecret12"])
+    >>> redact_keys("Key: Constantinople1453, and dG9wc2VjcmV0MTI= is top%73ecret12", ["topsecret12"])
     'Key: Constantinople1453, and [redacted]I= is [redacted]'
     """
     folded = text.lower()
-    found = any(one in folded for value in ours for one in _folded(value))
-    # A character may be escaped that need not be, so that no spelling is there as a whole.
-    if found or (ours and any(mark in text for mark in ("\\", "%", "&#"))):
-        text = _spelled(tuple(sorted(ours, key=len, reverse=True))).sub(REDACTED, text)
+    has_secret = any(spelling in folded for value in secrets for spelling in _folded_spellings(value))
+    # A single character may be escaped needlessly, and then no spelling matches as a whole.
+    if has_secret or (secrets and any(mark in text for mark in ("\\", "%", "&#"))):
+        text = _spellings_pattern(tuple(sorted(secrets, key=len, reverse=True))).sub(REDACTED, text)
     if any(start in text for _, start, _ in PATTERNS):
         text = _KEY.sub(REDACTED, text)
     return text
@@ -199,36 +197,36 @@ def keyless(text: str, ours: Collection[str]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def spellings(value: str) -> frozenset[str]:
-    """How a credential may be written down: as it is, escaped, encoded, backwards.
+    """List how a credential may be spelled: literally, escaped, encoded, backwards.
 
-    In base64 (which Basic auth is) it looks different at each of three places behind what precedes
-    it, and its ends depend on its neighbours.
+    In base64 (Basic auth) it has three spellings, by the number of bytes before it, and its ends depend on its
+    neighbours.
     """
     raw = os.fsencode(value)
     coded = {value, value[::-1], json.dumps(value)[1:-1], quote(raw, safe=""), raw.hex()}
     for shift in range(3):
-        whole = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
-        inner = whole[-(-8 * shift // 6) : len(whole) - ((len(raw) + shift) % 3 > 0)]
+        padded = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
+        inner = padded[-(-8 * shift // 6) : len(padded) - ((len(raw) + shift) % 3 > 0)]
         coded |= {inner, inner.replace("+", "-").replace("/", "_")}
     return frozenset(coded)
 
 
 @functools.lru_cache(maxsize=64)
-def _folded(value: str) -> frozenset[str]:
+def _folded_spellings(value: str) -> frozenset[str]:
     return frozenset(map(str.lower, spellings(value)))
 
 
 @functools.lru_cache(maxsize=8)
-def _spelled(values: tuple[str, ...]) -> re.Pattern[str]:
-    """Matches every spelling of some credentials, each character escaped or not."""
-    found = []
+def _spellings_pattern(values: tuple[str, ...]) -> re.Pattern[str]:
+    """Make the pattern of every spelling of some credentials, each character escaped or not."""
+    patterns = []
     for value in values:
-        found += sorted(map(re.escape, spellings(value)), key=len, reverse=True)
-        found.append("".join(_escaped_or_not(character) for character in value))
-    return re.compile("|".join(found), re.IGNORECASE)
+        patterns += sorted(map(re.escape, spellings(value)), key=len, reverse=True)
+        patterns.append("".join(map(_character_pattern, value)))
+    return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-def _escaped_or_not(character: str) -> str:
+def _character_pattern(character: str) -> str:
     code = ord(character)
     as_percent = "".join(f"%{byte:02x}" for byte in os.fsencode(character))
     as_html = f"&#(?:0*{code}|x0*{code:x});?"

@@ -230,7 +230,7 @@ def test_a_hub_that_hangs_or_drips_is_given_up(kind: str, how: How, small: Path,
         publish(small, hub, seconds=0.3)
     assert len(str(e.value).splitlines()) == 1
     # The thread that was left behind is told 403, and ends.
-    for thread in progress._left:
+    for thread in progress._abandoned:
         thread.join(20)
         assert not thread.is_alive()
     publish(small, hub)

@@ -24,7 +24,7 @@ from safe_stepwise.methods.corpus import _terms
 from safe_stepwise.records import Passage, Question, Step, StepKind, Triple
 from safe_stepwise.scoring import BENCHMARKS, f1
 from safe_stepwise.steps import StepError, format_step, parse_step
-from safe_stepwise.store.terminal import printable, redacted
+from safe_stepwise.store.terminal import printable, redact
 from tests.growth import Reader, too_slow
 
 FILM = Passage("Dune Rain", ("Dune Rain is a film directed by Ana Vorr.",), True)
@@ -158,7 +158,7 @@ def wordings(text: str) -> None:
 READERS: dict[str, Callable[[str], object]] = {
     reader.__name__: reader
     for reader in (names, questions, passages, titles, relations, ends, beside, namesakes, steps)
-} | {reader.__name__: reader for reader in (values, grammar, checked_pages, scores, wordings, redacted, printable)}
+} | {reader.__name__: reader for reader in (values, grammar, checked_pages, scores, wordings, redact, printable)}
 READERS["attributions"] = checked_steps("Attribution")
 READERS["conclusions"] = checked_steps("Logical")
 READERS["terms"] = lambda text: _terms([text])

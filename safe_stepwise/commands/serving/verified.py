@@ -34,7 +34,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import FAILED, Attempt, Question, Trajectory, Usage
 from safe_stepwise.store.sizes import PASSAGES
-from safe_stepwise.store.terminal import printable, shown
+from safe_stepwise.store.terminal import printable, sanitize
 
 MODEL = "safe-stepwise"
 OWNER = "safe-stepwise"
@@ -179,7 +179,7 @@ class VerifiedLoop:
         trajectory = await self._timed(question, heard)
         if trajectory.stop_reason == FAILED:
             self.served.failed += 1
-            said = f"a request to the model failed ({shown(trajectory.failure)}); ask again"
+            said = f"a request to the model failed ({sanitize(trajectory.failure)}); ask again"
             raise Refused(502, said)
         why = doubts(trajectory)
         self.served.unverified += bool(why)
@@ -206,7 +206,7 @@ class VerifiedLoop:
             self.players = {role: _anew(client) for role, client in self.players.items()}
             self.served.failed += 1
             warn(str(error))
-            raise Refused(503, shown(error), RETRY_AFTER_S) from None
+            raise Refused(503, sanitize(error), RETRY_AFTER_S) from None
 
 
 async def _heard(said: asyncio.Queue[Attempt | None]) -> AsyncIterator[Attempt | None]:

@@ -353,8 +353,8 @@ def test_a_wait_is_told_after_ever_longer(monkeypatch: pytest.MonkeyPatch, capsy
     with wait:
         for second in range(100):
             now = float(second)
-            wait.tell_if_long()
-    wait.tell_if_long()
+            wait.warn_if_long()
+    wait.warn_if_long()
     assert capsys.readouterr().err.split("\n") == ["10 s", "20 s", "40 s", "80 s", ""]
 
 

@@ -72,7 +72,7 @@ def test_what_takes_no_time_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     with progress.bar(range(3), delay=60) as bar:
         assert list(bar) == [0, 1, 2]
-    with progress.telling("work", "row", 3, lambda: 3, lambda: "done 3"):
+    with progress.show_progress("work", "row", 3, lambda: 3, lambda: "done 3"):
         pass
     assert stream.getvalue() == ""
 
@@ -82,7 +82,7 @@ def test_telling_ends_with_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "AFTER_S", 0.01)
     done = [0]
-    with progress.telling("work", "row", 7, lambda: done[0], lambda: f"done {done[0]}"):
+    with progress.show_progress("work", "row", 7, lambda: done[0], lambda: f"done {done[0]}"):
         while not stream.getvalue():
             time.sleep(0.01)
         done[0] = 7

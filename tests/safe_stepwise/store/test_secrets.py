@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.store.terminal import credentials, keyless, redacted
+from safe_stepwise.store.terminal import credentials, redact, redact_keys
 
 KEY = 'key/with+odd="characters"&of=all%sorts'
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=60)
@@ -34,7 +34,7 @@ def test_every_spelling_is_found(value: str, before: str, after: str) -> None:
         "".join(f"\\{one}" for one in value),
     ]
     for one in spelled:
-        found = keyless(f"{before} {one} {after}", [value])
+        found = redact_keys(f"{before} {one} {after}", [value])
         assert one not in found, one
         assert "[redacted]" in found
 
@@ -43,7 +43,7 @@ def test_every_spelling_is_found(value: str, before: str, after: str) -> None:
 def test_basic_auth_and_other_base64_is_found(value: str, user: str) -> None:
     for coding in (base64.b64encode, base64.urlsafe_b64encode):
         coded = coding(f"{user}:{value}".encode()).decode()
-        left = keyless(f"Authorization: Basic {coded}", [value])
+        left = redact_keys(f"Authorization: Basic {coded}", [value])
         assert "[redacted]" in left
         # What remains of it says less than the user's name and one character more.
         bare = left.removeprefix("Authorization: Basic ").replace("[redacted]", "").rstrip("=")
@@ -52,18 +52,18 @@ def test_basic_auth_and_other_base64_is_found(value: str, user: str) -> None:
 
 def test_words_are_left_alone() -> None:
     text = "Key: Constantinople1453; password=correcthorsebattery 20% \\u00e9 sk-short"
-    assert keyless(text, [KEY]) == text
-    assert redacted(text) != text
+    assert redact_keys(text, [KEY]) == text
+    assert redact(text) != text
 
 
 def test_what_only_a_key_looks_like_is_found() -> None:
-    assert keyless("so hf_" + "a" * 34 + ", he said", []) == "so [redacted], he said"
+    assert redact_keys("so hf_" + "a" * 34 + ", he said", []) == "so [redacted], he said"
 
 
 def test_a_credential_with_bytes_that_are_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.environ", {"API_KEY": "abcdefgh\udcff"})
     assert "API_KEY" in credentials()
-    assert redacted("it was abcdefgh\udcff") == "it was [redacted]"
+    assert redact("it was abcdefgh\udcff") == "it was [redacted]"
 
 
 def test_a_credential_is_known_by_its_variable_and_is_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
