@@ -84,9 +84,8 @@ class Checker:
         if step.kind == "Final Answer":
             return self._check_answer(case)
         if settling := self._settled_by(case):
-            return self._feedback(
-                case, "Overthinking", "answered", self._word("guidance", "answer", case.step.text), step=settling
-            )
+            guidance = self._word("guidance", "answer", case.step.text)
+            return self._feedback(case, "Overthinking", "answered", guidance, step=settling)
         if step.kind == "Logical":
             return self._check_logical(case)
         return self._check_attribution(case)

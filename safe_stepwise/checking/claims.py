@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 
 from safe_stepwise.checking.plans import DESCRIBED, Item, Plan
 from safe_stepwise.checking.statements import filled_question, is_free
@@ -271,11 +272,12 @@ class Claims:
 
     def _says_beside(self, reading: Reading, number: int) -> bool:
         """Whether a claim states what the graph has of a passage and the plan does not need."""
-        needed = {_parts_of(triple) for item in self.facts for triple in item.triples}
+        parts_of = attrgetter("head", "relation", "tail")
+        needed = {parts_of(triple) for item in self.facts for triple in item.triples}
         return any(
             triple.passage == number
             and triple.relation in RELATIONS
-            and _parts_of(triple) not in needed
+            and parts_of(triple) not in needed
             and _states_triple(reading, triple)
             for triple in self.graph.triples
         )
@@ -308,10 +310,6 @@ def _in_longer_names(page: Passage, name: str) -> bool:
     word = normal_name(name)
     names = [normal_name(longer) for longer in names_in(page)]
     return " " not in word and word not in names and any(word in longer.split() for longer in names)
-
-
-def _parts_of(triple: Triple) -> tuple[str, str, str]:
-    return (triple.head, triple.relation, triple.tail)
 
 
 def _states_triple(reading: Reading, triple: Triple) -> bool:

@@ -38,20 +38,14 @@ def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", half=checker.half)
     steps: list[Step] = []
     for item in writer.plan.items:
-        steps.append(_fitting(writer, checker, steps, item))
+        for attempt in range(_WORDINGS_TRIED):
+            text = writer.write(item, len(steps) + 1, str(attempt))
+            step = Step(len(steps) + 1, _plain(text), item.kind)
+            if checker.passes(steps, step):
+                break
+        steps.append(step)  # the last one tried where none passes
     answer = f"{ANSWER_MARKER} {_plain(writer.question.answer)}"
     return (*steps, Step(len(steps) + 1, answer, "Final Answer"))
-
-
-def _fitting(writer: "Writer", checker: Checks, steps: Sequence[Step], item: Item) -> Step:
-    """The first wording that passes; the last one tried where none does."""
-    step = Step(1, "", item.kind)
-    for attempt in range(_WORDINGS_TRIED):
-        text = writer.write(item, len(steps) + 1, str(attempt))
-        step = Step(len(steps) + 1, _plain(text), item.kind)
-        if checker.passes(steps, step):
-            break
-    return step
 
 
 def _plain(text: str) -> str:

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,29 +70,19 @@ class Corpus:
 def _index(passages: Sequence[Passage], folder: Path) -> Any:
     import bm25s
 
-    try:
+    with suppress(Exception):  # not there, or damaged in whatever way: made anew
         stored = bm25s.BM25.load(folder, show_progress=False, load_corpus=False)
         if stored.scores["num_docs"] == len(passages):
             return stored
-    except Exception:  # not there, or damaged in whatever way: made anew
-        pass
     index = bm25s.BM25()
     terms = _terms([f"{page.title} {page.text}" for page in passages])
     if not any(terms):
         raise UserError("--corpus: no passage holds a word to search for")
     index.index(terms, show_progress=False)
-    _store(index, folder)
+    with suppress(OSError), write_folder(folder) as target:  # one that can't be written is no reason to stop
+        index.save(target, show_progress=False)
+        remove_folder(folder)
     return index
-
-
-def _store(index: Any, folder: Path) -> None:
-    """Keep an index; a folder that can't be written is no reason to stop."""
-    try:
-        with write_folder(folder) as target:
-            index.save(target, show_progress=False)
-            remove_folder(folder)
-    except OSError:
-        return
 
 
 def _terms(texts: Sequence[str]) -> list[list[str]]:

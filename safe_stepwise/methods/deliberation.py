@@ -166,10 +166,14 @@ class _Run:
 
     async def to_the_end(self) -> str:
         """Why it stopped."""
-        self._drop_dead_ends()
+        extracts = self.options.introspection and self.options.predefined
+        self.pool = [candidate for candidate in self.reached if self.reached[candidate]]
+        astray = [states.plain_path(candidate) for candidate in self.reached if not self.reached[candidate]]
+        after = (states.CONSTRAINTS if extracts else self._next_choice) if self.pool else END
+        self._keep(POOL, after, {"left": len(self.pool), "led_nowhere": astray})
         if not self.pool:
             return NO_PATHS
-        if self._extracts:
+        if extracts:
             await self._constrain()
         is_over = False
         while not is_over and (chosen := await self._choose()):
@@ -181,18 +185,8 @@ class _Run:
         return ANSWERED if self.has_answer else NO_ANSWER
 
     @property
-    def _extracts(self) -> bool:
-        return self.options.introspection and self.options.predefined
-
-    @property
     def _next_choice(self) -> str:
         return states.SELECT if len(self.pool) > 1 else INSTANTIATE
-
-    def _drop_dead_ends(self) -> None:
-        self.pool = [candidate for candidate in self.reached if self.reached[candidate]]
-        astray = [states.plain_path(candidate) for candidate in self.reached if not self.reached[candidate]]
-        after = (states.CONSTRAINTS if self._extracts else self._next_choice) if self.pool else END
-        self._keep(POOL, after, {"left": len(self.pool), "led_nowhere": astray})
 
     async def _constrain(self) -> None:
         relations = self.knowledge.relations(self.pool)

@@ -199,18 +199,21 @@ class _Run:
 
     async def to_the_end(self) -> str:
         for _ in range(self.limits.max_steps):
-            await self._round()
+            for retries_left in reversed(range(self.limits.tries)):
+                if await self._try(is_last=not retries_left) or self.searching.is_over:
+                    break
             if self.answer:
                 return ANSWERED
-            if self.searching.is_over or self._is_hopeless():
+            labels = {attempt.feedback.error_type for attempt in self.attempts if attempt.feedback}
+            is_hopeless = len(self.attempts) >= HOPELESS and labels == {MALFORMED}
+            if self.searching.is_over or is_hopeless:
                 break
-        await self._ask_for_answer()
+        reply = await self.generator.complete(self._request(final=True))
+        step = read_answer(reply.text, len(self.steps) + 1)
+        self._keep(reply, None, step is not None, state=FINAL_ANSWER)
+        if step is not None:
+            self.steps.append(step)
         return NO_EVIDENCE if self.searching.is_over else OUT_OF_STEPS
-
-    async def _round(self) -> None:
-        for retries_left in reversed(range(self.limits.tries)):
-            if await self._try(is_last=not retries_left) or self.searching.is_over:
-                return
 
     async def _try(self, is_last: bool) -> bool:
         number, is_due = len(self.steps) + 1, self._is_due()
@@ -240,11 +243,6 @@ class _Run:
             self.searching.reset_after(feedback)
         return is_sound or anyway
 
-    def _is_hopeless(self) -> bool:
-        """Whether nothing was read in any reply, and there were enough of them."""
-        labels = {attempt.feedback.error_type for attempt in self.attempts if attempt.feedback}
-        return len(self.attempts) >= HOPELESS and labels == {MALFORMED}
-
     def _is_due(self) -> bool:
         """Whether the verifier's last word, as the generator is told it, asks for the answer."""
         if not self.limits.answer_when_told or self.limits.feedback == "diagnosis":
@@ -267,13 +265,6 @@ class _Run:
             return parse_feedback(reply.text, incomplete, prompts.data_of(request), dropped), reply
         except FeedbackError:
             return _UNREAD, reply
-
-    async def _ask_for_answer(self) -> None:
-        reply = await self.generator.complete(self._request(final=True))
-        step = read_answer(reply.text, len(self.steps) + 1)
-        self._keep(reply, None, step is not None, state=FINAL_ANSWER)
-        if step is not None:
-            self.steps.append(step)
 
     def _request(self, final: bool = False) -> Request:
         q, previous, limits = self.question, tuple(self.steps), self.limits

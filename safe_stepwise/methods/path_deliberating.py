@@ -97,9 +97,9 @@ class CheckedAnswers:
     @property
     def plain(self) -> dict[str, Any]:
         """The answers as a JSON value; empty fields are left out."""
-        exclusions = {"respelled": dict(self.respelled), "unreached": list(self.unreached)}
-        exclusions["failing"] = list(self.failing)
-        return {"answers": list(self.answers), **{k: v for k, v in exclusions.items() if v}}
+        exclusions = {"unreached": list(self.unreached), "failing": list(self.failing)}
+        content = {"answers": list(self.answers), "respelled": dict(self.respelled), **exclusions}
+        return {key: value for key, value in content.items() if value or key == "answers"}
 
 
 def check_answers(names: Sequence[str], followed: Instantiated) -> CheckedAnswers:
@@ -191,8 +191,7 @@ def ask_verdict(
 
 def _request(name: str, scene: PoolScene, **data: Any) -> Request:
     prompt = prompts.load(f"deliberation/{name}")
-    messages = prompt.messages(**data)
-    return Request(messages, prompt.sampling, prompt.schema, prompt.role, scene)
+    return Request(prompt.messages(**data), prompt.sampling, prompt.schema, prompt.role, scene)
 
 
 def _restrict_schema(request: Request, **fields: Any) -> Request:

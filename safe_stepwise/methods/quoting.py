@@ -91,9 +91,7 @@ def _quotation(text: str, passages: Sequence[Passage], step: Step) -> str:
     values = [*_values(step.text, " ".join(page.text for page in passages))]
     words = _words(text)
 
-    def fits(candidate: tuple[int, str]) -> tuple[int, int]:
-        return sum(value in candidate[1] for value in values), len(words & _words(candidate[1]))
-
+    fits = lambda pair: (sum(value in pair[1] for value in values), len(words & _words(pair[1])))  # noqa: E731
     best = max(quoted, key=fits, default=None)
     return NOTHING if best is None else f"Passage {best[0]}: {best[1]}"
 

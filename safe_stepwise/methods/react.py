@@ -219,7 +219,6 @@ def _argument_read(turn_fields: dict[str, str], doing: Doing, problem: str) -> R
 
 
 def _request(doing: Doing) -> Request:
-    is_last = len(doing.turns) + 1 >= doing.options.max_steps
     turns = tuple((turn.action, turn.observation) for turn in doing.turns)
     request = request_of(
         "react/react",
@@ -227,7 +226,7 @@ def _request(doing: Doing) -> Request:
         PromptingScene(doing.question, doing.options.evidence, turns=turns),
         question=doing.question.question,
         turns=[asdict(turn) for turn in doing.turns],
-        is_last=is_last,
+        is_last=len(doing.turns) + 1 >= doing.options.max_steps,
     )
     return replace(request, sampling=replace(request.sampling, stop=_STOP))
 

@@ -103,7 +103,8 @@ def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (
             raise ReplyError("two different answers in one reply")
     except ValueError as error:
         # No object there is, quoted or not, holds the field: then it may still stand alone.
-        is_lacking = last and not reply.is_too_long and not reply.outermost(_holds(last))
+        holds = lambda value: isinstance(value, dict) and any(plain_key(key) == last for key in value)  # noqa: E731
+        is_lacking = last and not reply.is_too_long and not reply.outermost(holds)
         tail = _tail(text, last, fields, quoted) if is_lacking else {}
         return Reading("salvaged" if tail else "unreadable", tail, str(error), text)
     try:
@@ -112,10 +113,6 @@ def read(text: str, fields: Mapping[str, FieldReader], quoted: Sequence[str] = (
         return Reading("strict", _values(answers[0], fields, False), "", text)
     except ValueError as error:
         return Reading("salvaged", values[0], str(error), text)
-
-
-def _holds(name: str) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, dict) and any(plain_key(key) == name for key in value)
 
 
 def _without_reasons(value: Mapping[str, Any], fields: Mapping[str, FieldReader]) -> dict[str, Any]:

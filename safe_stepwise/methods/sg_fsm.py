@@ -221,7 +221,13 @@ class Asking:
         edges = frozenset((*self.leads_to, reviser, WITHDRAWN, self.name))
         return (
             State(self.name, edges, self._moved_first, self.build_request, self.reads),
-            State(reviser, edges, self._moved, self._revising, self._reread),
+            State(
+                reviser,
+                edges,
+                self._moved,
+                self._revising,
+                lambda memory, text: replace(self.reads(memory, text), revises=self.name),
+            ),
         )
 
     def _moved_first(self, memory: Memory, reading: Reading) -> Move[Memory]:
@@ -246,9 +252,6 @@ class Asking:
         scene = memory.scene(mends=request.role, rejected=memory.rejected)
         data: dict[str, Any] = {"rejected": memory.rejected, "why": memory.problem, "form": form_of(request)}
         return request_of("sg_fsm/revise", memory.options, scene, **data)
-
-    def _reread(self, memory: Memory, text: str) -> Reading:
-        return replace(self.reads(memory, text), revises=self.name)
 
 
 def states_of(*askings: Asking) -> dict[str, State[Memory]]:

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import Message, Request, Schema
@@ -74,21 +74,18 @@ def instructions(
     sections = [prompts.load(prompt_set.instruct).system]
     allowed = labels(incomplete_evidence, dropped)
     if prompt_set.name != "compact":
-        sections += ["", "Labels, in the order of checks:", *_defined(allowed), ""]
+        sections += ["", "Labels, in the order of checks:"]
+        ordered = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
+        for kinds, entries in itertools.groupby(ordered, key=lambda entry: entry.step_kinds):
+            sections.append(f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:")
+            sections += [f"- {entry.name}: {entry.definition}" for entry in entries]
+        sections.append("")
     if incomplete_evidence:
         sections.append("With the label Missing Evidence, and only then, add query: what to search for.")
     if prompt_set.name != "compact":
         keys = feedback_schema(incomplete_evidence, dropped, prompt_set.verdict_order)["properties"]
         sections.append(f"Reply with JSON alone: {json.dumps(dict.fromkeys(keys, '...'))}")
     return "\n".join(sections)
-
-
-def _defined(allowed: Sequence[str]) -> Iterator[str]:
-    """Each kind of step with its labels and what they mean."""
-    ordered = sorted((e for e in TAXONOMY if e.name in allowed), key=lambda e: e.name == CORRECT)
-    for kinds, entries in itertools.groupby(ordered, key=lambda entry: entry.step_kinds):
-        yield f"{'Any' if kinds == STEP_KINDS else ' or '.join(kinds)}:"
-        yield from (f"- {entry.name}: {entry.definition}" for entry in entries)
 
 
 def prompt_digest(

@@ -152,10 +152,10 @@ def chains_given(
     rows = list(zip(map(nouns.grounds_of, rows_asked), chains, strict=True))
     shares: dict[str, Any] = {"exact_match": sum(right) / len(right)}
     for name in rules:
-        verdicts = [
+        verdicts = (
             judge_chain(ground, chain, name, retrieves, sigma) if chain.steps else None for ground, chain in rows
-        ]
-        shares[name] = _summed(verdicts, right)
+        )
+        shares[name] = _summed([*verdicts], right)
     return shares
 
 
@@ -186,12 +186,7 @@ def _question(
 ) -> Question:
     answer, *aliases = references
     return Question(
-        id="",
-        benchmark="",
-        split="",
-        question=text,
-        answer=answer,
-        aliases=tuple(aliases),
+        *("", "", "", text, answer, tuple(aliases)),
         passages=tuple(page if isinstance(page, Passage) else passage_of(page) for page in passages),
         evidence=tuple(Triple(head, relation, tail) for head, relation, tail in evidence),
     )

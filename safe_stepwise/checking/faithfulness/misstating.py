@@ -45,7 +45,8 @@ class Support:
         # Many gold paths share facts, and each is held against the same steps.
         self.stand = cache(stand)
         self.bears_out = cache(self._bears_out)
-        self.has = cache(self._has)
+        # Whether a name, date or number stands anywhere in what the question gives.
+        self.has = cache(lambda value: any(has_value(page, value) for page in self._texts))
         self._pages = tuple(enumerate(grounds.passages, 1))
 
     @cached_property
@@ -124,10 +125,6 @@ class Support:
                 if meaning and fact_meaning and meaning.senses & fact_meaning.senses:
                     return True
         return False
-
-    def _has(self, value: str) -> bool:
-        """Whether a name, date or number stands anywhere in what the question gives."""
-        return any(has_value(page, value) for page in self._texts)
 
     @cached_property
     def _texts(self) -> tuple[Passage, ...]:

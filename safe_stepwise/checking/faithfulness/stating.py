@@ -425,7 +425,6 @@ def _dates_work(step: StepText, meaning: Meaning, head: Span, tail: Span) -> boo
     return "born" not in between and bool(_IN_A_YEAR.match(between))
 
 
-_OWNED = (" of ", " of the ", " of the film ", " for ")
 _HAS_NATION = re.compile(r".*\b(?:has|had|holds?)\b")
 _NATIONALITY = re.compile(r" (?:nationality|citizenship|origin|passport)")
 _COPULA = word_list("copula")
@@ -437,7 +436,7 @@ _BRACKETS = re.compile(r"\([^()]*+\)")
 def _is_adjective(step: StepText, head: Span, tail: Span, cues: Sequence[SenseCue]) -> bool:
     """Whether a nation is said of a head as what it is: "is an American …", "the American Ana"."""
     if head[1] <= tail[0]:
-        led = any(cue.end <= head[0] and step.clean[cue.start : head[0]].endswith(_OWNED) for cue in cues)
+        led = any(cue.end <= head[0] and step.clean[cue.start : head[0]].endswith(tuple(LED)) for cue in cues)
         has = _HAS_NATION.match(step.clean[head[1] :][: tail[0] - head[1]])
         if has and not _NATIONALITY.match(step.clean[tail[1] :]):
             return False
