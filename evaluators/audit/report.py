@@ -44,7 +44,7 @@ def render_scores(scores: Scores) -> str:
         kappas = [shown(pair.kappa, decimal(3), "-") for pair in scores.agreement]
         pairs = [(p.one, p.other, p.question, p.rows, f"{p.share:.3f}") for p in scores.agreement]
         tables.append([heads, *((*pair, kappa) for pair, kappa in zip(pairs, kappas, strict=True))])
-    return fill(Path(__file__).parent / "templates", "scores.txt.jinja", scores=scores, tables=tables).rstrip("\n")
+    return fill(_TEMPLATES, "scores.txt.jinja", scores=scores, tables=tables).rstrip("\n")
 
 
 def _cells(share: Share) -> tuple[object, ...]:

@@ -21,7 +21,7 @@ from safe_stepwise.errors import one_of
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, percent
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, percent, shown
 
 FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv", "ablation.json")
 
@@ -154,13 +154,11 @@ def average_table(comparison: Comparison) -> Table:
     return table
 
 
-def _average(comparison: Comparison, row: Row, metric: Metric) -> str:
-    value = row.average[metric]
-    if value is None:
-        return NOTHING
+def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
     reference = comparison.against(row.system).get(metric)
     gain = comparison.difference(row.system, reference, None, metric) if reference else None
-    return percent(value.value) + (f" ({percent(gain.estimate.value, '+')})" if gain else "")
+    margin = f" ({percent(gain.estimate.value, '+')})" if gain else ""
+    return shown(row.average[metric], lambda estimate: f"{percent(estimate.value)}{margin}")
 
 
 def _stacked(ablations: Sequence[Ablation], table: Callable[[Comparison], Table]) -> Table:

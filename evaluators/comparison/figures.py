@@ -178,7 +178,7 @@ def error_types_figure(rows: Sequence[Row], names: Mapping[System, str]) -> byte
             axes.text(position, share, f"{share:.1f}", ha="center", va="bottom", fontsize=7)
         _title(axes, row, names, f"{total:,} steps at fault")
 
-    return _error_panels(panel, rows, (9.0, 2.9))
+    return panels(panel, [[row] for row in rows], (9.0, 2.9), sharex=True, sharey=True)
 
 
 def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> bytes:
@@ -196,17 +196,13 @@ def error_positions_figure(rows: Sequence[Row], names: Mapping[System, str]) -> 
         share = f"{100 * early / max(1, total):.1f}% in the first {EARLY} steps"
         _title(axes, row, names, share)
 
-    return _error_panels(panel, rows, (7.2, 2.9))
+    return panels(panel, [[row] for row in rows], (7.2, 2.9), sharex=True, sharey=True)
 
 
 def _title(axes: Any, row: Row, names: Mapping[System, str], detail: str) -> None:
     axes.set_title(f"{row.system.answering}\n{names[row.system]}: {detail}", fontsize=9)
     axes.margins(y=0.12)
     axes.tick_params(labelbottom=True)  # a reader sees one panel at a time
-
-
-def _error_panels(panel: Callable[[Any, Row], None], rows: Sequence[Row], size: tuple[float, float]) -> bytes:
-    return panels(panel, [[row] for row in rows], size, sharex=True, sharey=True)
 
 
 def failures_figure(methods: Sequence[Failures]) -> bytes:

@@ -11,7 +11,6 @@ answered: one that failed broke off amid its requests, and would make a method l
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -236,7 +235,14 @@ def equal_cost_sheet(comparison: Comparison, systems: Sequence[Cost]) -> Sheet[t
     Δ is over the vote, in percentage points of exact match; its p is of this pair alone.
     """
     names = comparison.names
-    gain = partial(_gain, comparison)
+
+    def gain(cost: Cost, vote: Cost) -> tuple[float | None, float | None]:
+        """Return by how much a system is better than a vote, and its p, where the two were paired."""
+        for later, earlier, sign in ((cost.system, vote.system, 1), (vote.system, cost.system, -1)):
+            if difference := comparison.difference(later, earlier, None, "exact_match"):
+                return sign * difference.estimate.value, difference.p
+        return None, None
+
     columns: list[Column[tuple[Cost, Cost]]] = [
         Column(comparison.answering, lambda pair: pair[0].system.answering),
         Column("method", lambda pair: names[pair[0].system]),
@@ -271,11 +277,3 @@ def _setting_key(system: System) -> tuple[object, ...]:
     """Return the answerer, the conditions of its questions, and whether it had to name facts and triples."""
     conditions = asking_conditions(dict(system.conditions))
     return system.answering, conditions, bool(dict(system.options).get("evidence"))
-
-
-def _gain(comparison: Comparison, cost: Cost, vote: Cost) -> tuple[float | None, float | None]:
-    """Return by how much a system is better than a vote, and its p, where the two were paired."""
-    for later, earlier, sign in ((cost.system, vote.system, 1), (vote.system, cost.system, -1)):
-        if difference := comparison.difference(later, earlier, None, "exact_match"):
-            return sign * difference.estimate.value, difference.p
-    return None, None

@@ -159,15 +159,12 @@ class Engine:
             if not paths:
                 proposals.append(Proposal(topic, NOWHERE, reason="the graph has no path from it"))
                 continue
-            requests = self._requests(case.question.question, topic, paths)
+            greedy = propose_request(case.question.question, topic, paths if self.constrained else None)
+            sampling = replace(greedy.sampling, temperature=TEMPERATURE)
+            seeds = range(self.seed + 1, self.seed + self.candidates)
+            requests = [greedy, *(replace(greedy, sampling=replace(sampling, seed=seed)) for seed in seeds)]
             proposals += await asyncio.gather(*(_proposal(client, topic, request) for request in requests))
         return proposals
-
-    def _requests(self, question: str, topic: str, paths: Sequence[RelationPath]) -> list[Request]:
-        greedy = propose_request(question, topic, paths if self.constrained else None)
-        sampling = replace(greedy.sampling, temperature=TEMPERATURE)
-        seeds = range(self.seed + 1, self.seed + self.candidates)
-        return [greedy, *(replace(greedy, sampling=replace(sampling, seed=seed)) for seed in seeds)]
 
 
 Proposer = Baseline | Engine

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from evaluators.deliberation.options import Labels, Options, Way
+from evaluators.outcomes import grouped
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge import GraphKnowledge
 from safe_stepwise.graphs.store import Convention, GraphStore
@@ -82,12 +84,9 @@ class PathsSet:
     @cached_property
     def gold(self) -> dict[str, tuple[RelationPath, ...]]:
         """The gold paths of each template."""
-        by_template: dict[str, dict[RelationPath, None]] = {}
-        for rows in self.rows.values():
-            for row in rows:
-                if row["gold"]:
-                    by_template.setdefault(row["template"], {})[tuple(row["path"])] = None
-        return {template: tuple(paths) for template, paths in by_template.items()}
+        gold_rows = (row for rows in self.rows.values() for row in rows if row["gold"])
+        by_template = grouped(gold_rows, itemgetter("template"))
+        return {name: tuple(dict.fromkeys(tuple(row["path"]) for row in rows)) for name, rows in by_template.items()}
 
 
 def read_set(folder: Path, benchmark: str, unit: Way) -> PathsSet:
@@ -99,12 +98,10 @@ def read_set(folder: Path, benchmark: str, unit: Way) -> PathsSet:
             f"--train {folder}: no {name} in it; build it with safe-stepwise build_paths "
             f"--benchmark {benchmark} --output {folder}"
         )
-    rows = {
-        split: [
-            row for file in parquet_files(dataset, CONFIGS[unit], split) for row in read_rows(file, dict, _COLUMNS)
-        ]
-        for split in (TRAIN, TEST)
-    }
+    rows: dict[str, list[Any]] = {TRAIN: [], TEST: []}
+    for split, split_rows in rows.items():
+        for file in parquet_files(dataset, CONFIGS[unit], split):
+            split_rows += read_rows(file, dict, _COLUMNS)
     return PathsSet(dataset, unit, rows)
 
 

@@ -8,6 +8,7 @@ system without a variant's name. Equal systems with different outcomes need name
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -75,7 +76,12 @@ def read_run(text: str) -> Run:
 
     Raises ``UserError`` for a folder without an evaluation that has ended, and for an empty name.
     """
-    folder, name = _folder_and_name(text)
+    folder, name = Path(text), ""
+    if "=" in text and not folder.is_dir():
+        place, _, title = text.rpartition("=")
+        if not place or not title.strip():
+            raise UserError(f"{text!r}: write DIR, or DIR=NAME to call it so")
+        folder, name = Path(place), " ".join(title.split())
     settings = reading.read_results(folder)["settings"]
     conditions = reading.conditions_of(settings)
     # Older runs keep their conditions in the settings alone.
@@ -91,16 +97,6 @@ def read_run(text: str) -> Run:
             "make it anew with safe-stepwise evaluate_stepwise"
         )
     return run
-
-
-def _folder_and_name(text: str) -> tuple[Path, str]:
-    """Split ``DIR=NAME``, unless the whole text is a folder."""
-    if "=" not in text or Path(text).is_dir():
-        return Path(text), ""
-    folder, _, name = text.rpartition("=")
-    if not folder or not name.strip():
-        raise UserError(f"{text!r}: write DIR, or DIR=NAME to call it so")
-    return Path(folder), " ".join(name.split())
 
 
 def shared_keys(runs: Sequence[Run]) -> dict[str, set[QuestionKey]]:
@@ -184,13 +180,24 @@ def join_runs(runs: Sequence[Run]) -> Joined:
                 if earlier is not outcome:
                     twice[variant] = None
                 if earlier != outcome:
-                    raise _clash(variant, key, source[variant, key], run)
+                    first, name = source[variant, key], f"{variant.answering}, {names([variant])[variant]}"
+                    raise UserError(
+                        f"{first.title} and {run.title}: both hold {name}, with other outcomes (the first on "
+                        f"{key[0]} {key[1]}); leave one out, or give them names of their own: "
+                        f"{first.title}=NAME {run.title}=NAME"
+                    )
                 source.setdefault((variant, key), run)
     sizes = Counter(benchmark for benchmark, *_ in {key for run in runs for key in run.questions_by_key})
     left_out = {name: sizes[name] - len(keys) for name, keys in common.items()}
+    # Each question once under the conditions that change it.
+    questions: dict[tuple[QuestionKey, str], QuestionRecord] = {}
+    for key, by_conditions in (item for run in runs for item in run.questions_by_key.items()):
+        if key in common[key[0]]:
+            for conditions, question in by_conditions.items():
+                questions.setdefault((key, conditions), question)
     return Joined(
         tuple(outcome for by_key in merged.values() for outcome in by_key.values()),
-        _questions(runs, common),
+        tuple(questions.values()),
         {name: count for name, count in left_out.items() if count},
         tuple(twice),
     )
@@ -208,26 +215,6 @@ def _variant(system: System, place: int, runs: Sequence[Run], outcomes_by_run: S
         return system
     conditions = {**dict(system.conditions), VARIANT: runs[place].name}
     return replace(system, conditions=tuple(sorted(conditions.items())))
-
-
-def _clash(system: System, key: QuestionKey, earlier: Run, later: Run) -> UserError:
-    name = f"{system.answering}, {names([system])[system]}"
-    return UserError(
-        f"{earlier.title} and {later.title}: both hold {name}, with other outcomes (the first on "
-        f"{key[0]} {key[1]}); leave one out, or give them names of their own: "
-        f"{earlier.title}=NAME {later.title}=NAME"
-    )
-
-
-def _questions(runs: Sequence[Run], common: Mapping[str, set[QuestionKey]]) -> tuple[QuestionRecord, ...]:
-    """Return the common questions, each once under the conditions that change it."""
-    questions: dict[tuple[QuestionKey, str], QuestionRecord] = {}
-    for run in runs:
-        for key, by_conditions in run.questions_by_key.items():
-            if key in common[key[0]]:
-                for conditions, question in by_conditions.items():
-                    questions.setdefault((key, conditions), question)
-    return tuple(questions.values())
 
 
 OWNED = (TRAJECTORIES, QUESTIONS, RESULTS, REPORT, *faithfulness.OWNED)
@@ -284,16 +271,11 @@ def _check_places(runs: Sequence[Run], output: Path) -> None:
         raise UserError("one folder is named twice; name each evaluation once")
     if output.resolve() in places:
         raise UserError(f"{output}: is one of the evaluations; choose another --output")
-    if (output / JOURNAL).exists() or not _may_be_replaced(output / RESULTS):
+    is_replaceable = False  # as is a joined evaluation, and none
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        is_replaceable = not (output / RESULTS).exists() or "joined" in read_json(output / RESULTS)["settings"]
+    if (output / JOURNAL).exists() or not is_replaceable:
         raise UserError(f"{output}: holds an evaluation; choose another --output")
-
-
-def _may_be_replaced(results: Path) -> bool:
-    """Return whether there is no evaluation, or a joined one."""
-    try:
-        return not results.exists() or "joined" in read_json(results)["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _judge(runs: Sequence[Run]) -> str | None:

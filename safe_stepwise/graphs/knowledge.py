@@ -160,11 +160,6 @@ def _node(place: Place, name: str) -> int | None:
     return place.graph.node(name) if name else None
 
 
-def _explicit(constraint: Constraint, place: Place) -> dict[str, bool]:
-    day = _day(constraint.time)
-    return _timed(constraint, place, {day}) if day else {}
-
-
 def _implicit(constraint: Constraint, place: Place) -> dict[str, bool]:
     if _node(place, constraint.entity) is None:
         return {}
@@ -183,8 +178,12 @@ def _timed(constraint: Constraint, place: Place, target: set[Day]) -> dict[str, 
     def verdicts(name: str) -> frozenset[bool] | None:
         days_by_relation = _days_by(place, name, relation)
         outcomes = frozenset(any(compare(day, target) for day in days) for days in days_by_relation.values())
-        is_within = outcomes == _ALL_FAILED and compare is _is_in and _surrounds(place, name, target)
-        return None if not outcomes else frozenset() if is_within else outcomes
+        if outcomes != _ALL_FAILED or compare is not _is_in:
+            return outcomes or None
+        # An entity with a date before and one after what is meant is not shown to lie outside of it.
+        days = set().union(*_days_by(place, name, "").values())
+        surrounds = any(_is_before(day, target) for day in days) and any(_is_after(day, target) for day in days)
+        return frozenset() if surrounds else outcomes
 
     # It meets what one of its chains meets, and fails what all of them fail.
     outcomes_by_end = {end: {*outcomes} for end, outcomes in _speaking(place, verdicts)}
@@ -203,12 +202,6 @@ def _speaking(place: Place, evaluate: Callable[[str], T | None]) -> Iterator[tup
         values_on_chain = (values[name] for name in chain[:0:-1] if values[name] is not None)
         by_end.setdefault(chain[-1], []).append(next(values_on_chain, None))
     yield from by_end.items()
-
-
-def _surrounds(place: Place, name: str, target: set[Day]) -> bool:
-    """Whether an entity has a date before and one after what is meant."""
-    days = set().union(*_days_by(place, name, "").values())
-    return any(_is_before(day, target) for day in days) and any(_is_after(d, target) for d in days)
 
 
 def _days_by(place: Place, name: str, relation: str) -> dict[str, set[Day]]:
@@ -319,7 +312,7 @@ def _number(text: str) -> Value | None:
 _RULES: Mapping[ConstraintKind, Callable[[Constraint, Place], dict[str, bool]]] = {
     "type": _type,
     "multi_entity": _entity,
-    "explicit_time": _explicit,
+    "explicit_time": lambda constraint, place: _timed(constraint, place, {*filter(None, [_day(constraint.time)])}),
     "implicit_time": _implicit,
     "ordinal": _ordinal,
 }
@@ -405,8 +398,7 @@ class GraphKnowledge:
             if rival.topic == constraint.entity != candidate.topic
             for name in self.ranked(rival)
         }
-        place = Place(self.graph, candidate, ends, tuple(chains), frozenset(other_ends))
-        return decide(constraint, place)
+        return decide(constraint, Place(self.graph, candidate, ends, tuple(chains), frozenset(other_ends)))
 
     def _spelt(self, constraint: Constraint, pool: Sequence[Candidate]) -> Constraint:
         """The constraint with its entity as the graph has it, if that is a topic but for case."""

@@ -109,7 +109,12 @@ def test_the_index_is_kept_by_content_and_made_anew_where_it_is_damaged(
     tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    monkeypatch.setattr(module, "_store", lambda *a: made.append(a))
+
+    def keep_none(folder: Path) -> None:
+        made.append(folder)
+        raise OSError(folder)
+
+    monkeypatch.setattr(module, "whole_folder", keep_none)
     again = Corpus.open(tmp_path / "c.jsonl", tmp_path / "cache")
     assert not made
     assert again.search("Oru born") == corpus.search("Oru born")
