@@ -114,7 +114,7 @@ def test_the_index_is_kept_by_content_and_made_anew_where_it_is_damaged(
         made.append(folder)
         raise OSError(folder)
 
-    monkeypatch.setattr(module, "whole_folder", keep_none)
+    monkeypatch.setattr(module, "write_folder", keep_none)
     again = Corpus.open(tmp_path / "c.jsonl", tmp_path / "cache")
     assert not made
     assert again.search("Oru born") == corpus.search("Oru born")
