@@ -199,8 +199,8 @@ CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
 
 def measured() -> dict[str, Record]:
     """Read how labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
-    figures_ = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
-    return {name: {"weak": "", **figures} for name, figures in figures_.items()}
+    by_benchmark = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
+    return {name: {"weak": "", **figures} for name, figures in by_benchmark.items()}
 
 
 def _sort_of_teacher(build: Record) -> str:
@@ -213,11 +213,11 @@ def _sort_of_teacher(build: Record) -> str:
 
 def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
     """Return the libraries' versions by name; all versions of a library that changed between builds."""
-    versions: dict[str, set[str]] = {}
+    by_library: dict[str, set[str]] = {}
     for build in statistics:
         for name, version in build["libraries"].items():
-            versions.setdefault(name, set()).add(version)
-    return {name: " and ".join(sorted(versions_)) for name, versions_ in sorted(versions.items())}
+            by_library.setdefault(name, set()).add(version)
+    return {name: " and ".join(sorted(versions)) for name, versions in sorted(by_library.items())}
 
 
 def ratios(builds: Sequence[Record]) -> list[Record]:
@@ -243,7 +243,7 @@ def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
 
     One of each type comes first, in the order of the types, and the builds take turns.
     """
-    rows_by_type: dict[str, list[Record]] = {type_: [] for type_ in NOISE_TYPES}
+    rows_by_type: dict[str, list[Record]] = {noise: [] for noise in NOISE_TYPES}
     for build in builds:
         for row in build.get("examples") or ():
             row = {"benchmark": build["benchmark"], "split": build["split"], **row}

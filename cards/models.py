@@ -141,8 +141,8 @@ def model_card(
     _check_run(training, config, base, steps)
     measured = None if quality is None else Quality.read(quality)
     builds = () if steps is None else steps["verified"]
-    sources_ = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
-    simulated = [source["simulated"] for source in sources_]
+    datasets = [learnt, *learnt["plus"], *builds, *([measured.steps] if measured else [])]
+    simulated = [dataset["simulated"] for dataset in datasets]
     data, sources = _learnt_data(training, published), sources_of(builds)
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
@@ -159,7 +159,7 @@ def model_card(
         "sources": sources,
         "origins": {} if steps is None else steps["origins"]["train"],
         "simulated": any(simulated),
-        "synthetic": bool(sources) and not learnt["plus"] and all(made_up),  # of the sets of plus no sources are known
+        "synthetic": bool(sources) and not learnt["plus"] and all(made_up),  # sources of ``plus`` are unknown
     }
     values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
     body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
@@ -324,8 +324,8 @@ def license_of(readme: str, model: str) -> License | None:
     >>> license_of("---\\nlicense: apache-2.0\\n---\\n# Qwen3", "Qwen/Qwen3-8B")
     License(id='apache-2.0', said_by='the model card of Qwen/Qwen3-8B', name=None, link=None)
     """
-    metadata_ = header(readme)
-    license, name, link = (metadata_.get(key) for key in ("license", "license_name", "license_link"))
+    metadata = header(readme)
+    license, name, link = (metadata.get(key) for key in ("license", "license_name", "license_link"))
     if not isinstance(license, str) or not _ID.fullmatch(license):
         return None
     if isinstance(link, str) and "://" not in link:  # a file beside that card

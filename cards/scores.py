@@ -94,9 +94,9 @@ class Loop:
 
     @property
     def margins(self) -> list[tuple[Record, Record, list[Record | None]]]:
-        """How much better the model's systems are than others: both systems, and a test for each metric.
+        """The model's system, a compared system, and the test of their difference for each metric.
 
-        Of the mean of the benchmarks.
+        The tests compare means over the benchmarks.
         """
         tests: dict[tuple[str, str], dict[str, Record]] = {}
         for test in self.results["comparison"]["differences"]:
@@ -252,11 +252,11 @@ class Quality:
                 dataset_split=self.steps["split"],
                 dataset_revision=revision,
                 dataset_args={name: self.adapter[name] for name in ("rows", "questions")},
-                metric_type=type_,
+                metric_type=metric_type,
                 metric_name=name,
                 metric_value=round(value, 4),
             )
-            for measure, (type_, name) in MEASURES.items()
+            for measure, (metric_type, name) in MEASURES.items()
             if (value := self.adapter["measures"][measure]) is not None
         ]
 

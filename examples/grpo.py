@@ -2,14 +2,14 @@
 
     python -m examples.grpo --verified build/demo/datasets --model MODEL --output runs/grpo
 
-It says first what the reward gives to ideal trajectories of those rows and to ones with an error
-put in: a reward that can't tell these apart teaches nothing. Then it trains: the model writes whole
-trajectories (or, with --reward step, the step after some ideal ones), the checker pays for what it
-can prove. With a tiny model twenty steps take a minute on a CPU; what such a model learns is to
-keep to the form, at best. For a real run: a GPU, an instruction-tuned model, --steps 1000.
+It first prints the mean reward of ideal trajectories of those rows and of trajectories with one
+error: a reward that can't tell these apart teaches nothing. Then it trains. The model writes whole
+trajectories (or, with --reward step, the step after some ideal steps), and the checker rewards what
+it can prove. Twenty steps of a tiny model take a minute on a CPU; at best it learns the format. For
+a real run use a GPU, an instruction-tuned model and --steps 1000.
 
-Published rows do as well: load_dataset("NAMESPACE/safe-verified-multihop", "musique_labeled").
-Needs `pip install 'safe-stepwise[train]'`; --steps 0 needs nothing of it.
+You can also train on published rows: load_dataset("NAMESPACE/safe-verified-multihop", "musique_labeled").
+Needs `pip install 'safe-stepwise[train]'`, except for --steps 0.
 """
 
 import argparse
@@ -44,20 +44,20 @@ def main(arguments: Sequence[str]) -> None:
     for name in ("ideal", "injected"):
         rewards = [reward for group in groups for reward in group.rewards(getattr(group, name))]
         print(f"mean reward of {len(rewards):,} {name} trajectories: {fmean(rewards):.3f}")
-    number = sum(len(group.ideal) + len(group.injected) for group in groups)
-    print(f"processor time: {1000 * (time.process_time() - started) / number:.2f} ms a trajectory")
+    count = sum(len(group.ideal) + len(group.injected) for group in groups)
+    print(f"processor time: {1000 * (time.process_time() - started) / count:.2f} ms a trajectory")
     if options.steps:
-        making = {"trajectory": _trajectory_rows, "step": _step_rows}[options.reward]
-        train([row for group in groups for row in making(group.row)], options)
+        make_rows = {"trajectory": _trajectory_rows, "step": _step_rows}[options.reward]
+        train([row for group in groups for row in make_rows(group.row)], options)
 
 
 def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Some steps of GRPO, and what they were paid."""
+    """Train by GRPO, save the model, and print the first and last rewards."""
     import torch
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    cpu = options.cpu or not torch.cuda.is_available()
+    on_cpu = options.cpu or not torch.cuda.is_available()
     config = GRPOConfig(
         output_dir=str(options.output),
         max_steps=options.steps,
@@ -69,20 +69,20 @@ def train(rows: Sequence[Row], options: argparse.Namespace) -> None:
         logging_steps=1,
         save_strategy="no",
         report_to=[],
-        use_cpu=cpu,
-        bf16=not cpu,
+        use_cpu=on_cpu,
+        bf16=not on_cpu,
     )
     reward = {"trajectory": trajectory_reward, "step": step_reward}[options.reward]
     trainer = GRPOTrainer(options.model, reward, args=config, train_dataset=Dataset.from_list(rows))
     trainer.train()
-    paid = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
+    rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
     trainer.save_model()
-    print(f"{len(paid)} steps, reward {paid[0]:.3f} at the first, {paid[-1]:.3f} at the last")
+    print(f"{len(rewards)} steps, reward {rewards[0]:.3f} at the first, {rewards[-1]:.3f} at the last")
     print(f"{options.output}: the model")
 
 
 def _pairs(folder: Path, benchmark: str | None, number: int) -> Iterator[Any]:
-    """The first verified questions of a folder, with their labels."""
+    """Yield the first verified questions of each benchmark in a folder, with their labels."""
     for name, pairs in labelled(folder):
         if benchmark in (None, name):
             sound = (pair for pair in pairs if pair[1].noise_type == "none")
@@ -90,14 +90,14 @@ def _pairs(folder: Path, benchmark: str | None, number: int) -> Iterator[Any]:
 
 
 def _trajectory_rows(row: Mapping[str, Any]) -> Iterator[Row]:
-    """A row as a trajectory is asked for, all in one reply."""
+    """Yield one row, whose prompt asks for a whole trajectory in one reply."""
     question = _question(row)
     turns = prompts.load("rewards/trajectory").messages(question=question.question, passages=question.passages)
     yield {"prompt": [asdict(turn) for turn in turns], **row}
 
 
 def _step_rows(row: Mapping[str, Any]) -> Iterator[Row]:
-    """A row for each step of the ideal trajectory, asked for as the loop does."""
+    """Yield a row for each step of the ideal trajectory, with the loop's prompt for that step."""
     checker, question = checker_of(row), _question(row)
     ideal = write_trajectory(checker, 0) if checker else ()
     for number in range(len(ideal)):

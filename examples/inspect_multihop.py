@@ -1,14 +1,14 @@
-"""Inspect's harness on the evaluation samples, scored as the benchmarks score themselves.
+"""Evaluate a model on the evaluation samples with Inspect, scored by the benchmarks' official rules.
 
     inspect eval examples/inspect_multihop.py --model openai/gpt-4o-mini -T benchmark=musique \\
         -T source=build/demo/datasets/safe-verified-multihop
 
-The model is asked once, by the column ``input``, and its reply is the answer: exact match and F1 by
-the benchmark's official rule (`safe_stepwise.scoring`), against the answer and all its aliases. The
-tasks of ``eval.yaml`` (``inspect eval hf/NAMESPACE/safe-verified-multihop``) need nothing of ours,
-but they know no aliases. ``source`` is a folder of ours or a dataset on the Hub, at ``revision``.
+The model gets the prompt of the column ``input``, and its reply is the answer. Exact match and F1 compare
+it with the answer and all its aliases (`safe_stepwise.scoring`). The tasks of ``eval.yaml`` (``inspect
+eval hf/NAMESPACE/safe-verified-multihop``) do not need this package, but they ignore aliases. ``source``
+is a local folder, or a dataset on the Hub at ``revision``.
 
-Needs `pip install safe-stepwise inspect-ai datasets`, tried with inspect-ai 0.3.285.
+Needs `pip install safe-stepwise inspect-ai datasets`, tested with inspect-ai 0.3.285.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ SOURCE = "NAMESPACE/safe-verified-multihop"
 def multihop(
     benchmark: str = "musique", source: str = SOURCE, revision: str | None = None, limit: int | None = None
 ) -> Task:
-    """The evaluation sample of a benchmark, as far as its first ``limit`` questions."""
+    """The first ``limit`` questions of a benchmark's evaluation sample."""
     if benchmark not in BENCHMARKS:
         raise ValueError(f"benchmark {benchmark!r}: one of {', '.join(BENCHMARKS)}")
     return Task(
@@ -38,29 +38,29 @@ def multihop(
 
 
 def samples(benchmark: str, source: str, revision: str | None = None, limit: int | None = None) -> list[Sample]:
-    """A sample a question; its targets are all answers that count as right."""
+    """Return a sample for each question; its targets are the answer and its aliases."""
     from datasets import load_dataset
 
     rows = load_dataset(source, f"{benchmark}_eval", split="test", revision=revision)
-    chosen = rows if limit is None else rows.select(range(min(limit, len(rows))))
-    return [_sample(row) for row in chosen]
+    rows = rows if limit is None else rows.select(range(min(limit, len(rows))))
+    return [_sample(row) for row in rows]
 
 
 def _sample(row: dict[str, Any]) -> Sample:
-    about = {name: row[name] for name in ("question", "kind", "hops")}
-    return Sample(row["input"], target=[row["answer"], *row["aliases"]], id=row["id"], metadata=about)
+    metadata = {name: row[name] for name in ("question", "kind", "hops")}
+    return Sample(row["input"], target=[row["answer"], *row["aliases"]], id=row["id"], metadata=metadata)
 
 
 @scorer(metrics={"exact_match": [mean(), stderr()], "f1": [mean(), stderr()]})
 def official(benchmark: str) -> Scorer:
-    """Exact match and F1 as the benchmark's official scorer has them."""
+    """Score exact match and F1 by the benchmark's official rules."""
 
     async def score(state: TaskState, target: Target) -> Score:
         reply = state.output.completion.strip()
-        measured = {
+        scores = {
             "exact_match": float(exact_match(reply, target.target, benchmark)),
             "f1": f1(reply, target.target, benchmark),
         }
-        return Score(value=measured, answer=reply)
+        return Score(value=scores, answer=reply)
 
     return score

@@ -1,10 +1,9 @@
-"""The loop as a metric, against a server: here one that stands in for a model, on this machine.
+"""Compute the loop's metric with a server of the OpenAI protocol: here a simulation of a model on this machine.
 
     python -m examples.loop_metric
 
-`safe-stepwise stand-in` speaks the OpenAI protocol and makes no use of any model; the result says
-"simulated". With a server of your own (`vllm serve MODEL`), `scores` is all that you need: give it
-"openai:MODEL@http://HOST:PORT/v1".
+`safe-stepwise stand-in` serves simulated players without any model; the result says "simulated". With
+a server of your own (`vllm serve MODEL`), call `compute_scores` with "openai:MODEL@http://HOST:PORT/v1".
 """
 
 import argparse
@@ -21,9 +20,9 @@ from safe_stepwise.errors import UserError
 from scripts.cli import run
 
 SPACE = Path(__file__).parents[1] / "evaluators" / "safe_stepwise"
-"""The metric; by its bare name once `safe-stepwise register` has put it where `evaluate` looks."""
+"""The metric's folder; after `safe-stepwise register`, `evaluate.load` finds it by name, too."""
 ERRS = "error_rate=0.4,seed=3"
-"""Of the one who writes; the verifier makes no errors."""
+"""The options of the simulated generator; the verifier makes no errors."""
 PRINTED = ("exact_match", "f1", "calls_per_question", "steps_per_question", "error_types")
 
 
@@ -34,13 +33,13 @@ def main(arguments: Sequence[str]) -> None:
     ).parse_args(arguments)
     with stand_in(f"symbolic:{ERRS}") as generator, stand_in() as verifier:
         for method in ("no_verification", "safe"):
-            results = scores(generator, verifier if method == "safe" else None)
+            results = compute_scores(generator, verifier if method == "safe" else None)
             print(f"{method}:", *(f"{name} {results[name]}," for name in PRINTED))
     print("simulated:", results["simulated"])
 
 
-def scores(generator: str, verifier: str | None) -> dict[str, Any]:
-    """What the metric finds where one writes the answers, and another verifies them, or nobody."""
+def compute_scores(generator: str, verifier: str | None) -> dict[str, Any]:
+    """Compute the metric on the built-in example questions; without a verifier, no step is verified."""
     import evaluate
 
     rows = examples()
@@ -59,7 +58,7 @@ def scores(generator: str, verifier: str | None) -> dict[str, Any]:
 
 @contextmanager
 def stand_in(spec: str = "symbolic") -> Iterator[str]:
-    """A server without a model, for as long as the context lasts; gives the spec to reach it by."""
+    """Serve simulated players for the context; yield the engine spec of the server."""
     command = [sys.executable, "-m", "safe_stepwise.commands.main", "stand-in", spec, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ)
     try:

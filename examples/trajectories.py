@@ -1,8 +1,7 @@
-"""What the checker's reward (`safe_stepwise.rewards`) is to tell apart: whole trajectories, as a model writes them.
+"""Correct and wrong trajectories that the checker's reward (`safe_stepwise.rewards`) has to tell apart.
 
-Of each verified question the ideal one, those with one error put in that the checker confirms, as the verifier set has
-them, and those with errors in words that are held back, none of which is left out for what the checker says of it. All
-are beside the question's own passages.
+Each verified question has its ideal trajectory, trajectories with one error that the checker confirms (as in the
+verifier set), and trajectories with one error in held-back wordings, whether the checker finds it or not.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,25 +22,26 @@ from safe_stepwise.store.codec import label_row, question_row
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """Those of one question."""
+    """The trajectories of one question, as texts."""
 
     row: Mapping[str, Any]
-    """The published row with its label, by which they are judged."""
+    """The published row with its label, which the reward reads."""
     ideal: tuple[str, ...]
     injected: tuple[str, ...]
-    """With one error that the checker confirms, as the verifier set has them."""
+    """Those with one error that the checker confirms."""
     held_back: tuple[str, ...]
+    """Those with one error in a held-back wording."""
 
     def rewards(self, texts: Sequence[str]) -> list[float]:
-        """What the reward gives to some of them."""
+        """Return the rewards of texts, without those that the reward abstains from."""
         columns = {name: [value] * len(texts) for name, value in self.row.items()}
         rewards = trajectory_reward([""] * len(texts), texts, **columns)
         return [reward for reward in rewards if reward is not None]
 
 
 def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Iterator[Trajectories]:
-    """Those of every question whose ideal trajectory passes."""
-    words = read_wordings(UNSEEN)
+    """Yield the trajectories of each question whose ideal trajectory passes the checker."""
+    wordings = read_wordings(UNSEEN)
     for question, label in rows:
         try:
             source = Source.build(question, label)
@@ -50,7 +50,7 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
         except (PlanError, TrajectoryError):
             continue
         injected, _ = inject(Injector(source, seed), ideal, "")
-        held_back = [step for _, step in errors(source, ideal, seed, words) if step != ideal[step.number - 1]]
+        held_back = [step for _, step in errors(source, ideal, seed, wordings) if step != ideal[step.number - 1]]
         yield Trajectories(
             {**question_row(question), **label_row(label)},
             (_text(ideal),),
@@ -60,7 +60,7 @@ def trajectories(rows: Iterable[tuple[Question, Label]], seed: int = 0) -> Itera
 
 
 def _replace_step(ideal: Sequence[Step], step: Step) -> str:
-    """The ideal trajectory with another step in one place."""
+    """Return the text of the ideal trajectory with ``step`` instead of the step of its number."""
     return _text((*ideal[: step.number - 1], step, *ideal[step.number :]))
 
 

@@ -1,4 +1,4 @@
-"""Verified multi-hop questions as an environment of verifiers."""
+"""Verified multi-hop questions as an environment for the library verifiers."""
 
 from safe_multihop.taskset import SafeMultihopTaskset
 

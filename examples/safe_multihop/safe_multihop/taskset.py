@@ -1,8 +1,8 @@
-"""A task a verified question: the model answers in steps, the checker pays for what it can prove.
+"""A task for each verified question: the model answers in steps, and the checker rewards what it can prove.
 
-Its rows are those of `safe-verified-multihop`, config ``B_labeled``, that are verified and give a
-plan. What the checker goes by (answer, reasoning path, graph) travels in the task's data, as
-verifiers wants it; the prompt shows passages and question alone.
+The rows are those of `safe-verified-multihop`, config ``B_labeled``, that are verified and whose answer the checker
+can derive. The task's data has all that the checker reads (answer, reasoning path, graph); the prompt has the passages
+and the question alone.
 """
 
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ SOUND = NOISE_TYPES.index("none")
 
 
 class SafeMultihopData(vf.TaskData):
-    """One question with what the checker goes by."""
+    """A question's row, with the annotations that the checker reads."""
 
     benchmark: str
     row: dict[str, Any]
 
 
 class SafeMultihopTask(vf.Task[SafeMultihopData]):
-    """The checker's reward, and what it says of a reply."""
+    """A question to answer, with the checker's reward and its metrics."""
 
     @vf.reward(weight=1.0)
     async def trajectory(self, trace: vf.Trace) -> float:
@@ -51,26 +51,25 @@ class SafeMultihopTask(vf.Task[SafeMultihopData]):
         return float(exact_match(answer, answers, self.data.benchmark))
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
-        """Whether the ideal trajectory of the question is worth 1."""
+        """Return whether the ideal trajectory of the question gets the reward 1."""
         ideal = "\n".join(map(format_step, write_trajectory(self._checker, 0)))
         return judge_trajectory(self._checker, ideal).reward == 1
 
     @property
     def _checker(self) -> Checker:
         checker = checker_of(self.data.row)
-        assert checker is not None  # `load` leaves out what has none
+        assert checker is not None  # `load` leaves out rows without one
         return checker
 
 
 class SafeMultihopConfig(vf.TasksetConfig):
-    """Which questions."""
+    """The questions to load."""
 
     source: str = "NAMESPACE/safe-verified-multihop"
     """A folder of `build_verified`, or a dataset on the Hub."""
     revision: str | None = None
-    """Its tag or commit there."""
+    """The dataset's tag or commit on the Hub."""
     benchmark: str = "musique"
-    """One of those in it."""
     split: str = "train"
     """``train`` or ``validation``."""
 
