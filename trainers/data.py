@@ -198,7 +198,7 @@ def _example(row: Row, chat: Chat, check: Callable[[str], None]) -> Example:
         raise BadRow("has a completion that is not one turn of the assistant")
     check(completion[0]["content"])
     turns = [Message(turn["role"], turn["content"]) for turn in (*prompt, *completion)]
-    start = chat.tokens(turns[:-1])
+    start = chat.encode(turns[:-1])
     tokens = (*start, *_completion(chat, turns))
     return Example(str(row["id"]), tokens, len(start), bool(row.get("label", True)))
 

@@ -139,7 +139,7 @@ class ModelMaker(replies.ModelAsker):
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        allowance = self.teachers.allowance.shown
+        allowance = self.teachers.allowance.examples_suffix
         return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}{allowance}"
 
     @property

@@ -39,7 +39,7 @@ class Work:
         sent = allowance.apply(request)
         self.calls += 1
         self.prompt += sum(len(message.content) for message in sent.messages) // CHARACTERS_PER_TOKEN + extra_prompt
-        self.completion += sent.sampling.max_tokens if allowance.limits(request.role) else completion
+        self.completion += sent.sampling.max_tokens if allowance.has_limits(request.role) else completion
 
     def cost(self, prompt_price: float, completion_price: float) -> float:
         """Money at prices per million tokens."""

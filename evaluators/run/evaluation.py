@@ -40,7 +40,7 @@ class Setting:
         """The allowance of the method's roles beside their prompts."""
         roles = {prompts.load(name).role for name in self.method.prompts}
         clients = self.players.values()
-        return next((client.allowance.only(roles) for client in clients), AS_PROMPTED)
+        return next((client.allowance.restrict(roles) for client in clients), AS_PROMPTED)
 
     @property
     def option_record(self) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class Options(Trial, ModelOptions):
         opened, allowed, followed = functools.cache(opener), self.allowed, self.followed
 
         def client(role: str, spec: str) -> Client:
-            allowance = allowed.only([JUDGE]) if role == JUDGE else allowed
+            allowance = allowed.restrict([JUDGE]) if role == JUDGE else allowed
             with at_place(_option(role)):
                 return Client(opened(spec), cache, self.in_flight, allowance=allowance)
 

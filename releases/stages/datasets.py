@@ -50,7 +50,7 @@ class Datasets(Stage[Manifest]):
     def _build(self, entry: BuildEntry) -> Build:
         release, manifest = self.release, self.release.manifest
         folder = release.file.parent
-        allowance = manifest.allowance.only([prompt.role for prompt in PROMPTS])
+        allowance = manifest.allowance.restrict([prompt.role for prompt in PROMPTS])
         return copy_into(
             Build,
             entry,

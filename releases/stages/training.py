@@ -164,7 +164,7 @@ class Adapter(Training[Manifest]):
                 output=self.home / QUALITY,
                 cache=self.release.options.cache,
                 timeout=self.release.options.timeout,
-                allowance=self.release.manifest.allowance.only([ROLE]),
+                allowance=self.release.manifest.allowance.restrict([ROLE]),
                 incomplete_evidence=self.recipe.incomplete_evidence,
                 drop_category=self.recipe.filters.dropped_category,
             )

@@ -74,7 +74,7 @@ class VerifierSet(Stage[Manifest]):
     def maker(self) -> chunks.Maker:
         """The maker of the steps."""
         entry, manifest = self.entry, self.release.manifest
-        allowance = manifest.allowance.only([TRAJECTORY.role, INJECT.role])
+        allowance = manifest.allowance.restrict([TRAJECTORY.role, INJECT.role])
         teacher = open_teachers(self.release, entry.teacher, allowance)
         prompts = entry.prompt_set.name
         maker = resolve_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
@@ -259,7 +259,7 @@ class Refinement(Stage[Manifest]):
         plan_refinement = refinement.Refinement(*places, entry.rows, limit, version=plan.version, seed=plan.seed)
         specs = [entry.generator, entry.verifier.replace(OWN_ADAPTER, str(folder / names.ADAPTER))]
         specs += [entry.teacher] if entry.teacher != ANNOTATIONS else []
-        options = replace(self.release.options, allowance=manifest.allowance.only(_roles(_LOOP)))
+        options = replace(self.release.options, allowance=manifest.allowance.restrict(_roles(_LOOP)))
         with options.replies() as cache:
             clients = [options.client(engine, cache) for engine in map(Opener(options.timeout), specs)]
             mined = refine(plan_refinement, clients[0], clients[1], clients[2] if clients[2:] else None)
@@ -271,7 +271,7 @@ class Refinement(Stage[Manifest]):
         manifest, datasets = self.release.manifest, self.release.datasets
         recipe = self._adapter(self.release.output).recipe.plain()
         files = [file for split in labeled_files(datasets / names.VERIFIED).values() for file in split]
-        allowed = manifest.allowance.only(_roles(_PROMPTS)).plain
+        allowed = manifest.allowance.restrict(_roles(_PROMPTS)).plain
         return {
             "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowed]),
             "recipe": identity({key: recipe[key] for key in recipe if key not in (*CHANGEABLE, "dataset")}),

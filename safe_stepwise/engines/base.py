@@ -1,4 +1,4 @@
-"""The nouns of the engine layer: a request, a completion, and what an engine has to do."""
+"""The nouns of the engine layer (request, completion, allowance) and the protocol of engines."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from safe_stepwise.records import Usage
 from safe_stepwise.store.thoughts import split_thought
 
 Ending = Literal["whole", "cut", "thought", "refused", "failed"]
-"""How a reply ended: by itself; at its limit of tokens; in a thought, with nothing said; as a refusal; in an error."""
+"""How a reply ended: by itself; at its limit of tokens; within a thought; as a refusal; in an error."""
 _ENDINGS: Mapping[str, Ending] = {
     **dict.fromkeys(("", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "tool_calls"), "whole"),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "cut"),
     **dict.fromkeys(("content_filter", "refusal", "safety"), "refused"),
 }
-"""By the finish reasons of servers; any other, as ``abort`` or ``error``, leaves half a reply."""
+"""Maps a server's finish reason to an ending; any other reason, as ``abort`` or ``error``, means *failed*."""
 Effort = Literal["low", "medium", "high"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
@@ -35,7 +35,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to sample; the default is greedy, as everywhere in SAFE (v1, section 4.1)."""
+    """The sampling parameters of a request; the default is greedy, as in SAFE (v1, section 4.1)."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -43,9 +43,9 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     effort: Effort | None = None
-    """How hard a reasoning model thinks before it replies; None is as its server has it."""
+    """How long a reasoning model thinks before it replies; None keeps the server's default."""
     repetition_penalty: float = 1.0
-    """Above 1 what was said is less likely to be said again; not every engine can."""
+    """Above 1 it makes tokens less likely that the text already has; not every engine supports it."""
 
 
 GREEDY = Sampling()
@@ -53,10 +53,10 @@ GREEDY = Sampling()
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A JSON schema that the reply must have, where the engine can see to it; ``text`` is JSON.
+    """A JSON schema that the reply must follow, where the engine can enforce it; ``text`` is JSON.
 
-    The order of its properties is part of it: an engine that sees to it has them written in that
-    order, and a model that was trained on another would be led astray.
+    The order of the properties matters: an engine that enforces the schema generates them in this order, and a model
+    that was trained on another order would be misled.
     """
 
     name: str
@@ -68,20 +68,20 @@ class Schema:
 
 
 class Scene(Protocol):
-    """What a simulating player goes by in a model's place; engines never look behind its key."""
+    """The annotations that a simulating player reads in a model's place; engines read nothing but the key."""
 
     @property
     def key(self) -> list[Any]:
-        """All of it, as JSON takes it, that can change a simulated reply to the same messages."""
+        """Everything in it that can change a simulated reply to the same messages, as JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. ``role`` says who asks (``extract``, ``judge``): tokens are accounted by it.
+    """One call of a model. The ``role`` names the caller (``extract``, ``judge``), by which tokens are counted.
 
-    ``choices`` are the only replies that may be given, to the letter; empty, any may. Engines that
-    cannot see to them go by the ``schema``, which should list the same. ``in_full``: a reply that stays cut
-    though it is asked for again is a failure, not a try that came to nothing.
+    ``choices`` are the only replies that the model may give, to the letter; without any it may give every reply.
+    Engines that cannot enforce them use the ``schema``, which should list the same. With ``in_full`` a reply that is
+    cut again on its second call is an error; otherwise it is returned as it is.
     """
 
     messages: tuple[Message, ...]
@@ -94,16 +94,16 @@ class Request:
 
 
 NO_USAGE = Usage()
-"""Of an engine that doesn't count."""
+"""The usage of an engine that counts no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply: what was said, what was thought before it, and how it ended.
+    """A model's reply: its text, the thought before it, its usage, and how it ended.
 
-    ``text`` is said, without a thought, and is empty unless the reply is ``whole``: so no reader can take half of a
-    reply, or a draft within a thought, for an answer. ``fragment`` is what another reply had said till it ended,
-    ``reason`` why one was refused or failed.
+    ``text`` holds no thought and is empty unless the reply is ``whole``, so that no reader mistakes half a reply, or a
+    draft within a thought, for an answer. ``fragment`` is the text of a reply that is not whole; ``reason`` says why
+    the model refused or failed.
     """
 
     text: str
@@ -115,12 +115,12 @@ class Completion:
 
     @property
     def transcript(self) -> str:
-        """What was said, whole or not, as records keep it."""
+        """The text, whole or not, as records keep it."""
         return self.text or self.fragment
 
     @property
     def flaw(self) -> str:
-        """Why nothing of it may be read; empty of a whole reply."""
+        """The reason why no reader may use it; empty for a whole reply."""
         return {
             "whole": "",
             "cut": "the reply was cut at its limit of tokens",
@@ -133,9 +133,9 @@ class Completion:
 def completion(
     reply: str, usage: Usage = NO_USAGE, finish: str | None = "stop", *, thought: str = "", refusal: str = ""
 ) -> Completion:
-    """The completion of what an engine got: the ``reply`` with whatever thoughts stand in it, and its finish reason.
+    """Make a completion of an engine's raw ``reply``, which may hold thoughts, and of its finish reason.
 
-    ``thought`` and ``refusal``: what a server gives apart.
+    ``thought`` and ``refusal`` are what a server returns in fields of their own.
 
     >>> reply = completion("<think>Tesk?</think>Oru")
     >>> reply.text, reply.ending, reply.thought
@@ -145,8 +145,8 @@ def completion(
     >>> completion("Or", finish="abort").flaw
     "the reply broke off (it ended with 'abort')"
     """
-    text, within, is_open = split_thought(reply)
-    thought = "\n\n".join(filter(None, (thought.strip(), within)))
+    text, inline_thought, is_open = split_thought(reply)
+    thought = "\n\n".join(filter(None, (thought.strip(), inline_thought)))
     ending = "refused" if refusal else _ENDINGS.get((finish or "").lower(), "failed")
     if is_open or (thought and not text.strip()):
         ending = "thought" if ending in ("whole", "cut") else ending
@@ -158,9 +158,7 @@ def completion(
 
 
 def count_thought(usage: Usage, thought: str, text: str) -> Usage:
-    """The usage of a reply with its thought's tokens, which are estimated where the server counts none.
-
-    The estimate is the thought's share of the reply's characters.
+    """Return the usage with the thought's tokens; where the server counts none, by its share of the characters.
 
     >>> count_thought(Usage(9, 0, 40), "Is it Tesk? ", "Oru.")
     Usage(prompt=9, cached=0, completion=40, thought=30)
@@ -171,14 +169,14 @@ def count_thought(usage: Usage, thought: str, text: str) -> Usage:
 
 
 def collect_thoughts(replies: Mapping[str, Completion]) -> dict[str, str]:
-    """The thoughts of some replies by their keys, of those that have any."""
+    """Collect the thoughts of the replies that have one, by role."""
     return {role: reply.thought for role, reply in replies.items() if reply.thought}
 
 
 class EngineError(Exception):
-    """A request that got no reply; ``transient`` when another try may, after ``retry_after`` s.
+    """A request failed. A ``transient`` one may succeed when it is sent again, after ``retry_after`` seconds.
 
-    ``refused`` where it seems to be us, not the request, that the server won't answer.
+    ``refused``: the server seems to refuse the client, whatever it requests.
     """
 
     def __init__(
@@ -191,64 +189,63 @@ class EngineError(Exception):
 
 
 class Engine(Protocol):
-    """What every engine file offers. An engine belongs to the event loop that first uses it."""
+    """The protocol of every engine file. An engine belongs to the event loop that first uses it."""
 
     identity: Mapping[str, Any]
-    """All of the engine that can change a reply: kind, model, revision, adapter, base URL."""
+    """Everything about the engine that can change a reply: kind, model, revision, adapter, base URL."""
     name: str
-    """What may be published: the identity without addresses."""
+    """The name that may be published: the identity without addresses."""
     simulated: bool
     """Whether replies come from annotations or a script, not from a model."""
 
     async def check(self) -> None:
-        """Raise ``UserError`` if it can't work: no such server, model or file."""
+        """Raise ``UserError`` if its server, model or file is missing."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        """One completion or error a request, in order; one that fails leaves the others alone."""
+        """Return a completion or an error for each request, in order; a failing request does not affect the others."""
 
     async def close(self) -> None:
-        """Free connections, threads, accelerator memory."""
+        """Free connections, threads and accelerator memory."""
 
 
 def require_modules(engine: str, library: str, extra: str, *modules: str) -> None:
-    """Raise ``UserError`` if the modules that an engine stands on are not installed."""
+    """Raise ``UserError`` if a module that an engine imports is not installed."""
     if any(find_spec(module) is None for module in modules):
         raise UserError(f"the {engine} engine needs {library}: {install(extra)}")
 
 
 def request_key(engine: Engine, request: Request) -> str:
-    """SHA-256 (64 hex digits) of everything that can change the reply (DESIGN, section 7).
+    """Return the SHA-256 (64 hex digits) of everything that can change the reply (DESIGN, section 7).
 
-    The role is not in it, as who asks does not change what a model says; a simulated engine may
-    go by the role and the scene.
+    The role and the scene are in it for a simulated engine only: no model receives them.
     """
-    s = request.sampling
-    sampling: tuple[Any, ...] = (s.temperature, s.top_p, s.max_tokens, s.seed, s.stop)
-    if s.effort or s.repetition_penalty != 1:
-        sampling = (*sampling, s.effort)
-    if s.repetition_penalty != 1:
-        sampling = (*sampling, s.repetition_penalty)
-    asked: list[Any] = [
+    sampling = request.sampling
+    parameters: list[Any] = [sampling.temperature, sampling.top_p, sampling.max_tokens, sampling.seed, sampling.stop]
+    has_penalty = sampling.repetition_penalty != 1
+    # Later versions added these; left out by default, they keep the keys of earlier ones.
+    parameters += [sampling.effort] if sampling.effort or has_penalty else []
+    parameters += [sampling.repetition_penalty] if has_penalty else []
+    content: list[Any] = [
         dict(engine.identity),
         [(message.role, message.content) for message in request.messages],
-        sampling,
+        parameters,
         (request.schema.name, request.schema.text) if request.schema else None,
     ]
     if request.choices:
-        asked.append({"choices": request.choices})
+        content.append({"choices": request.choices})
     if engine.simulated:
-        asked += [request.role, *(request.scene.key if request.scene is not None else [None])]
+        content += [request.role, *(request.scene.key if request.scene is not None else [None])]
     # Escaped to ASCII: a turn that repeats a broken reply may hold half a surrogate pair.
-    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Tokens a reply may have, reasoning effort, examples to go by; hashable and picklable.
+    """The tokens that replies may have, the reasoning effort, and the examples of a prompt, each by role.
 
-    Each by role; roles that are not named keep what their requests say. Examples are texts, which
-    go behind the instructions (`prompts.examples`); None: nothing was said of any.
+    Roles that it does not name keep the values of their requests. Examples are texts, which are appended to the
+    instructions (`prompts.examples`); None means that nobody chose any. Hashable and picklable.
     """
 
     max_tokens: tuple[tuple[str, int], ...] = ()
@@ -262,7 +259,7 @@ class Allowance:
         effort: Mapping[str, Effort] | None = None,
         examples: Mapping[str, str] | None = None,
     ) -> Allowance:
-        """That of some roles, in whatever order they come.
+        """Make an allowance of mappings from roles to values.
 
         >>> Allowance.by_role({"path": 4096}, {"path": "low", "judge": "high"}).plain
         {'max_tokens': 'path 4096', 'reasoning_effort': 'judge high, path low'}
@@ -274,69 +271,63 @@ class Allowance:
         )
 
     def with_examples(self, examples: Mapping[str, str]) -> Allowance:
-        """The same with these examples, by role, and no others."""
+        """Return this allowance with these examples by role, and no others."""
         return replace(self, examples=tuple(sorted(examples.items())))
 
     def __bool__(self) -> bool:
         return bool(self.max_tokens or self.effort or self.examples)
 
-    def only(self, roles: Collection[str]) -> Allowance:
-        """What of it concerns these roles."""
+    def restrict(self, roles: Collection[str]) -> Allowance:
+        """Return this allowance restricted to the given roles."""
         return Allowance(
-            tuple(one for one in self.max_tokens if one[0] in roles),
-            tuple(one for one in self.effort if one[0] in roles),
-            self.examples and tuple(one for one in self.examples if one[0] in roles),
+            tuple((role, limit) for role, limit in self.max_tokens if role in roles),
+            tuple((role, effort) for role, effort in self.effort if role in roles),
+            self.examples and tuple((role, text) for role, text in self.examples if role in roles),
         )
 
-    def limits(self, role: str) -> bool:
-        """Whether it says how long a role's replies may be, or how hard it thinks."""
+    def has_limits(self, role: str) -> bool:
+        """Whether it sets the length of a role's replies, or its effort."""
         return any(name == role for name, _ in (*self.max_tokens, *self.effort))
 
     def apply(self, request: Request) -> Request:
-        """A request as it is asked under it.
+        """Return the request as it is sent under this allowance.
 
         >>> Allowance.by_role({"judge": 99}).apply(Request((), role="judge")).sampling.max_tokens
         99
         """
-        if shown := dict(self.examples or ()).get(request.role):
-            first, *others = request.messages
-            first = replace(first, content=f"{first.content}\n\n{shown}")
-            request = replace(request, messages=(first, *others))
-        if not self.limits(request.role):
+        if examples := dict(self.examples or ()).get(request.role):
+            system, *turns = request.messages
+            system = replace(system, content=f"{system.content}\n\n{examples}")
+            request = replace(request, messages=(system, *turns))
+        if not self.has_limits(request.role):
             return request
         sampling = request.sampling
-        return replace(
-            request,
-            sampling=replace(
-                sampling,
-                max_tokens=dict(self.max_tokens).get(request.role, sampling.max_tokens),
-                effort=dict(self.effort).get(request.role, sampling.effort),
-            ),
-        )
+        max_tokens = dict(self.max_tokens).get(request.role, sampling.max_tokens)
+        effort = dict(self.effort).get(request.role, sampling.effort)
+        return replace(request, sampling=replace(sampling, max_tokens=max_tokens, effort=effort))
 
     @property
     def plain(self) -> dict[str, str]:
-        """For records and identities: nothing of what is not given."""
-        shown = [(role, hashlib.sha256(text.encode()).hexdigest()[:8]) for role, text in self.examples or ()]
-        given = {"max_tokens": self.max_tokens, "reasoning_effort": self.effort, "examples": shown}
-        told = {name: ", ".join(f"{r} {value}" for r, value in by) for name, by in given.items()}
-        return {name: words for name, words in told.items() if words}
+        """The values that are set, as records and identities hold them; examples by digests of 8 hex digits."""
+        digests = [(role, hashlib.sha256(text.encode()).hexdigest()[:8]) for role, text in self.examples or ()]
+        values = {"max_tokens": self.max_tokens, "reasoning_effort": self.effort, "examples": digests}
+        return {key: ", ".join(f"{role} {value}" for role, value in pairs) for key, pairs in values.items() if pairs}
 
     @property
-    def suffix(self) -> str:
-        """What it adds to an engine's name: a model that thinks harder says other things.
+    def effort_suffix(self) -> str:
+        """The reasoning effort as a suffix of an engine's name, as it changes replies.
 
-        >>> Allowance.by_role({"path": 4096}, {"path": "low"}).suffix
+        >>> Allowance.by_role({"path": 4096}, {"path": "low"}).effort_suffix
         ' (reasoning effort: path low)'
         """
         effort = self.plain.get("reasoning_effort")
         return f" (reasoning effort: {effort})" if effort else ""
 
     @property
-    def shown(self) -> str:
-        """What it adds to the name of a teacher, whose prompts are told there.
+    def examples_suffix(self) -> str:
+        """The examples' digests as a suffix of a teacher's name, which also holds its prompts' digest.
 
-        >>> Allowance.by_role(examples={"path": "An example."}).shown
+        >>> Allowance.by_role(examples={"path": "An example."}).examples_suffix
         ', examples path 25ed5198'
         """
         examples = self.plain.get("examples")
@@ -344,4 +335,4 @@ class Allowance:
 
 
 AS_PROMPTED = Allowance()
-"""Nothing beside what requests say."""
+"""The allowance that changes no request."""

@@ -273,7 +273,7 @@ class Client:
     @property
     def name(self) -> str:
         """The engine's, with the effort that it is asked for."""
-        return f"{self.engine.name}{self.allowance.suffix}"
+        return f"{self.engine.name}{self.allowance.effort_suffix}"
 
     async def complete_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
         """A completion or an error for each request, in order.

@@ -1,8 +1,8 @@
-"""What a server takes of a request: said in a spec, read off its list of models, or learned from its refusals.
+"""The fields of a request that a server accepts: by its spec, by its list of models, or by its refusals.
 
-The API is OpenAI's, but no two servers take the same fields: gpt-5 and the o-series refuse a temperature, Mistral and
-Gemini a seed, Gemma a system turn, DeepSeek a JSON schema. A refusal that names such a field is learned from: the same
-request goes out without it, and so do all that follow.
+The API is OpenAI's, but servers accept different fields: gpt-5 and the o-series refuse a temperature, Mistral and
+Gemini a seed, Gemma a system turn, DeepSeek a JSON schema. After a refusal that names such a field the request is sent
+again without the field, and so are all later ones.
 """
 
 from __future__ import annotations
@@ -20,71 +20,71 @@ from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.store.boundary import parse_json
 
 TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
-"""What servers with a template for ``chat_template_kwargs`` write in ``owned_by``."""
+"""The ``owned_by`` of servers that pass ``chat_template_kwargs`` to a template."""
 CHOICE_OWNERS = ("vllm",)
-"""What servers that take a list of replies write there."""
+"""The ``owned_by`` of servers that accept a list of replies to choose from."""
 OPTIONAL = ("top_p", "seed", "temperature", "schema")
-"""Fields that a request can do without, the least of them first."""
+"""Fields that a request can do without, the least important first."""
 _SWITCHES = ("template", "without", "system", "max_tokens")
-_SWITCH = {"on": True, "off": False}
-_IS_UNKNOWN = re.compile(
+_SWITCH_VALUES = {"on": True, "off": False}
+_UNKNOWN_FIELD = re.compile(
     "support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|allowed|cannot find|unavailable|enabled|instead", re.I
 )
-_OF_SIZE = re.compile(r"too (?:large|long|high|many)|maximum|exceed|context|above|at most|limit of|\d tokens", re.I)
-_OF_CONTENT = frozenset("content_filter content_policy_violation context_length_exceeded model_not_found".split())
+_TOO_LARGE = re.compile(r"too (?:large|long|high|many)|maximum|exceed|context|above|at most|limit of|\d tokens", re.I)
+_CONTENT_CODES = frozenset("content_filter content_policy_violation context_length_exceeded model_not_found".split())
 
 
-def _named(words: str) -> re.Pattern[str]:
-    """Matches where a refusal names a field: in quotes, or as what is told of; a prompt may hold the bare word."""
-    told = r"(?:is (?:not|deprecated|unsupported)|isn't|are not|does not|cannot|can't|must|not|parameter|field)\b"
+def _field_pattern(words: str) -> re.Pattern[str]:
+    """Match a refusal that names a field, in quotes or as a subject: a prompt may hold the bare word."""
+    verbs = r"(?:is (?:not|deprecated|unsupported)|isn't|are not|does not|cannot|can't|must|not|parameter|field)\b"
     kinds = r"(?:argument|parameter|field|property|input|name)s?(?: supplied)?"
     return re.compile(
-        rf"[\"'`](?:{words})[\"'`]|\b(?:{words})(?: {told}|:)|\b{kinds}[: ]{{1,3}}(?:{words})\b"
+        rf"[\"'`](?:{words})[\"'`]|\b(?:{words})(?: {verbs}|:)|\b{kinds}[: ]{{1,3}}(?:{words})\b"
         rf"|(?:\A|; )(?:body\.)?(?:{words})(?=;|\Z)",
         re.IGNORECASE,
     )
 
 
-_NAMES: Mapping[str, re.Pattern[str]] = {
+_FIELD_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "template": re.compile(r"chat_template_kwargs|enable_thinking"),
-    "top_p": _named("top[_-]?p"),
-    "seed": _named("seed"),
-    "temperature": _named("temperature"),
+    "top_p": _field_pattern("top[_-]?p"),
+    "seed": _field_pattern("seed"),
+    "temperature": _field_pattern("temperature"),
     "schema": re.compile(r"response_format|json_schema|structured_outputs|guided_json", re.I),
-    "limit": _named("max_(?:completion_)?tokens"),
+    "limit": _field_pattern("max_(?:completion_)?tokens"),
     "system": re.compile(
         r"\bsystem['\"`]?[ _](?:role|prompts?|messages?|instructions?)['\"`]? (?:is |are )?(?:not|un)"
         r"|developer instruction|messages\S{0,9}\.role\b|\brole\b.{0,20}['\"`]system['\"`]",
         re.I,
     ),
 }
-"""How a refusal names what it refuses, in the order in which it is given up."""
-PLAINLY = {
+"""The patterns of the fields in refusals, in the order in which the fields are given up."""
+FIELD_NAMES = {
     "template": "chat_template_kwargs",
     "schema": "a JSON schema",
     "limit": "max_completion_tokens (max_tokens in its place)",
     "system": "a system turn (its text opens the user's)",
 }
-"""What is given up, in a message, where its name alone says too little."""
+"""The fields in messages, where the key alone says too little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The fields of a request as one server takes them; None is not known yet.
+    """The fields of a request that one server accepts; None is not known yet.
 
-    ``template`` is whether ``chat_template_kwargs`` are sent, ``choices`` whether a list of replies is. With
-    ``system`` *user* a system turn opens the turn behind it instead.
+    ``template``: whether ``chat_template_kwargs`` are sent. ``choices``: whether a list of replies is. ``omitted``:
+    the optional fields that are not. With ``system`` *user* the text of a system turn opens the next turn.
     """
 
     template: bool | None = None
-    without: frozenset[str] = frozenset()
+    omitted: frozenset[str] = frozenset()
     system: Literal["system", "user"] = "system"
     limit: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     choices: bool | None = None
 
     @classmethod
     def read(cls, query: str) -> Dialect | None:
-        """The dialect that the switches behind a spec's ``?`` say; None where none of ours stands there.
+        """Read the switches behind a spec's ``?``; return None where no switch of ours is there.
 
         >>> Dialect.read("without=seed,schema&max_tokens").query
         '?without=schema,seed&max_tokens'
@@ -93,13 +93,15 @@ class Dialect:
 
         Raises ``UserError`` for a switch or a value that is not known.
         """
-        given = parse_qsl(query, keep_blank_values=True)
-        if not any(name in _SWITCHES for name, _ in given):
+        switches = parse_qsl(query, keep_blank_values=True)
+        if not any(name in _SWITCHES for name, _ in switches):
             return None
-        values = {one_of(name, _SWITCHES, "openai: the switch"): value for name, value in given}
+        values = {one_of(name, _SWITCHES, "openai: the switch"): value for name, value in switches}
         dialect = cls()
         if "template" in values:
-            dialect = replace(dialect, template=_SWITCH[one_of(values["template"], _SWITCH, "openai: ?template=")])
+            dialect = replace(
+                dialect, template=_SWITCH_VALUES[one_of(values["template"], _SWITCH_VALUES, "openai: ?template=")]
+            )
         if "system" in values:
             one_of(values["system"], ("user",), "openai: ?system=")
             dialect = replace(dialect, system="user")
@@ -108,14 +110,14 @@ class Dialect:
         if "max_tokens" in values:
             dialect = replace(dialect, limit="max_tokens")
         names = values["without"].split(",") if "without" in values else ()
-        return replace(dialect, without=frozenset(one_of(name, OPTIONAL, "openai: ?without=") for name in names))
+        return replace(dialect, omitted=frozenset(one_of(name, OPTIONAL, "openai: ?without=") for name in names))
 
     @property
     def query(self) -> str:
-        """The switches that say it, as a spec ends in them; a template that is sent says nothing of a reply."""
+        """The switches as a spec ends in them; sending a template is not one, as it doesn't change a reply."""
         switches = [
             *(["template=off"] if self.template is False else []),
-            *([f"without={','.join(sorted(self.without))}"] if self.without else []),
+            *([f"without={','.join(sorted(self.omitted))}"] if self.omitted else []),
             *(["system=user"] if self.system == "user" else []),
             *(["max_tokens"] if self.limit == "max_tokens" else []),
         ]
@@ -123,16 +125,16 @@ class Dialect:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What of it can change a reply, for an engine's identity."""
+        """The fields that can change a reply, for an engine's identity."""
         return {
             **({"template": False} if self.template is False else {}),
-            **({"without": sorted(self.without)} if self.without else {}),
+            **({"without": sorted(self.omitted)} if self.omitted else {}),
             **({"system": self.system} if self.system == "user" else {}),
             **({"limit": self.limit} if self.limit == "max_tokens" else {}),
         }
 
     def resolve(self, owner: str | None) -> Dialect:
-        """The dialect once it is known who serves the model; what is known already stays."""
+        """Fill in what is not known yet by the model's ``owned_by``."""
         return replace(
             self,
             template=owner in TEMPLATE_OWNERS if self.template is None else self.template,
@@ -140,24 +142,26 @@ class Dialect:
         )
 
     def body(self, model: str, request: Request) -> dict[str, Any]:
-        """The JSON body of a request."""
+        """Make the JSON body of a request."""
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": model,
-            "messages": [{"role": m.role, "content": sendable(m.content)} for m in self._turns(request.messages)],
+            "messages": [
+                {"role": m.role, "content": replace_surrogates(m.content)} for m in self._turns(request.messages)
+            ],
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             self.limit: sampling.max_tokens,
             "seed": sampling.seed,
         }
-        body = {name: value for name, value in body.items() if name not in self.without}
-        if sampling.repetition_penalty != 1:  # vLLM's own; a server without it says so
+        body = {name: value for name, value in body.items() if name not in self.omitted}
+        if sampling.repetition_penalty != 1:  # vLLM's own; other servers refuse it
             body["repetition_penalty"] = sampling.repetition_penalty
         if sampling.stop:
             body["stop"] = list(sampling.stop)
         if request.choices and self.choices:
-            body["structured_outputs"] = {"choice": list(map(sendable, request.choices))}
-        elif request.schema and "schema" not in self.without:
+            body["structured_outputs"] = {"choice": list(map(replace_surrogates, request.choices))}
+        elif request.schema and "schema" not in self.omitted:
             schema = {"name": request.schema.name, "schema": json.loads(request.schema.text)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if sampling.effort:
@@ -167,19 +171,19 @@ class Dialect:
         return body
 
     def _turns(self, messages: tuple[Message, ...]) -> Iterator[Message]:
-        """The turns of a chat; where no system turn may be, its text opens the turn behind it."""
-        before = ""
+        """Yield the turns of a chat; where a system turn is refused, its text opens the next turn."""
+        system = ""
         for message in messages:
             if message.role == "system" and self.system == "user":
-                before += f"{message.content}\n\n"
+                system += f"{message.content}\n\n"
             else:
-                yield replace(message, content=before + message.content) if before else message
-                before = ""
-        if before:
-            yield Message("user", before.rstrip())
+                yield replace(message, content=system + message.content) if system else message
+                system = ""
+        if system:
+            yield Message("user", system.rstrip())
 
     def relearn(self, complaint: Complaint, body: Mapping[str, Any]) -> tuple[str, Dialect] | None:
-        """What a refusal complains of, and the dialect without it; None where it names nothing that was sent.
+        """Return the field that a refusal names and the dialect without it; None where it names none that was sent.
 
         >>> complaint = Complaint("Unsupported value: 'temperature' does not support 0.0 with this model.")
         >>> field, dialect = Dialect().relearn(complaint, {"temperature": 0.0, "seed": 0})
@@ -189,19 +193,18 @@ class Dialect:
         sent = {
             "template": "chat_template_kwargs" in body,
             "schema": bool({"response_format", "structured_outputs"} & set(body)),
-            "limit": self.limit == "max_completion_tokens" and bool(_IS_UNKNOWN.search(complaint.text)),
+            "limit": self.limit == "max_completion_tokens" and bool(_UNKNOWN_FIELD.search(complaint.text)),
             "system": any(turn["role"] == "system" for turn in body.get("messages", ())),
         }
-        told = complaint.field or complaint.text
-        if complaint.codes & _OF_CONTENT or _OF_SIZE.search(complaint.text):
+        if complaint.codes & _CONTENT_CODES or _TOO_LARGE.search(complaint.text):
             return None
-        for field, name in _NAMES.items():
-            if sent.get(field, field in body) and name.search(told):
+        for field, pattern in _FIELD_PATTERNS.items():
+            if sent.get(field, field in body) and pattern.search(complaint.field or complaint.text):
                 return field, self.drop(field)
         return None
 
     def drop(self, field: str) -> Dialect:
-        """The dialect without a field."""
+        """Return the dialect without a field."""
         match field:
             case "template":
                 return replace(self, template=False)
@@ -211,13 +214,13 @@ class Dialect:
                 return replace(self, limit="max_tokens")
             case "schema" if self.choices:
                 return replace(self, choices=False)
-        return replace(self, without=self.without | {field})
+        return replace(self, omitted=self.omitted | {field})
 
 
-def sendable(text: str) -> str:
-    """Text with half surrogates, which UTF-8 doesn't have, replaced by U+FFFD.
+def replace_surrogates(text: str) -> str:
+    """Replace half surrogates, which UTF-8 can't encode, by U+FFFD.
 
-    >>> sendable("a\\ud800 b")
+    >>> replace_surrogates("a\\ud800 b")
     'a� b'
     """
     if text.isascii():
@@ -227,7 +230,7 @@ def sendable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Why a server gives no reply: its words, the field that it names, and its codes, in lower case."""
+    """An error message of a server: its text, the field that it names, and its codes in lower case."""
 
     text: str
     field: str = ""
@@ -235,7 +238,7 @@ class Complaint:
 
     @classmethod
     def read(cls, content: bytes) -> Complaint:
-        """The complaint in the body of an error, whatever its shape; without words where it has none.
+        """Read the body of an error, whatever its shape; the text is empty where it has no words.
 
         >>> Complaint.read(b'[{"error": {"code": 400, "message": "Unknown name \\\\"seed\\\\"", "status": "X"}}]').text
         'Unknown name "seed"'
@@ -244,26 +247,26 @@ class Complaint:
         >>> Complaint.read(b"<html><title>502 Bad Gateway</title><p>nginx</p></html>").text
         '502 Bad Gateway'
         """
-        parts = list(_parts_of(content.decode("utf-8", "replace"), 0))
-        words = dict.fromkeys(text for kind, text in parts if kind == "words" and text)
-        fields = [text for kind, text in parts if kind == "field"]
-        return cls("; ".join(words), "; ".join(fields), frozenset(text for kind, text in parts if kind == "code"))
+        texts: dict[str, dict[str, None]] = {"words": {}, "field": {}, "code": {}}
+        for kind, text in _walk_error(content.decode("utf-8", "replace"), 0):
+            texts[kind][text] = None
+        return cls("; ".join(filter(None, texts["words"])), "; ".join(texts["field"]), frozenset(texts["code"]))
 
     @property
-    def is_of_account(self) -> bool:
-        """Whether it is the account that has run dry or was closed, which no other try will mend."""
+    def is_about_account(self) -> bool:
+        """Whether the account is out of credit or closed, so that no other request succeeds either."""
         return bool(self.codes & _ACCOUNT_CODES or _ACCOUNT_WORDS.match(self.text))
 
     @property
     def status(self) -> int:
-        """The HTTP status among its codes; 0 where there is none."""
+        """The HTTP status among the codes, or 0."""
         return next((int(code) for code in self.codes if re.fullmatch("[45][0-9]{2}", code)), 0)
 
 
 _WORDS = ("message", "msg", "detail", "error", "errors", "title", "reason", "description", "faultstring", "raw")
 _INSIDE = ("fault", "metadata", "response", "body")
 _CODES = ("code", "type", "status", "error_type", "error_code")
-_DEEPEST, _MOST = 10, 8
+_MAX_DEPTH, _MAX_ITEMS = 10, 8
 _ACCOUNT_CODES = frozenset(
     "402 insufficient_quota insufficient_credits insufficient_balance billing_hard_limit_reached billing_not_active "
     "account_deactivated payment_required".split()
@@ -274,38 +277,37 @@ _ACCOUNT_WORDS = re.compile(
     r"|payment required\b)",
     re.I,
 )
-# At the beginning, as a prompt may be repeated behind. Gemini says "exceeded your current quota" of a minute's.
+# Matched at the beginning, as a server may repeat the prompt. Gemini says "exceeded your current quota" for a minute.
 
 
-def _parts_of(value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """The words, codes and fields of an error's body, by kind, outermost first."""
-    if depth > _DEEPEST:
+def _walk_error(value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield kind (words, code or field) and text of everything in an error's body, outermost first."""
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
-        yield from _parts_of_text(value.strip(), depth)
+        yield from _walk_error_text(value.strip(), depth)
     elif isinstance(value, list):
-        for one in value[:_MOST]:
-            yield from _parts_of(one, depth + 1)
+        for item in value[:_MAX_ITEMS]:
+            yield from _walk_error(item, depth + 1)
     elif isinstance(value, dict):
-        place = value.get("loc") or value.get("param")
-        named = ".".join(map(str, place)) if isinstance(place, list) else str(place or "")
-        field = " ".join(named.split())
+        place = value.get("loc") or value.get("param") or ""
+        field = " ".join((".".join(map(str, place)) if isinstance(place, list) else str(place)).split())
         if field:
             yield "field", field
         for name in _CODES:
             if isinstance(value.get(name), str | int):
                 yield "code", str(value[name]).lower()
         for name in (*_WORDS, *_INSIDE):
-            for kind, text in _parts_of(value.get(name), depth + 1):
+            for kind, text in _walk_error(value.get(name), depth + 1):
                 is_placed = kind == "words" and name == "msg" and bool(field)
                 yield kind, f"{text} ({field})" if is_placed else text
 
 
-def _parts_of_text(text: str, depth: int) -> Iterator[tuple[str, str]]:
-    """The parts of a body, or of one in a body; words alone where it is no JSON, a page's title where it is HTML."""
+def _walk_error_text(text: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield from a text that may hold JSON; else its words, or the title of an HTML page."""
     if text[:1] in ("{", "["):
         with suppress(ValueError):
-            yield from _parts_of(parse_json(text.encode("utf-8", "replace")), depth + 1)
+            yield from _walk_error(parse_json(text.encode("utf-8", "replace")), depth + 1)
             return
     title = re.search("<(title|h1)[^<>]{0,200}>([^<]{1,500})<", text, re.I)
     words = title[2] if title else re.sub("<[^<>]{0,500}>", " ", text)

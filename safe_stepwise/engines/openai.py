@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, Sampling, completion, require_modules
-from safe_stepwise.engines.dialect import PLAINLY, Complaint, Dialect
+from safe_stepwise.engines.dialect import FIELD_NAMES, Complaint, Dialect
 from safe_stepwise.errors import UserError, start_server
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
@@ -252,7 +252,7 @@ class OpenAIEngine:
             self._dialect = dialect
             switches = replace(dialect, template=self._spec.template).query
             advice = f"; end the spec in {switches}, and records say so, too" if switches != self._spec.query else ""
-            note(f"{self.name}: asked without {PLAINLY.get(field, field)} from now on ({refusal}){advice}")
+            note(f"{self.name}: asked without {FIELD_NAMES.get(field, field)} from now on ({refusal}){advice}")
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -291,7 +291,7 @@ class OpenAIEngine:
             raise UserError(
                 f"{self.name}: the key was refused; set OPENAI_API_KEY, and run the same command again ({reason})"
             )
-        if status == 402 or complaint.is_of_account:
+        if status == 402 or complaint.is_about_account:
             mend = "mend that, and run the same command again"
             raise UserError(f"{self.name}: the account is out of credit, or closed; {mend} ({reason})")
         if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):

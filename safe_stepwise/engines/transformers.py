@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
 from safe_stepwise.engines.chat import Chat, LocalModel, escape_control
-from safe_stepwise.engines.weights import Model, Weights, loading, one_line
+from safe_stepwise.engines.weights import Model, Weights, error_line, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -98,13 +98,13 @@ class TransformersEngine(LocalModel):
 
     def _fault(self, error: Exception) -> EngineError:
         """The error of a batch; after the first one that memory is not the reason of the model is loaded anew."""
-        reason = f"{type(error).__name__}: {one_line(error)}"
+        reason = f"{type(error).__name__}: {error_line(error)}"
         if "OutOfMemory" in reason or self.is_dead:
             return EngineError(reason)
         self.deaths += 1
         if not self.is_dead:
             self._runner = None
-        return self.died(reason)
+        return self.loss_error(reason)
 
     def _answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
         """In the worker thread: what can't be asked is sorted out, the rest is one batch."""
@@ -166,7 +166,7 @@ class _Runner:
         if request.sampling.repetition_penalty != 1:
             return EngineError("transformers: knows no repetition penalty; leave out --sampling paper")
         try:
-            prompt = self.chat.tokens(request.messages, request.sampling.effort)
+            prompt = self.chat.encode(request.messages, request.sampling.effort)
         except EngineError as error:
             return error
         room = self.context - len(prompt)
@@ -239,11 +239,11 @@ class _Runner:
             return False
         # A token holds a byte at least, so a stop string that ends now began within these.
         reach = max(len(stop.encode()) for stop in stops) + 4
-        tail = self.chat.text(row.tokens[-reach:])
+        tail = self.chat.decode(row.tokens[-reach:])
         return any(stop in tail for stop in stops)
 
     def completion(self, row: _Row) -> Completion:
-        text = self.chat.text(row.tokens)
+        text = self.chat.decode(row.tokens)
         cuts = [at for stop in row.request.sampling.stop if (at := text.find(stop)) >= 0]
         usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
         return completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")

@@ -1,13 +1,12 @@
 """vLLM in this process: continuous batching, prefix caching, LoRA adapters, schemas, choices.
 
-Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. A request whose beginning was
-seen before pays for the rest only (``Usage.cached``), in blocks of 16 tokens, on a CPU of 32.
+Spec: ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder. vLLM computes only the part of a
+prompt that is not in its prefix cache (``Usage.cached``), whose blocks have 16 tokens, on a CPU 32. If it dies, the
+engine starts it again, once.
 
-A vLLM that dies amid a run is started again, once.
-
-It runs the model in a child process, so a script that opens this engine guards its main with ``if __name__ ==
-"__main__"``, and takes nearly all of the accelerator's memory: for two models at once, serve them (``vllm serve``) and
-name them by ``openai:``. On a CPU set ``VLLM_CPU_KVCACHE_SPACE`` (GiB), which otherwise takes 16.
+vLLM runs the model in a child process, so a script that opens this engine guards its main with ``if __name__ ==
+"__main__"``. It takes nearly all of the accelerator's memory: to use two models at once, serve them (``vllm serve``)
+and name them by ``openai:``. On a CPU set ``VLLM_CPU_KVCACHE_SPACE`` (GiB), which is 16 by default.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from safe_stepwise.engines.base import Completion, EngineError, Request, completion, require_modules
 from safe_stepwise.engines.chat import Chat, LocalModel
-from safe_stepwise.engines.weights import Model, Weights, loading, one_line
+from safe_stepwise.engines.weights import Model, Weights, error_line, loading
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 
@@ -36,10 +35,10 @@ _DEAD = "vLLM's process has died; its last words are above"
 
 
 class VLLMEngine(LocalModel):
-    """See the module docstring; ``options`` are further arguments of vLLM's ``AsyncEngineArgs``.
+    """vLLM in this process; ``options`` are further arguments of its ``AsyncEngineArgs``.
 
-    The model is found at once and loaded with the first call, so that a run whose replies are all
-    in the response cache never starts vLLM.
+    The constructor looks for the model, and the first call loads it, so that a run whose replies are all in the
+    response cache never starts vLLM.
     """
 
     def __init__(self, model: Model, adapter: Model | None = None, **options: Any) -> None:
@@ -57,12 +56,12 @@ class VLLMEngine(LocalModel):
         await self._started()
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        """All at once: vLLM batches them with whatever else is under way."""
+        """Send all requests at once: vLLM batches them with those under way."""
         try:
             llm, chat = await self._started()
-        except EngineError as error:  # it is dead for good
+        except EngineError as error:  # it died twice
             return [error] * len(requests)
-        return await asyncio.gather(*(self._one(llm, chat, request) for request in requests))
+        return await asyncio.gather(*(self._complete(llm, chat, request) for request in requests))
 
     async def close(self) -> None:
         """End vLLM's process."""
@@ -70,13 +69,13 @@ class VLLMEngine(LocalModel):
             self._llm.shutdown()
             self._llm = None
 
-    async def _one(self, llm: AsyncLLM, chat: Chat, request: Request) -> Completion | EngineError:
+    async def _complete(self, llm: AsyncLLM, chat: Chat, request: Request) -> Completion | EngineError:
         from vllm.exceptions import VLLMClientError
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError
 
         try:
-            prompt = tokens_input(chat.tokens(request.messages, request.sampling.effort))
+            prompt = tokens_input(chat.encode(request.messages, request.sampling.effort))
             replies = llm.generate(prompt, _sampling(request), f"{next(self._numbers)}", lora_request=self._lora)
             (reply,) = [reply async for reply in replies]  # FINAL_ONLY: there is one
             return _completion(reply)
@@ -85,25 +84,25 @@ class VLLMEngine(LocalModel):
         except EngineDeadError:
             return await self._bury(llm)
         except (VLLMClientError, ValueError) as error:  # too long a prompt, an unusable schema
-            return EngineError(one_line(error))
-        except Exception as error:  # vLLM calls the rest possibly recoverable
+            return EngineError(error_line(error))
+        except Exception as error:  # vLLM says that these may be recoverable
             cause = error.__cause__ or error
-            return EngineError(f"{type(cause).__name__}: {one_line(cause)}", transient=True)
+            return EngineError(f"{type(cause).__name__}: {error_line(cause)}", transient=True)
 
     async def _bury(self, llm: AsyncLLM) -> EngineError:
-        """Close a vLLM whose process has died, so that the next request starts another; the error of a lost one."""
+        """Close a vLLM whose process has died, so that the next request starts another; return the error."""
         async with self._starting:
-            if self._llm is llm:  # the first of those whom it leaves behind
+            if self._llm is llm:  # for the first of the lost requests
                 self.deaths += 1
-                with suppress(Exception):  # of one that is dead nothing more is wanted
+                with suppress(Exception):  # a dead process may fail to close
                     await self.close()
                 self._llm = None
-        return self.died(_DEAD)
+        return self.loss_error(_DEAD)
 
     async def _started(self) -> tuple[AsyncLLM, Chat]:
         async with self._starting:
             if self.is_dead:
-                raise self.died(_DEAD)
+                raise self.loss_error(_DEAD)
             if self._llm is None or self._chat is None:
                 self._chat = Chat.load(self._model)
                 self._llm = self._start()
@@ -111,12 +110,12 @@ class VLLMEngine(LocalModel):
                     if self.adapter:
                         self._lora = await _load_adapter(self._llm, self.adapter)
                 except BaseException:
-                    await self.close()  # or a second try would answer without the adapter
+                    await self.close()  # or another request would be answered without the adapter
                     raise
             return self._llm, self._chat
 
     def _start(self) -> AsyncLLM:
-        # Its hundred lines of news would tear the progress bar; set the variable to read them.
+        # Its hundred lines of log would break the progress bar; set the variable to read them.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")  # of its child process
         from vllm.engine.arg_utils import AsyncEngineArgs
@@ -143,23 +142,22 @@ class VLLMEngine(LocalModel):
 
 
 def _for_cpu() -> dict[str, Any]:
-    """What a CPU is told otherwise than vLLM has it there.
+    """Return the options that differ from vLLM's defaults on a CPU.
 
-    Blocks are the smallest, 32 tokens, not 128: what does not fill one is computed anew. The
-    process that schedules runs the model, too: apart they spin while they wait for each other (one
-    question of ``bench_replay``, one thread, a run each way: 78 s of CPU time, 99 s apart).
+    Blocks have 32 tokens, not 128, as tokens that do not fill a block are computed again. The scheduler and the model
+    share a process: two would spin while they wait for each other (one question of ``bench_replay`` on one thread took
+    78 s of CPU time in one process, 99 s in two).
     """
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     return {"block_size": 32}
 
 
 async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
-    """Load the adapter now, so that one that doesn't fit is found before work is spent."""
+    """Load the adapter, so that one that doesn't fit fails before any work is done."""
     from vllm.lora.request import LoRARequest
 
-    # Blocks of the prefix cache are keyed by this name: with the revision in it, a retrained
-    # adapter can't be answered from the keys and values of its predecessor. The number must be
-    # the adapter's own, and both revisions, a commit and a digest, are hexadecimal.
+    # This name is part of the prefix cache's keys: with the revision in it, a retrained adapter never reuses the keys
+    # and values of its predecessor. The number must be unique to the adapter; commits and digests are hexadecimal.
     number = 1 + int(adapter.revision[:7], 16)
     lora = LoRARequest(f"{adapter.name}@{adapter.revision}", number, str(adapter.folder))
     with loading(adapter, "vLLM can't load it"):
@@ -168,7 +166,7 @@ async def _load_adapter(llm: AsyncLLM, adapter: Weights) -> LoRARequest:
 
 
 def _served_rank(adapter: Weights) -> int:
-    """The smallest ``max_lora_rank`` of those vLLM offers that holds the adapter."""
+    """Return the smallest ``max_lora_rank`` of vLLM that holds the adapter; raise ``UserError`` if there is none."""
     from vllm.config.lora import MaxLoRARanks
 
     try:
@@ -176,10 +174,9 @@ def _served_rank(adapter: Weights) -> int:
         rank = max([int(config["r"]), *map(int, (config.get("rank_pattern") or {}).values())])
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{adapter}: its adapter_config.json names no LoRA rank") from None
-    enough = [offered for offered in sorted(get_args(MaxLoRARanks)) if offered >= rank]
-    if not enough:
+    if (served_rank := min((r for r in get_args(MaxLoRARanks) if r >= rank), default=None)) is None:
         raise UserError(f"{adapter}: rank {rank} is more than vLLM serves; merge it into the model")
-    return int(enough[0])
+    return int(served_rank)
 
 
 def _sampling(request: Request) -> SamplingParams:

@@ -211,7 +211,7 @@ def _generate(model: Any, chat: Chat, batch: Sequence[Call], work: Work) -> None
     """One batch, padded on the left and decoded until its longest reply is written."""
     import torch
 
-    prompts = [chat.tokens(call.request.messages) for call in batch]
+    prompts = [chat.encode(call.request.messages) for call in batch]
     limits = [length(chat, call.reply) for call in batch]
     width, pad = max(map(len, prompts)), chat.tokenizer.pad_token_id or 0
     ids = torch.tensor([[pad] * (width - len(prompt)) + prompt for prompt in prompts])

@@ -56,17 +56,17 @@ def test_a_passage_can_not_end_its_turn(chat: Chat) -> None:
     special = set(chat.tokenizer.added_tokens_decoder)
 
     def marks(content: str) -> list[int]:
-        tokens = chat.tokens([Message("system", "Judge."), Message("user", content)])
+        tokens = chat.encode([Message("system", "Judge."), Message("user", content)])
         return [token for token in tokens if token in special]
 
     assert marks(attack) == marks("Oru.") != []
-    assert "assistant" in chat.text(chat.tokens([Message("user", attack)]))
+    assert "assistant" in chat.decode(chat.encode([Message("user", attack)]))
 
 
 def test_an_effort_goes_to_templates_that_know_one(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [Message("user", "Where is Oru?")]
     with pytest.raises(EngineError, match="no reasoning effort; leave out --reasoning-effort"):
-        chat.tokens(asked, "low")
+        chat.encode(asked, "low")
     template = "{{ reasoning_effort or 'as ever' }} {{ enable_thinking }}"
     monkeypatch.setattr(chat.tokenizer, "chat_template", template)
     assert chat.render(asked, effort="high") == "high True"

@@ -164,7 +164,7 @@ def test_all_of_them_take_what_a_small_model_says(model_folder: Path, tmp_path: 
 
 def shared(chat: Chat, one: Request, other: Request) -> int:
     """Tokens in the blocks that two prompts have in common from their start."""
-    both = zip(chat.tokens(one.messages), chat.tokens(other.messages), strict=False)
+    both = zip(chat.encode(one.messages), chat.encode(other.messages), strict=False)
     return len([*takewhile(lambda pair: pair[0] == pair[1], both)]) // BLOCK * BLOCK
 
 

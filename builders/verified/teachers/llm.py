@@ -72,7 +72,7 @@ class LLMTeachers:
     @property
     def name(self) -> str:
         """Lands in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.shown}"
+        return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.examples_suffix}"
 
     @property
     def identity(self) -> str:
@@ -90,7 +90,7 @@ class LLMTeachers:
         engine = self.opener(self.spec)
         code = code_digest(*modules_of([engine]))
         content = {**engine.identity, **self.allowance.plain, "code": code}
-        return About(f"{engine.name}{self.allowance.suffix}", content, engine.simulated)
+        return About(f"{engine.name}{self.allowance.effort_suffix}", content, engine.simulated)
 
     @property
     def client(self) -> Client:

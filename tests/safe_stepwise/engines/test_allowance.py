@@ -32,18 +32,18 @@ def test_a_role_is_asked_as_it_is_allowed_and_others_as_they_ask() -> None:
 
 
 def test_only_what_concerns_some_roles_is_theirs() -> None:
-    assert GIVEN.only(["judge"]) == Allowance.by_role({"judge": 7}, {"judge": "low"})
-    assert GIVEN.only(["extract"]) == AS_PROMPTED
+    assert GIVEN.restrict(["judge"]) == Allowance.by_role({"judge": 7}, {"judge": "low"})
+    assert GIVEN.restrict(["extract"]) == AS_PROMPTED
     assert not AS_PROMPTED
     assert GIVEN
-    assert (GIVEN.limits("path"), GIVEN.limits("extract")) == (True, False)
+    assert (GIVEN.has_limits("path"), GIVEN.has_limits("extract")) == (True, False)
 
 
 def test_it_goes_to_workers_and_stands_in_records() -> None:
     assert pickle.loads(pickle.dumps(GIVEN)) == GIVEN
     assert hash(GIVEN) == hash(Allowance.by_role({"judge": 7, "path": 99}, dict(GIVEN.effort)))
     assert GIVEN.plain == {"max_tokens": "judge 7, path 99", "reasoning_effort": "judge low, path high"}
-    assert (AS_PROMPTED.plain, AS_PROMPTED.suffix) == ({}, "")
+    assert (AS_PROMPTED.plain, AS_PROMPTED.effort_suffix) == ({}, "")
 
 
 def test_a_request_without_an_effort_has_the_key_that_it_always_had() -> None:

@@ -92,7 +92,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
         module = ModuleType(name)
         module.__dict__.update(attributes)
         monkeypatch.setitem(sys.modules, name, module)
-    chat = SimpleNamespace(tokens=lambda messages, _: messages)
+    chat = SimpleNamespace(encode=lambda messages, _: messages)
     monkeypatch.setattr(vllm, "Chat", SimpleNamespace(load=lambda _: chat))
     monkeypatch.setattr(vllm, "_sampling", lambda _: None)
     monkeypatch.setattr(asking_client, "FIRST_WAIT_S", 0.001)

@@ -36,7 +36,7 @@ def chat() -> Any:
 def test_a_prompt_is_what_our_engines_send_and_only_the_reply_is_learnt(chat: Any) -> None:
     (made,), bad = tokenize([row()], chat, VERIFIER.check)
     assert not bad
-    sent = chat.tokens([Message("system", "Judge."), Message("user", "Passages: …")])
+    sent = chat.encode([Message("system", "Judge."), Message("user", "Passages: …")])
     assert list(made.tokens[: made.prompt]) == sent
     assert chat.tokenizer.decode(sent).endswith("<think>\n\n</think>\n\n")  # thinking is off
     assert made.labels[: made.prompt] == [IGNORED] * made.prompt
