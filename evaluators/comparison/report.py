@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluators.comparison import costs, figures, machines, methods, score_tables
+from evaluators.comparison import costs, figures, methods, score_tables
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, results
@@ -211,7 +211,7 @@ def _sweep_files(comparison: Comparison, metric: Metric) -> dict[str, bytes]:
 
 def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[str, bytes]:
     rows = methods.measure_methods(outcomes, [row.system for row in comparison.rows])
-    sheet, counts = methods.method_sheet(comparison, rows), machines.machines(comparison)
+    sheet, counts = methods.method_sheet(comparison, rows), costs.machines(comparison)
     text = fill(
         TEMPLATES,
         "methods.md.jinja",
@@ -222,10 +222,10 @@ def _method_files(comparison: Comparison, outcomes: Sequence[Outcome]) -> dict[s
         support=methods.support_sheet(comparison, rows),
         failures=methods.failure_sheet(comparison, rows),
         votes=methods.equal_cost_sheet(comparison, methods.costs(outcomes)),
-        transitions=machines.transition_sheet(comparison, machines.taken_transitions(counts)),
+        transitions=costs.transition_sheet(comparison, costs.taken_transitions(counts)),
     )
     files = {METHODS_PAGE: text.encode("utf-8", "backslashreplace"), "methods.csv": sheet.csv}
     if counts:
-        files["machines.svg"] = machines.machines_svg(counts)
-        files["transitions.csv"] = machines.transition_sheet(comparison, machines.all_transitions(counts)).csv
+        files["machines.svg"] = costs.machines_svg(counts)
+        files["transitions.csv"] = costs.transition_sheet(comparison, costs.all_transitions(counts)).csv
     return files

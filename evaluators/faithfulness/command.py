@@ -9,9 +9,8 @@ import safe_stepwise
 from evaluators import outcomes
 from evaluators.faithfulness import lines as records
 from evaluators.faithfulness import tables
-from evaluators.faithfulness.lines import Line, Pair
+from evaluators.faithfulness.lines import Line, Pair, compare_pairs, systems
 from evaluators.faithfulness.measuring import DEFAULT, Options, measure
-from evaluators.faithfulness.summary import compare_pairs, systems
 from evaluators.outcomes import Outcome
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, canonical_json

@@ -22,7 +22,7 @@ from evaluators.comparison.score_tables import choose_tables
 from evaluators.comparison.systems import VARIANT, System, names, system_of, values_by_name
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
-from evaluators.run.results import record, roles_of
+from evaluators.run.evaluation import record, roles_of
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED

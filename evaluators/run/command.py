@@ -15,9 +15,8 @@ from evaluators.faithfulness import command as faithfulness
 from evaluators.faithfulness.tables import FILES as PAGES
 from evaluators.outcomes import METRICS, QuestionRecord
 from evaluators.prompting import predictions
-from evaluators.run.evaluation import Evaluation, evaluate
+from evaluators.run.evaluation import ALL, TRUTH, Evaluation, evaluate, settings_of, write
 from evaluators.run.options import Options
-from evaluators.run.results import ALL, TRUTH, settings_of, write
 from safe_stepwise.checking.wordings import choice_for
 from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError, one_of

@@ -10,8 +10,8 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import read
 from evaluators.outcomes import read_outcomes
 from evaluators.run.command import run_evaluation
+from evaluators.run.evaluation import ALL
 from evaluators.run.options import Options
-from evaluators.run.results import ALL
 from evaluators.run.trial import Trial
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest

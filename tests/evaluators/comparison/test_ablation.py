@@ -12,7 +12,7 @@ import pytest
 from evaluators.comparison.ablation import FILES, Ablation, ablations, average_table, write
 from evaluators.comparison.score_tables import choose_tables
 from evaluators.outcomes import Outcome
-from evaluators.run.results import record
+from evaluators.run.evaluation import record
 from safe_stepwise.errors import UserError
 from tests.makers.outcomes import outcomes
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from evaluators.faithfulness.lines import systems
 from evaluators.faithfulness.responses import LONGEST, abstains, response_of, sentences
-from evaluators.faithfulness.summary import systems
 from tests.makers.chains import BESIDE, FIRST, SECOND, measure, told
 from tests.makers.prompting import outcome_of, question
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.comparison.significance import mcnemar
-from evaluators.faithfulness.lines import COLUMNS, RULES, Line, places, row_of
+from evaluators.faithfulness.lines import COLUMNS, RULES, Line, compare_pairs, gap, places, row_of, spurious, systems
 from evaluators.faithfulness.measuring import Options
-from evaluators.faithfulness.summary import compare_pairs, gap, spurious, systems
 from safe_stepwise.records import canonical_json
 from tests.makers.chains import BESIDE, FIRST, SECOND, Asked, measure, six, told
 from tests.makers.prompting import question

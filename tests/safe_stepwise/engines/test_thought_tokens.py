@@ -16,7 +16,7 @@ from builders.synthetic import Spec, generate
 from builders.verified.teachers.choice import spending
 from evaluators.comparison.comparing import compare
 from evaluators.comparison.costs import cost_sheet
-from evaluators.run.results import scores
+from evaluators.run.evaluation import scores
 from evaluators.run.runner import collect_verdicts, usage_lines
 from evaluators.traces.page import _run
 from safe_stepwise.commands.serving.chat import counted
