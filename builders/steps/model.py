@@ -1,15 +1,14 @@
-"""The teacher of the verifier set that asks a model (SAFE v1, sections 3.1 and 3.3, appendix A.9).
+"""Make the rows of the verifier set with a model (SAFE v1, sections 3.1 and 3.3, appendix A.9).
 
-Of each question it asks for a plan and an ideal trajectory, in the words of the question's planner
-(`planners`), then for one erroneous step at a time.
-Nothing is taken on its word: the graph-based checker has to pass every ideal step, and to find in
-an erroneous one exactly the error that was asked for. Diagnosis and guidance are the model's in
-either, and checked alike; where those of a sound step fail, its row is refused, and the trajectory
-still serves to put errors into. What is not kept is `Refused`, with its reason.
+The model first writes a plan and an ideal trajectory for each question, instructed by the question's planner
+(`planners`), then one erroneous step per request. The graph-based checker has to pass every ideal step, and to find
+exactly the requested error in an erroneous one. Diagnosis and guidance are also the model's, and are checked alike. If
+those of a sound step fail, its row is refused; the trajectory still serves to inject errors. What is dropped becomes
+`Refused`, with its reason.
 
-Of ``unverifiable`` questions there is no plan to check by: there the model is asked the same in the
-same form and, but for what needs no plan, taken at its word. That is for the ablation that asks
-what verification is worth (SAFE v2, Table 5), which no other difference may confound.
+``unverifiable`` questions have no plan to check by. The model gets the same requests for them, and its replies are
+accepted after the checks that need no plan. They serve the ablation on what verification is worth (SAFE v2, Table 5),
+in which nothing else may differ.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES, MISSING_EVIDENCE, check
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An error to ask for, where, and in a step of which kind."""
+    """An error to request: its type, the position and the kind of its step."""
 
     error_type: str
     position: int
@@ -49,10 +48,10 @@ class Target:
 
 
 def targets(question: str, possible: Iterable[Target], seed: int, number: int) -> list[Target]:
-    """Errors of different types to ask for, at most ``number``, drawn by question id and seed.
+    """Choose at most ``number`` errors of different types to request, drawn by question id and seed.
 
-    A type is drawn first, then one of the places where it can apply, so that over many questions
-    all ten types come up alike.
+    A type is drawn first, then one of the places where it applies, so that all ten types are about equally frequent
+    over many questions.
     """
     places: dict[str, list[Target]] = {}
     for target in possible:
@@ -65,7 +64,7 @@ def targets(question: str, possible: Iterable[Target], seed: int, number: int) -
 
 
 def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
-    """Every error that can stand in the place of a step of a sound trajectory."""
+    """Yield every error that can replace a step of a sound trajectory."""
     facts, last = checker.plan.facts, len(checker.plan.items) - 1
     for position, step in enumerate(steps, 1):
         before = checker.established(steps[: position - 1])
@@ -95,7 +94,7 @@ def applicable(checker: Checker, steps: Sequence[Step]) -> Iterator[Target]:
 
 
 def imaginable(steps: Sequence[Step]) -> Iterator[Target]:
-    """Every error that a step of its kind can have, where what came before is not known."""
+    """Yield every error that a step of its kind can have, if the plan is not known."""
     for position, step in enumerate(steps, 1):
         for name in check_order(step.kind):
             if position > 1 or name not in ("Redundancy", "Overthinking"):
@@ -103,7 +102,7 @@ def imaginable(steps: Sequence[Step]) -> Iterator[Target]:
 
 
 def follows_plan(checker: Checker, steps: Sequence[Step]) -> bool:
-    """Whether each fact of the plan is read by the step of its own number."""
+    """Whether each fact of the plan is read by the step of the same number."""
     read_at = checker.established(steps)
     return all(read_at.get(fact) == fact + 1 for fact in checker.plan.facts)
 
@@ -113,7 +112,7 @@ INJECT = prompts.load("steps/inject")
 PROMPTS_DIGEST = prompts.digest(TRAJECTORY, *PLANNERS.values(), INJECT)
 
 ERRORS = 4
-"""Erroneous steps asked for a question; the paper kept 1.3 of one, and many are refused."""
+"""Erroneous steps requested per question; many are refused, and the paper has 1.3 per question in the end."""
 
 _LONGEST_TEXT = 1000
 _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
@@ -121,10 +120,10 @@ _DEFINITIONS = {entry.name: entry.definition for entry in ERROR_TYPES}
 
 @dataclass(frozen=True)
 class ModelMaker(replies.ModelAsker):
-    """Makes steps with a model; all of a process share one client.
+    """Makes steps with a model; all makers of a process share one client.
 
-    Its client is that of ``teachers``, should questions be verified in this process, too;
-    ``errors`` bounds the erroneous steps of a question. Picklable.
+    The client is that of ``teachers``, in case this process verifies questions too. ``errors`` is the most erroneous
+    steps of a question. Picklable.
     """
 
     seed: int = 0
@@ -132,23 +131,23 @@ class ModelMaker(replies.ModelAsker):
     unverifiable: bool = False
 
     held_back: ClassVar[None] = None
-    """A model's words are its own: none of them can be held back."""
+    """None, as no wording of a model can be held back for a test."""
     is_cpu_bound = False
-    """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
+    """False keeps the work in one process, whose client shares replies and keeps the engine busy."""
 
     @property
     def name(self) -> str:
-        """Lands in the ``teacher`` column: the model and the prompts, no address."""
+        """The entry in the ``teacher`` column: the model and the prompts, no address."""
         allowance = self.teachers.allowance.examples_suffix
         return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}{allowance}"
 
     @property
     def identity(self) -> str:
-        """Everything that can change a row, the code aside."""
+        """The digest of everything that can change a row, except the code."""
         return identity([self.teachers.about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable])
 
     def progress(self) -> str:
-        """Trajectories and erroneous steps that were answered, requests and tokens so far."""
+        """Render the trajectories and erroneous steps received, requests and tokens so far."""
         accounts = self.client.accounts
         replies_by_role = {role: accounts[role].answered + accounts[role].hits for role in accounts}
         return (
@@ -157,7 +156,7 @@ class ModelMaker(replies.ModelAsker):
         )
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
-        """What comes of each question, in order. Raises ``UserError`` where nothing answers."""
+        """Make the rows of each question, in order; raise ``UserError`` if the engine does not answer."""
         return wait_for(gather_all(self._make(*pair) for pair in questions))
 
     async def _make(self, question: Question, label: Label) -> StepResult:
@@ -174,7 +173,7 @@ class ModelMaker(replies.ModelAsker):
             raise
 
     async def _rows(self, question: Question, label: Label, checker: Checker | None) -> StepResult:
-        """What comes of one question; unchecked if no checker is."""
+        """Make the rows of a question; without a checker they are not checked."""
         request = trajectory_request(question, label, checker.plan if checker else None)
         quoted = prompts.data_of(request)
         replied: tuple[replies.ReplyStep, ...] = ()
@@ -214,7 +213,7 @@ class ModelMaker(replies.ModelAsker):
         quoted: str,
         checker: Checker | None,
     ) -> StepRow | Refused:
-        """The row of a sound step, with the model's remarks, for which no other's stand in."""
+        """Return the row of a sound step with the model's remarks, or the reason to refuse it."""
         accepted = steps[:position]
         try:
             replies.check_sound(question, steps, position, remarks, quoted)
@@ -229,7 +228,7 @@ class ModelMaker(replies.ModelAsker):
     async def _injected(
         self, question: Question, steps: Sequence[Step], target: Target, checker: Checker | None
     ) -> StepRow | Refused:
-        """The row of a step with the error that was asked for."""
+        """Request a step with an error; return its row, or the reason to refuse it."""
         error_type, position, text = target.error_type, target.position, ""
         ideal, previous = steps[position - 1], tuple(steps[: position - 1])
         request = injection_request(question, steps, target)
@@ -253,10 +252,9 @@ class ModelMaker(replies.ModelAsker):
 def resolve_maker(
     teachers: Teachers, seed: int = 0, *, unverifiable: bool = False, prompts: PromptsName = "paper"
 ) -> AnnotationsMaker | ModelMaker:
-    """The maker of steps that goes with teachers of benchmarks, brief for compact ``prompts``.
+    """Return the maker of steps that belongs to a teacher; compact ``prompts`` take a brief one.
 
-    Raises ``UserError`` if there is none: ``unverifiable`` questions want a model, which is taken at its word, and a
-    symbolic one writes no steps.
+    Raises ``UserError`` if there is none: ``unverifiable`` questions need a model, and a symbolic one writes no steps.
     """
     model = teachers if isinstance(teachers, LLMTeachers) else None
     spec = model.spec if model else "annotations"
@@ -278,15 +276,15 @@ def _excerpt(text: str) -> str:
 
 
 def trajectory_request(question: Question, label: Label, plan: Plan | None) -> Request:
-    """What is asked for a plan and its steps: gold passages in the numbering that steps cite.
+    """Return the request for a plan and its steps: gold passages in the numbering that steps cite.
 
-    ``plan`` is that of the question's path, if it has one; it says which planner is to be asked.
+    ``plan`` is the plan of the question's path, if it has one; it decides which planner instructs the model.
     """
     system, user = TRAJECTORY.messages(
         passages=question.gold,
         question=question.question,
         answer=question.answer,
-        # Of a path that breaks off, only what a passage states can be read there.
+        # An incomplete path also has triples that no passage states.
         path=[triple for triple in label.reasoning_path if triple.passage is not None],
     )
     planner = PLANNERS[planner_of(question, plan)]
@@ -295,7 +293,7 @@ def trajectory_request(question: Question, label: Label, plan: Plan | None) -> R
 
 
 def injection_request(question: Question, steps: Sequence[Step], target: Target) -> Request:
-    """What is asked for one erroneous step; all passages, as distractors are what misleads."""
+    """Return the request for one erroneous step; it shows all passages, as distractors can mislead."""
     before = check_order(target.kind)
     messages = INJECT.messages(
         passages=question.passages,

@@ -1,9 +1,8 @@
-"""Which of three planners a question goes to: what a model is told of the plan that it is to make.
+"""Choose one of three planners for a question: the instructions by which a model makes its plan.
 
-SAFE v1 (appendix A.9, Figures 15-17) has a planner for each benchmark, which names the kinds of
-plan that occur there. Here a planner is for a structure, whatever the benchmark: a chain of facts,
-a comparison of two values, or sets that are compared or that meet in one thing. The structure is
-that of the plan which the verified path carries out, so the checker and the model mean one thing.
+SAFE v1 (appendix A.9, Figures 15-17) has a planner for each benchmark, which names the kinds of plan in it. Ours has a
+planner for each structure, whatever the benchmark: a chain of facts, a comparison of two values, or sets that are
+compared or intersect. The structure is that of the verified path's plan, so the checker and the model agree on it.
 """
 
 from itertools import combinations
@@ -20,7 +19,7 @@ PLANNERS = {name: prompts.load(f"steps/plan_{name}") for name in get_args(Planne
 
 
 def planner_of(question: Question, plan: Plan | None) -> Planner:
-    """The planner of a question; where there is no plan, of which the row alone tells.
+    """Choose the planner of a question; without a plan the row alone decides.
 
     >>> planner_of(Question("q", "b", "train", "Who is the mother of Ana?", "Ila Dell"), None)
     'chain'
@@ -35,9 +34,9 @@ def planner_of(question: Question, plan: Plan | None) -> Planner:
 
 
 def _meets(plan: Plan, question: Question) -> bool:
-    """Whether each of several facts ties the answer to something that no other fact speaks of.
+    """Whether each of several facts joins the answer to an entity of its own.
 
-    Sub-questions that take up earlier answers ("#1") make a chain, whatever they share.
+    Sub-questions that refer to earlier answers ("#1") make a chain, whatever their entities.
     """
     facts = [set(map(normal_name, plan.items[place].ends)) for place in plan.facts]
     answers = set(map(normal_name, question.accepted))

@@ -1,8 +1,8 @@
-"""Probes that try to label a set without its passages; what they can do, a verifier need not read.
+"""Probe a set: try to label its steps without the passages, to measure what a verifier need not read.
 
-Each is a logistic regression over the TF-IDF of word 1-3 grams, scored on questions that it was
-not trained on. Aims: DESIGN, section 6 ("Passages are necessary"). The fit is stochastic, with
-fixed seeds: a tenth of the exact one's time, and no weaker (``tests/benchmarks/bench_probes.py``).
+Each probe is a logistic regression over the TF-IDF of word 1-3 grams, scored on questions that it was not trained on.
+Aims: DESIGN, section 6 ("Passages are necessary"). The fit is stochastic, with fixed seeds; it takes a tenth of the
+time of the exact fit and is no weaker (``tests/benchmarks/bench_probes.py``).
 """
 
 from collections import Counter
@@ -20,20 +20,20 @@ from safe_stepwise.taxonomy import EVIDENCE, labels
 
 FOLDS = 5
 UPDATES, EPOCHS = 40_000, (5, 40)
-"""About so many updates of the weights, and passes over the rows: more do not help."""
+"""Approximate updates of the weights, and the fewest and most passes over the rows; more do not help."""
 COST, BALANCED_COST = 60, 5
-"""What errors weigh against the penalty: where the fit is as good as the exact one at its best."""
+"""Weights of errors against the penalty, at which the fit is as good as the best exact one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One probe: what it sees of which rows, and the most that it should reach."""
+    """A kind of probe: which rows it labels, the text that it sees, and the score that it should not exceed."""
 
     name: str
     sees: Callable[[StepRow], str]
     takes: Callable[[StepRow], bool]
     balanced: bool
-    """Whether it is scored by balanced accuracy (the mean of the labels' recall)."""
+    """Whether its score is balanced accuracy (the mean of the labels' recall)."""
     aim: float
 
 
@@ -52,16 +52,15 @@ KINDS = (
 )
 """Aims are those of DESIGN, section 6."""
 MISSED = Kind("missing or missed", _steps, lambda row: row.incomplete, balanced=True, aim=0.60)
-"""Of the rows of incomplete evidence: whether what a step denies is there, told by its words and those before it;
-the aim is ours."""
+"""A probe of incomplete evidence: whether the evidence that a step denies exists, by the words up to the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a probe reached, over all rows that it was asked of; shares are from 0 to 1.
+    """The result of a probe over all its rows; shares are from 0 to 1.
 
-    ``score`` is its ``measure``, ``majority`` what one label for all rows reaches by it at best.
-    ``score`` is None, and ``recall`` empty, where there are too few rows: of one label or question.
+    ``score`` is by its ``measure``; ``majority`` is the best score of one label for all rows. ``score`` is None and
+    ``recall`` empty if all rows have one label or question.
     """
 
     name: str
@@ -72,25 +71,25 @@ class Probe:
     majority: float | None
     """None without rows."""
     recall: Mapping[str, float]
-    """By label."""
+    """Recall by label."""
 
     @property
     def is_above(self) -> bool:
-        """Whether it reaches more than it should."""
+        """Whether its score exceeds the aim."""
         return self.score is not None and self.score > self.aim
 
     @property
     def cells(self) -> tuple[object, ...]:
-        """Its row of a table: name, rows, what was reached, by the majority, aim."""
+        """Its row of a table: name, rows, score, majority, aim."""
         reached = "too few rows" if self.score is None else f"{self.score:.3f}"
         return f"{self.name} ({self.measure})", self.rows, reached, f"{self.majority or 0:.3f}", f"{self.aim:.2f}"
 
 
 def probed(rows: Sequence[StepRow], kinds: Sequence[Kind] = KINDS) -> tuple[Probe, ...]:
-    """What each of some kinds reaches on the rows of all splits together.
+    """Return the result of each kind of probe on the rows of all splits together.
 
-    Equal rows give equal figures, whatever their order and the number of threads. Raises
-    ``UserError`` where scikit-learn is not installed.
+    Equal rows give equal figures, whatever their order and the number of threads. Raises ``UserError`` if scikit-learn
+    is not installed.
     """
     rows = sorted(rows, key=lambda row: row.id)
     return tuple(_probe(kind, [row for row in rows if kind.takes(row)]) for kind in kinds)
@@ -111,12 +110,12 @@ def _probe(kind: Kind, rows: Sequence[StepRow]) -> Probe:
 
 
 def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], balanced: bool) -> list[str]:
-    """A label for each text, by a probe trained on the texts of other groups (five folds at most).
+    """Label each text by a probe trained on the texts of other groups (five folds at most).
 
-    ``balanced`` weighs labels as if they were equally frequent. There have to be two groups, two
-    labels and a word that two texts have.
+    ``balanced`` weighs labels as if they were equally frequent. There must be two groups, two labels and a word that
+    two texts share.
     """
-    counts = _count_ngrams(texts)  # once for all folds: which n-grams there are tells no label
+    counts = _count_ngrams(texts)  # once for all folds, as the vocabulary tells no label
     from sklearn.model_selection import GroupKFold
 
     truth, labelled = np.array(gold), np.array(gold)
@@ -127,9 +126,9 @@ def predicted(texts: Sequence[str], gold: Sequence[str], groups: Sequence[str], 
 
 
 def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], balanced: bool = False) -> list[str]:
-    """A label for each of ``unseen``, by a probe trained on ``texts``, which have two labels.
+    """Label each of ``unseen`` by a probe trained on ``texts``, which have two labels.
 
-    Raises ``UserError`` where scikit-learn is not installed.
+    Raises ``UserError`` if scikit-learn is not installed.
     """
     counts, number = _count_ngrams([*texts, *unseen]), len(texts)
     labelled = _fit_predict(counts[:number], np.array(gold), counts[number:], balanced)
@@ -137,7 +136,7 @@ def classify(texts: Sequence[str], gold: Sequence[str], unseen: Sequence[str], b
 
 
 def _count_ngrams(texts: Sequence[str]) -> Any:
-    """The n-grams of each text; raises ``UserError`` where scikit-learn is not installed."""
+    """Count the n-grams of each text; raise ``UserError`` if scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise UserError("the probes of the verifier set need scikit-learn, which is not installed; pip install -e .")
     from sklearn.feature_extraction.text import CountVectorizer
@@ -146,7 +145,7 @@ def _count_ngrams(texts: Sequence[str]) -> Any:
 
 
 def _fit_predict(counts: Any, truth: Any, test_counts: Any, balanced: bool) -> Any:
-    """The labels of what is held out, by a model of the rest."""
+    """Fit a model to counts and labels, and predict the labels of the test counts."""
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.linear_model import SGDClassifier
 

@@ -1,4 +1,4 @@
-"""The questions that steps are made of, as `build_verified` wrote them: verified, as a rule."""
+"""Open a verified set that `build_verified` wrote, and read the questions that steps are made for."""
 
 import hashlib
 import heapq
@@ -28,7 +28,7 @@ from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 OF_A_BUILD = tuple("benchmark split version source teacher simulated verified digest".split()) + tuple(
     "license homepage citation code_sha256".split()
 )
-"""What a record of verified questions has to have, as it is carried over."""
+"""Fields that a record of verified questions must have, as the record of the steps repeats them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class VerifiedSet:
     builds: tuple[Mapping[str, Any], ...]
 
     def select_builds(self, benchmarks: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-        """The builds of these benchmarks; of all if none is named.
+        """Return the builds of these benchmarks, or of all if none is named.
 
-        Raises ``UserError`` for a benchmark that is not there.
+        Raises ``UserError`` for a benchmark that the folder lacks.
         """
         available = list(dict.fromkeys(build["benchmark"] for build in self.builds))
         for name in benchmarks:
@@ -50,10 +50,10 @@ class VerifiedSet:
         return tuple(b for b in self.builds if not benchmarks or b["benchmark"] in benchmarks)
 
     def splits(self, benchmarks: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """The benchmarks with each of their splits that are there; of all benchmarks if none is named."""
+        """Return the available (benchmark, split) pairs of these benchmarks, or of all if none is named."""
         available = {(build["benchmark"], build["split"]) for build in self.builds}
-        names_ = dict.fromkeys(build["benchmark"] for build in self.select_builds(benchmarks))
-        return [(name, split) for name in names_ for split in SPLITS if (name, split) in available]
+        selected = dict.fromkeys(build["benchmark"] for build in self.select_builds(benchmarks))
+        return [(name, split) for name in selected for split in SPLITS if (name, split) in available]
 
     def questions(
         self,
@@ -64,9 +64,9 @@ class VerifiedSet:
         unverifiable: bool = False,
         among: Sequence[str] | None = None,
     ) -> Iterator[VerifiedQuestion]:
-        """The verified questions of a split with their labels, or the unverifiable ones instead.
+        """Yield the verified questions of a split with their labels, or the unverifiable ones instead.
 
-        Of ``pool``, the first by a draw; or those ``among`` some ids.
+        ``pool`` limits them to the first by rank, ``among`` to those with some ids.
         """
         files = parquet_files(self.folder, benchmark + names.LABELED, split)
         chosen: Rows = verified_rows.is_unverifiable if unverifiable else verified_rows.is_sound
@@ -80,28 +80,28 @@ class VerifiedSet:
         return verified_questions(files, benchmark, split, chosen)
 
     def evaluation_questions(self) -> Iterator[Question]:
-        """The questions of every benchmark's evaluation sample."""
+        """Yield the questions of every benchmark's evaluation sample."""
         for benchmark in dict.fromkeys(build["benchmark"] for build in self.builds):
             files = parquet_files(self.folder, benchmark + names.EVAL)
             yield from verified_rows.questions_in(files, benchmark, names.VALIDATION)
 
     def near_evaluation(self) -> Callable[[Question], bool]:
-        """Whether a question is one of an evaluation sample, or nearly."""
+        """Return a test whether a question is in an evaluation sample, or nearly the same as one."""
         evaluated = list(self.evaluation_questions())
         ids = {(question.benchmark, question.id) for question in evaluated}
         index = leakage.Index(map(leakage.document, evaluated))
 
         def near(question: Question) -> bool:
-            is_of_it = (question.benchmark, question.id) in ids
-            return is_of_it or bool(evaluated and index.near(leakage.document(question)))
+            is_evaluated = (question.benchmark, question.id) in ids
+            return is_evaluated or bool(evaluated and index.near(leakage.document(question)))
 
         return near
 
 
 def open_verified(folder: Path, version: str) -> VerifiedSet:
-    """The verified set in a folder that `build_verified` or `regenerate` wrote.
+    """Open the verified set in a folder that `build_verified` or `regenerate` wrote.
 
-    Raises ``UserError`` if it is not there, holds other columns, or is of another version.
+    Raises ``UserError`` if it is missing, has other columns, or is of another version.
     """
     place = dataset_folder(folder, names.VERIFIED)
     if place is None or not (place / names.STATISTICS).is_dir():
@@ -125,7 +125,7 @@ def open_verified(folder: Path, version: str) -> VerifiedSet:
 
 
 def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for a record that says something else than it should of itself."""
+    """Raise ``UserError`` for a record that lacks a field or has a wrong type in it."""
     if lacking := sorted(set(OF_A_BUILD) - set(build)):
         raise UserError(
             f"{folder}: statistics of another version of this program (no {lacking[0]} in one); "
@@ -151,7 +151,7 @@ def _check_columns(folder: Path) -> None:
         except (OSError, ValueError, pa.ArrowException) as error:
             reason = json.dumps(str(error).splitlines()[0])
             raise UserError(f"{file}: cannot be read ({reason}); build it anew") from None
-        # Folders of before say no confidence of their labels.
+        # Folders of earlier versions have no confidence column.
         columns = [f for f in expected if f.name != "confidence" or f.name in schema.names]
         if not schema.remove_metadata().equals(pa.schema(columns)):
             raise UserError(

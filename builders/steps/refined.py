@@ -1,4 +1,4 @@
-"""``refined.jsonl``: the rows of refinement, written by one command and read by another."""
+"""Read and write ``refined.jsonl``, the rows of refinement, and the record beside it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ REFINED, STATISTICS = "refined.jsonl", "refinement.json"
 
 
 def line_of(row: StepRow) -> str:
-    """A row as a line of ``refined.jsonl``: one JSON object, its keys as in `read_refined`."""
+    """Return a row as a line of ``refined.jsonl``: one JSON object, its keys as in `read_refined`."""
     place = {"benchmark": row.question.benchmark, "split": row.question.split}
     return canonical_json({**place, "question": question_row(row.question), **row.content}) + "\n"
 
 
 def read_refined(path: Path) -> list[StepRow]:
-    """The rows of a ``refined.jsonl``, one JSON object a line, without blank lines::
+    """Read the rows of a ``refined.jsonl``, one JSON object a line, without blank lines::
 
         {"benchmark": "musique", "split": "train", "question": {the columns of config musique},
          "previous": [{"number": 1, "text": "According to ...", "kind": "Attribution"}],
@@ -49,15 +49,15 @@ def _row_of(line: bytes) -> StepRow:
 
 
 def write_refined(folder: Path, rows: Sequence[StepRow], record: Mapping[str, Any]) -> None:
-    """Write rows and the record of what they come from, each whole."""
+    """Write rows and the record of their origin, each atomically."""
     write_atomically(folder / REFINED, "".join(map(line_of, rows)).encode())
     write_atomically(folder / STATISTICS, json_bytes(boundary.plain(record)))
 
 
 def join_refined(mined: Sequence[Path], folder: Path) -> int:
-    """Write as one what several runs found, each row once; returns how many rows that are.
+    """Join the rows of several runs in one file, each row once; return the number of rows.
 
-    ``refinement.json`` of the ``folder`` has the records of all, and what they tell together.
+    ``refinement.json`` of the ``folder`` has the records of all runs, and their sums.
     """
     rows: dict[str, StepRow] = {}
     for place in mined:
@@ -74,7 +74,7 @@ def join_refined(mined: Sequence[Path], folder: Path) -> int:
 
 
 def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str, Any]]:
-    """Every weakness with its name, its meaning, and some numbers of it, each by the names of weaknesses."""
+    """Return every weakness with its name and meaning, and the given numbers of it (0 if absent)."""
     return [
         {"name": name, "meaning": meaning, **{key: counts.get(name, 0) for key, counts in numbers.items()}}
         for name, meaning in FAMILIES.items()
@@ -82,26 +82,25 @@ def by_family(numbers: Mapping[str, Mapping[str, int | None]]) -> list[dict[str,
 
 
 def _disagreements(record: Mapping[str, Any]) -> dict[str, int]:
-    """On how many steps the verifier showed each weakness."""
+    """Return the number of steps on which the verifier showed each weakness."""
     return {family["name"]: int(family["disagreements"]) for family in record.get("families", ())}
 
 
 def origin_of(file: Path | None, read_counts: Counter[str], chosen: Mapping[str, int]) -> dict[str, Any] | None:
-    """Name, digest and rows of a file from refinement, and whether engines only played models.
+    """Return name, digest and rows of a file from refinement, and whether simulated engines made it.
 
-    ``read_counts`` and ``chosen`` are its rows, and those that are in a set, by weakness: its
-    ``families`` tell both, and on how many steps the verifier showed it. That, and what played, is
-    known from the record beside the file; None if there is none.
+    ``read_counts`` and ``chosen`` count its rows, and those in a set, by weakness. The record beside the file has the
+    disagreements by weakness, and whether engines were simulated; both are None without a record.
     """
     if file is None:
         return None
     disagreements: dict[str, int | None] = dict.fromkeys(FAMILIES)
     try:
         record = boundary.read_json(file.parent / STATISTICS)
-        simulated, shown_counts = bool(record["simulated"]), _disagreements(record)
+        simulated, record_counts = bool(record["simulated"]), _disagreements(record)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        simulated, shown_counts = None, {}
-    disagreements.update(shown_counts)
+        simulated, record_counts = None, {}
+    disagreements.update(record_counts)
     return {
         "file": file.name,
         "sha256": sha256_of(file),

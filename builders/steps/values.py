@@ -1,7 +1,7 @@
-"""Names and numbers that a text gives, read by a rule of its own, and where they stand.
+"""Read names and numbers from a text, and find them in passages.
 
-The checker reads values by `language.mentions.names_in`; a second opinion on what it found is worth
-something only if it reads for itself.
+The checker reads values by `language.mentions.names_in`. This is an independent reader, so that a second opinion on
+the checker's values is worth something.
 """
 
 import re
@@ -18,11 +18,11 @@ from safe_stepwise.records import Passage
 
 WORDS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
 FAMILIES: dict[str, str] = WORDS["families"]
-"""Every weakness of verifiers by its name, and what a verifier with it does."""
+"""The weaknesses of verifiers by name, and what a verifier with each of them does."""
 
 
 def words(name: str) -> frozenset[str]:
-    """One of its lists of words."""
+    """Return one of the word lists of ``words.yaml``."""
     return frozenset(WORDS[name].split())
 
 
@@ -33,13 +33,14 @@ _JOINERS = frozenset("of the de la von van del al bin da di".split())
 _JOINED = re.compile(rf"\s+(?:(?:{'|'.join(sorted(_JOINERS))})\s+){{0,2}}")
 _NO_NAMES = word_list("stop_words") | word_list("step_openers") | words("of_the_work")
 _LONGEST = 8000
-"""Characters that are looked into: a step has 1,000 at most."""
+"""Characters that are read; a step has at most 1,000."""
 
 
 def values_in(text: str) -> tuple[str, ...]:
-    """Names and numbers in the order of a text; the day and year of a date are numbers.
+    """Return names and numbers in the order of a text; the day and year of a date are numbers.
 
-    Numbers of passages and steps are none, nor is a single word that opens a sentence, whose capital says nothing.
+    Numbers of passages and steps do not count, nor does a single word that opens a sentence, as its capital means
+    nothing.
 
     >>> values_in("According to Passage 2, Ors Velt's film of 3 May 1901 won 1,200 Crowns.")
     ('Ors Velt', '3', 'May', '1901', '1,200', 'Crowns')
@@ -49,7 +50,7 @@ def values_in(text: str) -> tuple[str, ...]:
 
 
 def numbers_in(text: str) -> frozenset[str]:
-    """The numbers of a text, those of passages and steps included, without what groups digits.
+    """Return the numbers of a text, those of passages and steps included, without their digit grouping.
 
     >>> sorted(numbers_in("Passage 2 counts 1,200 of them."))
     ['1200', '2']
@@ -58,7 +59,7 @@ def numbers_in(text: str) -> frozenset[str]:
 
 
 def stands_in(value: str, page: Passage) -> bool:
-    """Whether a passage gives a value, in its text or title.
+    """Whether the text or title of a passage has a value.
 
     >>> page = Passage("Oru", ("Oru grew in the 1940s.",))
     >>> stands_in("1940", page), stands_in("194", page), stands_in("Ana Vorr", page)
@@ -71,12 +72,12 @@ def stands_in(value: str, page: Passage) -> bool:
 
 
 def stands(value: str, pages: Iterable[Passage]) -> bool:
-    """Whether some passage gives a value."""
+    """Whether some passage has a value."""
     return any(stands_in(value, page) for page in pages)
 
 
 def _runs(text: str) -> Iterator[str]:
-    """Numbers, and capitalised words with those that follow them."""
+    """Yield numbers, and names as runs of capitalised words."""
     run: list[str] = []
     opens, end = False, 0
     for token in _TOKEN.finditer(text):
@@ -97,7 +98,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _name_of_run(run: list[str], opens: bool) -> Iterator[str]:
-    """The name of a run, if there is one."""
+    """Yield the name of a run, if there is one."""
     bare = [*run]
     while bare and bare[0].casefold() in _NO_NAMES:
         bare, opens = bare[1:], False
@@ -106,7 +107,7 @@ def _name_of_run(run: list[str], opens: bool) -> Iterator[str]:
 
 
 def _bare(word: str) -> str:
-    """A word without what closes it: a genitive, a full stop."""
+    """Return a word without its ending: a genitive or a full stop."""
     plain = word.rstrip(".&-'’")
     return plain[:-2].rstrip(".&-'’") if plain.endswith(("'s", "’s")) else plain
 

@@ -216,7 +216,7 @@ def _merge(plan: Build, dataset: Path, statistics: Statistics, card: Card) -> No
 
 
 def _unmatched(plan: Build, tally: Tally) -> Iterator[bytes]:
-    """JSON lines of the list entries that no row matches."""
+    """Yield JSON lines of the list entries that no row matches."""
     for listed in tally.lists:
         for text in tally.unmatched(listed):
             place = {"benchmark": plan.benchmark, "split": plan.split, "list": listed.name}
@@ -291,7 +291,7 @@ def overview(builds: Sequence[Statistics]) -> str:
 
 
 def counts(builds: Sequence[Statistics]) -> dict[str, Any]:
-    """Row counts for a release's lock, by ``BENCHMARK-SPLIT``."""
+    """Return row counts for a release's lock, by ``BENCHMARK-SPLIT``."""
     return {
         f"{s.benchmark}-{s.split}": {
             "rows": s.rows,

@@ -47,7 +47,7 @@ class Chunk(RowsChunk):
 
     @property
     def size(self) -> int:
-        """Rows of the source."""
+        """The number of source rows."""
         return self.generated or len(self.rows)
 
     def make(self) -> tuple[RowsSummary, pa.RecordBatch]:
@@ -73,12 +73,12 @@ class Chunk(RowsChunk):
         return summary, pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
     def questions(self) -> tuple[list[tuple[int, Question]], list[Reject]]:
-        """The questions with their index in the chunk, and the rows that can't be read."""
+        """Return the questions with their index in the chunk, and the rows that can't be read."""
         questions, rejects = self._questions()
         return [(index, question) for index, question, _ in questions], rejects
 
     def _questions(self) -> tuple[list[tuple[int, Question, bool | None]], list[Reject]]:
-        """The questions with index and, where it is known, whether they are noise, for scoring; and the rejects."""
+        """Return the questions with index and, if known, whether they are noise (for scoring); and the rejects."""
         if self.spec is not None:
             generated = generate(self.spec, self.start, self.start + self.generated, self.split)
             return [(n, question, truth not in agreement.SOUND) for n, (question, truth) in enumerate(generated)], []
@@ -92,22 +92,22 @@ class Chunk(RowsChunk):
         return question, (truth not in agreement.SOUND if truth in NOISE_TYPES else None)
 
     def location(self, index: int) -> str:
-        """Where a row is in the source."""
+        """Return the location of a row in the source."""
         return f"row {self.start + index + 1}" if self.spec else RowsChunk.location(self, index)
 
     def raw_row(self, index: int) -> Any:
-        """A row's content for the rejects; None for a generated row."""
+        """Return a row's content for the rejects; None for a generated row."""
         return None if self.spec else RowsChunk.raw_row(self, index)
 
 
 def shard_schema() -> pa.Schema:
-    """The columns of a shard: index, hash of the question, known noise, then those of ``B_labeled``."""
+    """Return the columns of a shard: index, hash of the question, known noise, then those of ``B_labeled``."""
     columns = {"index": pa.int32(), "question_sha256": pa.string(), "known_noise": pa.bool_()}
     return pa.schema([*pa.schema(columns), *config_features(VERIFIED, LABELED).arrow_schema])
 
 
 def code_of(benchmark: str, teacher: str, *modules: str) -> str:
-    """Digest of the code by which a teacher, given by name, labels a benchmark's rows.
+    """Return the digest of the code by which the named teacher labels a benchmark's rows.
 
     ``modules`` are further modules that the labels depend on.
     """

@@ -67,7 +67,7 @@ def spec_of(benchmark: str, source: str) -> Spec | None:
 
 
 def source_of(plan: Build) -> InputSource:
-    """Name and digest of a build's source; raises ``UserError`` if it cannot be read or has another digest."""
+    """Return name and digest of a build's source; raise ``UserError`` if it can't be read or has another digest."""
     spec = spec_of(plan.benchmark, plan.source)
     if spec is not None:
         source = InputSource(plan.source, identity(spec), synthetic=True)
@@ -113,6 +113,6 @@ def questions(plan: Build) -> Iterator[Question]:
 
 
 def count(plan: Build) -> int:
-    """Number of `questions` of a build's source; synthetic rows are counted without being generated."""
+    """Return the number of `questions` of a build's source; synthetic rows are counted without being generated."""
     spec = spec_of(plan.benchmark, plan.source)
     return sum(1 for _ in questions(plan)) if spec is None else _generated(plan, spec)

@@ -14,10 +14,12 @@ from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.records import Passage, Question, Triple
 
 CHARACTERS_PER_TOKEN = 4
-"""English prose in the vocabularies of today's models."""
+"""Average for English prose in the vocabularies of current models."""
 REPLY_TOKENS = {"glean": 60, "resolve": 60, "path": 100}
-"""Assumed tokens of replies; an extraction's is twice as long as its passage. A role with a limit or an
-effort is counted at its limit, as a model that thinks may use all of it."""
+"""Assumed tokens of replies; an extraction is twice as long as its passage.
+
+A role with a token limit or an effort is counted at its limit, as a thinking model may use all of it.
+"""
 _NAMES_PER_PASSAGE, _NAME = 12, "A Name of Length"
 _FACTS = [Triple(_NAME, "a relation", _NAME, 1)] * 2
 """Facts beside a name: a fact has two ends, and there are about as many facts as names."""
@@ -42,7 +44,7 @@ class Work:
         self.completion += sent.sampling.max_tokens if allowance.has_limits(request.role) else completion
 
     def cost(self, prompt_price: float, completion_price: float) -> float:
-        """Money at prices per million tokens."""
+        """Return the cost in money, at prices per million tokens."""
         return (self.prompt * prompt_price + self.completion * completion_price) / 1e6
 
 

@@ -1,15 +1,15 @@
-"""Reads the questions to evaluate on, from a verified folder, a file, or a dataset on the Hub.
+"""Read the questions to evaluate on, from a verified folder, a file, or a dataset on the Hub.
 
-A verified folder gives its evaluation sample (``split`` test), or the verified rows of another
-split. A file or Hub dataset holds rows of a benchmark in its own shape, rows as `build_verified`
-publishes them, or anyone's own, an object a line::
+A verified folder gives its evaluation sample (``split`` test), or the verified rows of another split. A file or Hub
+dataset has rows in the form of a benchmark, rows as `build_verified` publishes them, or custom rows, an object a
+line::
 
     {"question": "Where is Oru?", "answer": "Marn", "passages": [{"title": "Oru", "text": "..."}]}
 
-with, if wanted, ``id``, ``aliases`` or ``references`` (all accepted answers, in the place of ``answer``),
-``sentences`` instead of ``text``, ``is_gold``, and the annotations of our own columns. Rows in a benchmark's own
-shape, and those of another split than the sample, are cut to ten passages as the sample is, unless all are asked for
-(``all_passages``), which then stand in their own order; others are taken as they are.
+Optional fields are ``id``, ``aliases`` or ``references`` (all accepted answers, in place of ``answer``), ``sentences``
+in place of ``text``, ``is_gold``, and the annotations of our own columns. Rows in a benchmark's form, and those of
+another split than the sample, are cut to ten passages like the sample, unless ``all_passages`` keeps all in their
+order. Custom rows keep all their passages.
 """
 
 import hashlib
@@ -143,7 +143,7 @@ def _config(benchmark: str, split: str) -> str:
 
 
 def _split_of(split: str) -> str:
-    """The split of the questions: the sample is drawn from the validation split."""
+    """Return the split of the questions: the sample is drawn from the validation split."""
     return VALIDATION if split == TEST else split
 
 
@@ -151,7 +151,7 @@ def _split_of(split: str) -> str:
 
 
 def _locations(source: str, benchmarks: Sequence[str], split: str | None) -> list[tuple[str, str | None, str]]:
-    """The sources to read, each with its benchmark, if known, and its split."""
+    """Return the sources to read, each with its benchmark, if known, and its split."""
     hub = None if Path(source).exists() else HubSource.read(source)
     if hub is not None and hub.config is None and hub.repo.endswith(f"/{VERIFIED}"):
         revision = f"@{hub.revision}" if hub.revision else ""

@@ -11,7 +11,7 @@ SPLITS = (TRAIN, VALIDATION)
 
 
 def config_features(dataset: str, config: str) -> Any:
-    """The `datasets.Features` of a config of either dataset: the columns of DESIGN section 5.
+    """Return the `datasets.Features` of a config of either dataset: the columns of DESIGN section 5.
 
     ``B`` has the columns of a question; ``B_labeled`` adds those of its label, ``B_eval`` adds ``input`` (question and
     passages as one prompt). Noise labels have ``id``, ``question_sha256`` and the columns of a label.
@@ -48,7 +48,7 @@ def config_features(dataset: str, config: str) -> Any:
 
 
 def question_sha256(question: str) -> str:
-    """64 hex digits that let a label find its question in a copy of the original benchmark.
+    """Return 64 hex digits by which a label finds its question in a copy of the original benchmark.
 
     >>> question_sha256("Who founded Oru?")[:12]
     '9701819681d4'

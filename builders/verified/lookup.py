@@ -96,7 +96,7 @@ def apply_confidence(
 
 
 def _annotated(question: Question, full: Question, folder: Path) -> Question:
-    """The verified question with the passages of a step row, in that order."""
+    """Return the verified question with the passages of a step row, in their order."""
     numbered = list(reversed([*enumerate(full.passages, 1)]))  # so that of equal passages the first counts
     by_text, by_title = {(p.title, _text(p)): n for n, p in numbered}, {p.title: n for n, p in numbered}
     places: dict[int | None, int] = {}
@@ -125,7 +125,7 @@ def _annotated(question: Question, full: Question, folder: Path) -> Question:
 
 
 def _text(page: Passage) -> str:
-    """The passage's text without the trailing space of an empty last sentence.
+    """Return the passage's text without the trailing space of an empty last sentence.
 
     >>> _text(Passage("Oru", ("Oru is old.", ""))) == _text(Passage("Oru", ("Oru is old. ",)))
     True
@@ -150,7 +150,7 @@ def _cut(text: str, sentences: Sequence[str]) -> Iterator[str]:
 
 
 def _with_value(question: Question, old: Passage, new: Passage) -> Question:
-    """The question with an annotated value replaced by the value that its altered passage has."""
+    """Return the question with an annotated value replaced by the value in its altered passage."""
     values = [t.tail for t in question.evidence] + [hop.answer for hop in question.decomposition]
     for value in dict.fromkeys([*values, question.answer]):
         new_value = _replacement(value, _text(old), _text(new))
@@ -170,7 +170,7 @@ def _with_value(question: Question, old: Passage, new: Passage) -> Question:
 
 
 def _replacement(value: str, old: str, new: str) -> str | None:
-    """The text that replaces ``value`` in ``new``, if ``old`` and ``new`` differ only in that; else None.
+    """Return the text that replaces ``value`` in ``new``, if that alone differs from ``old``; else None.
 
     >>> _replacement("Oru", "Ana left Oru. Oru is old.", "Ana left New Vel. New Vel is old.")
     'New Vel'

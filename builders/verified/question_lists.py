@@ -38,7 +38,7 @@ class Index:
         self._plain = frozenset(map(plain, self._texts))
 
     def find(self, question: str) -> Match | None:
-        """How the lists name a question: by its exact text or its plain form; None if they do not.
+        """Return whether a list names a question by its exact text or its plain form; None if no list does.
 
         >>> index = Index([QuestionList("a.txt", "", ("Who  was Ana?",))])
         >>> index.find("Who  was Ana?"), index.find("Who was Ana? "), index.find("who was ana?")
@@ -99,7 +99,7 @@ def questions_of(content: bytes) -> list[str]:
 
 
 def _texts(text: str) -> list[str]:
-    """The lines of a text, decoded if each is a JSON string.
+    """Return the lines of a text, decoded if each is a JSON string.
 
     Where most lines are JSON strings, another line is an error, as it would match no question.
     """
@@ -117,7 +117,7 @@ def _texts(text: str) -> list[str]:
 
 
 def _value(text: str) -> object:
-    """The JSON string, list or object of a text; None for other text."""
+    """Return the JSON string, list or object of a text; None for other text."""
     if not text.lstrip().startswith(('"', "[", "{")):
         return None
     try:

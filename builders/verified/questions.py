@@ -1,4 +1,4 @@
-"""Reads verified questions, and draws those and the passages of the evaluation."""
+"""Read verified questions, and draw the questions and passages of the evaluation."""
 
 import hashlib
 import heapq
@@ -33,11 +33,11 @@ class VerifiedQuestion(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], benchmark: str, split: str = "") -> "VerifiedQuestion":
-        """The question and label of a labelled row; raises ``ValueError`` or ``KeyError`` for another row."""
+        """Return the question and label of a labelled row; raise ``ValueError`` or ``KeyError`` for another row."""
         return cls(question_of(row, benchmark=benchmark, split=split), label_of(row))
 
     def sample(self, seed: int) -> "VerifiedQuestion":
-        """The question with ten shuffled passages, as the evaluation uses it, and its label renumbered to match.
+        """Return the question with ten shuffled passages, as in the evaluation, and its renumbered label.
 
         Raises ``ValueError`` for a question with more than ten gold passages.
         """
@@ -69,17 +69,17 @@ def questions_in(
 
 
 def is_sound(batch: Any) -> Any:
-    """Mask of a batch's verified rows."""
+    """Return the mask of a batch's verified rows."""
     return pc.equal(batch.column("noise_type"), NOISE_TYPES.index("none"))
 
 
 def is_unverifiable(batch: Any) -> Any:
-    """Mask of a batch's rows that are noise."""
+    """Return the mask of a batch's rows that are noise."""
     return batch.column("unverifiable")
 
 
 def select_ids(ids: Iterable[str], condition: Rows | None = None) -> Rows:
-    """Selector of the rows whose id is among ``ids``, and for which ``condition`` holds, if given."""
+    """Return a selector of rows whose id is among ``ids`` and for which ``condition`` holds, if given."""
     id_array = pa.array(ids, pa.string())
 
     def select(batch: Any) -> Any:
@@ -90,7 +90,7 @@ def select_ids(ids: Iterable[str], condition: Rows | None = None) -> Rows:
 
 
 def with_passages(question: Question, seed: int, limit: int = PASSAGES) -> tuple[Question, Mapping[int, int]]:
-    """The question with its gold passages and distractors, shuffled, ``limit`` in all; and old to new numbers.
+    """Return the question with ``limit`` shuffled passages, all gold ones among them, and a map of old to new numbers.
 
     Passage numbers of the decomposition are renumbered; None replaces the number of a dropped passage.
     """
@@ -106,13 +106,13 @@ def with_passages(question: Question, seed: int, limit: int = PASSAGES) -> tuple
 
 
 def draw(seed: int, id_: str, purpose: str) -> int:
-    """A random number (64 bits) that depends only on the seed, a question's id and the purpose."""
+    """Return a random number (64 bits) that depends only on the seed, a question's id and the purpose."""
     digest = hashlib.sha256(f"{seed}\0{id_}\0{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
 
 class EvaluationSample:
-    """Draws ``size`` questions from all that are offered, in bounded memory.
+    """A sample of ``size`` questions from all that are offered, drawn in bounded memory.
 
     A hash of (seed, id) ranks the questions, so the order of the rows does not matter. ``left_out`` counts rows that
     cannot have exactly ``passages`` passages: they have fewer in all, or more gold ones.
@@ -124,7 +124,7 @@ class EvaluationSample:
         self._entries: list[tuple[int, str, Question]] = []
 
     def offer(self, table: pa.Table) -> None:
-        """Consider the rows of a table with the row columns."""
+        """Add the rows of a table to the sample if they rank among the first."""
         passages = table.column("passages").combine_chunks()
         total = pc.list_value_length(passages).to_pylist()
         gold = [0] * table.num_rows
@@ -145,7 +145,7 @@ class EvaluationSample:
                     heapq.heappop(self._entries)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of the sample in the order of the draw: the question's columns, and a prompt with its passages."""
+        """Return the sample in the order of its ranks; each row has the columns of a question, and a prompt."""
         entries = sorted(self._entries, key=lambda entry: -entry[0])
         return [{**question_row(question), INPUT: render_prompt(question)} for _, _, question in entries]
 

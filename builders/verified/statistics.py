@@ -196,7 +196,7 @@ class Tally:
         )
 
     def unmatched(self, questions: QuestionList) -> list[str]:
-        """The distinct questions of a list that no row matches."""
+        """Return the distinct questions of a list that no row matches."""
         matches = self._matches
         texts = dict.fromkeys(questions.texts)
         return [text for text in texts if not (matches["exact", text] or matches["plain", plain(text)])]

@@ -1,8 +1,8 @@
-"""Benchmark verification: the teacher proposes, the graph disposes (SAFE v1, section 3.2).
+"""Verify benchmark questions: a teacher proposes a reasoning path, the graph checks it (SAFE v1, section 3.2).
 
-Triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a proposed path, and its
-validation: every triple of the path must be an edge of the graph, and the path must join the question's entities to
-the answer (chain), or give each branch that a comparison needs.
+The stages are: triples from each gold passage, up to two gleaning rounds, entity resolution, the local graph, a
+proposed path, and its validation. Every triple of the path must be an edge of the graph. The path must join the
+entities of the question to the answer (chain), or have each branch that a comparison needs.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ GLEANING_ROUNDS = 2
 
 
 async def verify(question: Question, teacher: Teacher) -> Label:
-    """The label of one question; a teacher that fails makes it ``unparsed``, with the reason."""
+    """Label one question; a teacher that fails makes it ``unparsed``, with the reason."""
     try:
         graph = await build_graph(question, teacher)
         proposal = await teacher.propose(question, graph)
@@ -41,7 +41,7 @@ async def verify(question: Question, teacher: Teacher) -> Label:
 
 
 def apply_min_confidence(label: Label, min_confidence: float) -> Label:
-    """The label, with noise of lower confidence than ``min_confidence`` changed to "none".
+    """Return the label; noise of lower confidence than ``min_confidence`` becomes "none".
 
     The explanation says so, and the reasoning path is empty, as it leads to no confirmed answer. Noise without a
     confidence stays.
@@ -102,7 +102,7 @@ async def _read(question: Question, passage: int, teacher: Teacher) -> tuple[Tri
 
 
 def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> tuple[NoiseType, str]:
-    """Noise type and explanation of a proposal, after checking its claims against the graph."""
+    """Check the claims of a proposal against the graph; return its noise type and explanation."""
     if proposal.is_final or proposal.noise_type != "none":
         return proposal.noise_type, proposal.explanation
     if not proposal.path:
@@ -117,7 +117,7 @@ def validate(question: Question, graph: KnowledgeGraph, proposal: Proposal) -> t
 
 
 def _validate_chain(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:
-    """A chain must lead from where it starts to the answer, by single-valued hops."""
+    """Check that a chain leads from its start to the answer by single-valued hops."""
     names = [name for t in reversed(path) for name in (t.tail, t.head)]
     accepted = question.accepted
     goal = next((n for n in names for a in accepted if graph.is_same_entity(n, a) or similar(n, a)), "")
@@ -143,9 +143,10 @@ def _contained(path: tuple[Triple, ...]) -> Iterator[Triple]:
 
 
 def _ambiguity(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> str:
-    """The reason why a question has several answers, or "": two values of a hop, or two entities of one name.
+    """Return the reason why a question has several answers, or "".
 
-    A second value in mid-path counts if a passage, gold or not, is about it.
+    A hop may have two values, or two entities may have one name. A second value in mid-path counts if a passage, gold
+    or not, is about it.
     """
     for hop in (triple for triple in path if triple.relation in RELATIONS):
         link = f"“{hop.head} – {hop.relation}”"
@@ -178,7 +179,7 @@ def _parallel_values(hop: Triple, path: tuple[Triple, ...], graph: KnowledgeGrap
 
 
 def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[Triple, ...]) -> tuple[NoiseType, str]:
-    """A comparison needs two branches whose values give the answer."""
+    """Check that a comparison has two branches whose values give the answer."""
     branches = KnowledgeGraph(path, graph.aliases).branches(path)
     if len(branches) < 2:
         # An alias that joins the two sides is ignored, as the question compares two.
@@ -203,6 +204,6 @@ def _validate_comparison(question: Question, graph: KnowledgeGraph, path: tuple[
 
 
 def similar(answer: str, reference: str) -> bool:
-    """Whether two answers are the same words, or one is the other with more words around it."""
+    """Whether two answers have the same words, or one contains the other."""
     a, b = normal_name(answer), normal_name(reference)
     return has_words(a, b) or has_words(b, a)

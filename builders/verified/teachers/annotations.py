@@ -1,8 +1,8 @@
-"""The teacher without a model: a benchmark's own annotations, checked against its gold text.
+"""Verify questions without a model: check a benchmark's annotations against its gold text.
 
-It proposes the hops that the benchmark annotates (2Wiki's evidence triples, MuSiQue's
-decomposition, HotpotQA's supporting facts) and claims a triple only where a gold sentence states
-the relation (`language.grounding`). What the text says instead decides the kind of noise.
+The teacher proposes the hops that the benchmark annotates (evidence triples of 2Wiki, decomposition of MuSiQue,
+supporting facts of HotpotQA). It claims a triple only if a gold sentence states the relation (`language.grounding`).
+The text decides the type of noise otherwise.
 """
 
 import re
@@ -23,7 +23,7 @@ _EPITHET = re.compile(r",? (?:the )?(?:Elder|Younger|Sr|Jr|Senior|Junior)\.?$")
 
 
 class AnnotationsTeacher(NoModel):
-    """See the module docstring; the stages are those of ``builders.verified.teachers.Teacher``."""
+    """A teacher that judges by annotations; its stages are those of `builders.verified.teachers.Teacher`."""
 
     name = "annotations"
     identity = "annotations"
@@ -34,7 +34,7 @@ class AnnotationsTeacher(NoModel):
         """Triples that the text states, but not in so many words."""
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
-        """Annotated hops that the passage states, further values beside them, contradictions."""
+        """Return the annotated hops that the passage states, further values beside them, and contradictions."""
         if _has_only_facts(question):
             return supporting_facts.extract(question, passage)
         extracted = tuple(_extracted(question, passage))
@@ -42,11 +42,11 @@ class AnnotationsTeacher(NoModel):
         return tuple(triple for triple, _ in extracted)
 
     async def glean(self, question: Question, passage: int, triples: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Nothing: a second look at the same annotations finds no more."""
+        """Return nothing, as annotations read twice give no more."""
         return ()
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
-        """Names under which the hops speak of a gold passage's subject mean that subject."""
+        """Map the names that hops use for a gold passage's subject to that subject."""
         names = [question.answer]
         if not _has_only_facts(question):
             names += [name for triple in triples for name in (triple.head, triple.tail)]
@@ -55,7 +55,7 @@ class AnnotationsTeacher(NoModel):
         return aliases
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
-        """The annotated path, up to the first hop that the graph lacks."""
+        """Propose the annotated path, up to the first hop that the graph lacks."""
         if _has_only_facts(question):
             return supporting_facts.propose(question, graph)
         hops = annotated_hops(question)
@@ -77,12 +77,11 @@ class AnnotationsTeacher(NoModel):
 
 
 def _has_only_facts(question: Question) -> bool:
-    annotated = question.evidence or question.decomposition
-    return bool(question.supporting_facts and not annotated)
+    return bool(question.supporting_facts) and not (question.evidence or question.decomposition)
 
 
 def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]:
-    """Triples that a gold passage states, and whether it says them only loosely."""
+    """Yield the triples that a gold passage states, and whether it states them only loosely."""
     gold = question.passages[number - 1]
     for hop in annotated_hops(question):
         finding = look_up(hop, [(number, gold)])
@@ -94,15 +93,14 @@ def _extracted(question: Question, number: int) -> Iterator[tuple[Triple, bool]]
             yield Triple(head, relation, finding.value, number, sentence), False
         elif finding.status == "stated":
             for variant in hop.triples:
-                triple_ = Triple(variant.head, relation, triple.tail, number, sentence)
-                yield triple_, finding.loose or hop.free
+                yield Triple(variant.head, relation, triple.tail, number, sentence), finding.loose or hop.free
             for name in grounding.also_named(gold.sentences[sentence], relation, triple.tail):
                 if not mentions.is_about(read(gold), name):
                     yield Triple(head, relation, name, number, sentence), True
 
 
 def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
-    """Hops that call their joint by two names with a word in common ("née")."""
+    """Yield pairs of names that two hops use for their joint, if they share a word ("née")."""
     heads, tails = {hop.head for hop in hops}, {hop.tail for hop in hops}
     for earlier, later in combinations(hops, 2):
         loose = earlier.tail not in heads and later.head not in tails
@@ -111,7 +109,7 @@ def _renamed(hops: Sequence[Triple]) -> Iterator[tuple[str, str]]:
 
 
 def _is_one_name(name: str, other_name: str) -> bool:
-    """Whether two names can be one person's or thing's: words in common, an end among them."""
+    """Whether two names may belong to one person or thing: they share words, the first or last among them."""
     a, b = normal_name(name).split(), normal_name(other_name).split()
     shared = {word for word in set(a) & set(b) if len(word) > _SHORT}
     if as_date(name) or not shared:
@@ -121,14 +119,16 @@ def _is_one_name(name: str, other_name: str) -> bool:
 
 _STATED, _LOOSELY, _CONFUSED = 0.95, 0.7, 0.7
 _NAMESAKE, _OTHER_VALUE, _OTHER_RELATION, _ABSENT, _ELSEWHERE, _NO_RELATION = 0.9, 0.85, 0.7, 0.6, 0.5, 0.5
-"""How sure a label is by what the text says: of a sound path, of two entities taken for one; of a name-alike instead,
-of another value, of another relation, of no mention, of a mention without the head, of a sentence that says nothing
-known of the two. Set beside the shares that the published labels confirm (notes/2026-11-noise-labels.md)."""
+"""Confidences in a label of noise.
+
+The text has in place of the annotation: a name-alike, another value, another relation, nothing, the value without the
+head, a sentence without a known relation of the two. They are set near the shares that the published labels confirm
+(notes/2026-11-noise-labels.md).
+"""
 
 
 def _diagnose(hop: AnnotatedHop, question: Question) -> tuple[NoiseType, str, float]:
-    """The kind of noise behind a hop that no gold passage states, a sentence that says so, and
-    how sure that is (0-1)."""
+    """Explain why no gold passage states a hop: return the type of noise, a sentence and the confidence (0-1)."""
     triple = hop.triple
     finding = look_up(hop, question.gold)
     link = f"“{triple.head} – {triple.relation} – {triple.tail}”"
@@ -161,7 +161,7 @@ _QUOTE = 60
 
 
 def _quoted(finding: grounding.Finding, name: str, question: Question) -> str:
-    """The words around a name in the sentence of a finding, in quotation marks; "" if not found."""
+    """Quote the words around a name in a finding's sentence; "" if the finding has no sentence."""
     if finding.passage is None or finding.sentence is None:
         return ""
     sentence = " ".join(question.passages[finding.passage - 1].sentences[finding.sentence].split())
@@ -178,11 +178,11 @@ def _quoted(finding: grounding.Finding, name: str, question: Question) -> str:
 
 
 def _name_alike(triple: Triple, question: Question) -> str:
-    """The name-alike of a hop's head or tail that the gold passages speak of instead, or ""."""
+    """Return the name-alike that the gold passages describe in place of a hop's head or tail, or ""."""
     titles = [passage.title for _, passage in question.gold]
-    namesakes_ = [title for title in titles if namesakes.are_name_alikes(triple.head, title)]
-    if namesakes_ and not any(mentions.is_about(read(passage), triple.head) for _, passage in question.gold):
-        return namesakes_[0]
+    alikes = [title for title in titles if namesakes.are_name_alikes(triple.head, title)]
+    if alikes and not any(mentions.is_about(read(passage), triple.head) for _, passage in question.gold):
+        return alikes[0]
     bare = _EPITHET.sub("", triple.tail)
     if bare == triple.tail:
         return ""
@@ -194,7 +194,7 @@ def _name_alike(triple: Triple, question: Question) -> str:
 
 
 def _confusion(earlier: Triple, later: Triple, question: Question) -> str:
-    """Why the entity that one hop ends in is not the one that a later one is about, or ""."""
+    """Explain why the entity that one hop ends in is not the one that a later hop is about, or return ""."""
     if earlier.passage == later.passage or not earlier.passage or not later.passage:
         return ""
     context = read(question.passages[earlier.passage - 1])

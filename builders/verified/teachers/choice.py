@@ -27,11 +27,11 @@ def resolve_teacher(
     option: str = "--teacher",
     lists: Path | None = None,
 ) -> Teachers:
-    """The factory of teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
+    """Return the factory of teachers that a spec names: ``annotations``, lists, or a model behind a cache of replies.
 
     ``timeout`` goes to `Opener`, ``allowance`` to `LLMTeachers`. ``lists`` is the folder of the lists that a spec
-    names; None where lists are refused, as they write no steps. Raises ``UserError``, which begins with ``option``,
-    for a spec that can't be read.
+    names; None if lists are refused, as they write no steps. Raises ``UserError``, which begins with ``option``, for a
+    spec that can't be read.
     """
     if spec == ANNOTATIONS:
         return AnnotationsTeacher
@@ -59,7 +59,7 @@ def resolve_teacher(
 
 
 def client_of(asker: object) -> Client | None:
-    """The client of a teacher or of a maker of steps; None if it asks no model."""
+    """Return the client of a teacher or of a maker of steps; None if it asks no model."""
     client = getattr(asker, "client", None)
     return client if isinstance(client, Client) else None
 

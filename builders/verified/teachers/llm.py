@@ -1,8 +1,8 @@
-"""The teacher that asks a model, stage by stage (SAFE v1, section 3.2).
+"""Verify questions with a model, stage by stage (SAFE v1, section 3.2).
 
-What a passage states is asked of the passage alone, so a passage that many questions share is read
-once. A reply that names something the passages do not mention adds nothing to the graph; a path
-is given by numbers of triples in the graph, and `builders.verified.verification` checks it.
+The triples of a passage are extracted from the passage alone, so a passage that several questions share is read once.
+A triple whose ends the passage does not mention is dropped. A path is given by numbers of triples in the graph, and
+`builders.verified.verification` checks it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ EXTRACT, GLEAN, RESOLVE, PATH = PROMPTS
 PROMPTS_DIGEST = prompts.digest(*PROMPTS)
 
 CONTEXT = 3
-"""Facts that are shown with a name to be resolved, at most (SAFE v1, Figure 22)."""
+"""The most facts shown with a name to be resolved (SAFE v1, Figure 22)."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What there is to know of an engine without running it."""
+    """What is known of an engine without running it."""
 
     name: str
     identity: dict[str, Any]
@@ -53,11 +53,11 @@ class About:
 
 @dataclass(frozen=True)
 class LLMTeachers:
-    """Makes the teacher of each question; all share one client a process.
+    """Makes the teacher of each question; all share one client per process.
 
-    ``spec`` names an engine, ``opener`` opens it (``safe_stepwise.open``), ``cache`` is the file of
-    replies, ``allowance`` what roles have beside what their prompts say. Picklable, so that any
-    executor can carry it to its workers.
+    ``spec`` names an engine, ``opener`` opens it (``safe_stepwise.open``), ``cache`` is the file of replies,
+    ``allowance`` the settings of roles beyond their prompts. Picklable, so that any executor can send it to its
+    workers.
     """
 
     spec: str
@@ -67,26 +67,26 @@ class LLMTeachers:
     allowance: Allowance = AS_PROMPTED
 
     is_cpu_bound = False
-    """Work stays in one process, whose client asks each thing once and keeps the engine busy."""
+    """False keeps the work in one process, whose client shares replies and keeps the engine busy."""
 
     @property
     def name(self) -> str:
-        """Lands in the ``teacher`` column: the model and the prompts, no address."""
+        """The entry in the ``teacher`` column: the model and the prompts, no address."""
         return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.examples_suffix}"
 
     @property
     def identity(self) -> str:
-        """Everything that can change a label."""
+        """The digest of everything that can change a label."""
         return identity([self.about.identity, PROMPTS_DIGEST])
 
     @property
     def simulated(self) -> bool:
-        """Whether no model answers, only annotations or a script."""
+        """Whether annotations or a script answer in place of a model."""
         return self.about.simulated
 
     @functools.cached_property
     def about(self) -> About:
-        """Looked up once: to know a folder of weights by its content takes a while."""
+        """The engine's description, computed once, as the digest of a folder of weights takes a while."""
         engine = self.opener(self.spec)
         code = code_digest(*modules_of([engine]))
         content = {**engine.identity, **self.allowance.plain, "code": code}
@@ -94,7 +94,7 @@ class LLMTeachers:
 
     @property
     def client(self) -> Client:
-        """This process's client."""
+        """The client of this process."""
         with _LOCK:
             if self not in _CLIENTS:
                 rank = os.environ.get("SLURM_ARRAY_TASK_ID")  # SQLite is not for several machines
@@ -107,7 +107,7 @@ class LLMTeachers:
         return LLMTeacher(self.client, self.name)
 
     def progress(self) -> str:
-        """Paths proposed (a question's last reply), requests and tokens so far."""
+        """Render the paths proposed (a question's last reply), requests and tokens so far."""
         paths = self.client.accounts.get("path", Account())
         return f"paths {paths.answered + paths.hits}; {render_usage(self.client.total())}"
 
@@ -130,10 +130,10 @@ _CLIENTS: dict[LLMTeachers, Client] = {}
 
 
 class LLMTeacher:
-    """The teacher of one question; ``replies`` counts how its replies could be read.
+    """The teacher of one question; ``replies`` counts its replies by how they could be read.
 
-    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no reply, or none that was whole), each reply once;
-    and besides ``triples left out`` (not in the passage, or malformed) and ``groups left out``.
+    Classes: ``clean``, ``salvaged``, ``unreadable``, ``failed`` (no whole reply), each reply once; and besides
+    ``triples left out`` (not in the passage, or malformed) and ``groups left out``.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -142,15 +142,15 @@ class LLMTeacher:
         self._client = client
 
     async def extract(self, question: Question, passage: int) -> tuple[Triple, ...]:
-        """Triples that one gold passage states, asked without the question."""
+        """Extract the triples that a gold passage states; the prompt does not have the question."""
         return await self._triples(extraction_request(question, passage), question, passage, ())
 
     async def glean(self, question: Question, passage: int, earlier: tuple[Triple, ...]) -> tuple[Triple, ...]:
-        """Triples that were overlooked, asked in the same conversation."""
+        """Extract overlooked triples, in the same conversation."""
         return await self._triples(gleaning_request(question, passage, earlier), question, passage, earlier)
 
     async def resolve(self, question: Question, triples: tuple[Triple, ...]) -> Mapping[str, str]:
-        """Names of one entity, each to the first of its group; titles are never joined."""
+        """Map names of one entity to the first of their group; titles are never joined."""
         names = names_to_resolve(question, triples)
         if len(names) < 2:
             return {}
@@ -161,9 +161,9 @@ class LLMTeacher:
         return self._aliases(groups, set(names), {p.title for _, p in question.gold})
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
-        """A path by numbers of the graph's triples, or what kind of noise bars it.
+        """Propose a path by numbers of the graph's triples, or the type of noise that prevents one.
 
-        The reply is asked for no confidence, and ours in its path would not be the model's.
+        The prompt asks for no confidence, so the proposal has none.
         """
         if not question.gold:
             return Proposal((), "unparsed", "The row names no gold passage to judge it by.")
@@ -197,7 +197,7 @@ class LLMTeacher:
     async def _triples(
         self, request: Request, question: Question, number: int, earlier: tuple[Triple, ...]
     ) -> tuple[Triple, ...]:
-        """Triples of a reply that the passage names and that are not known, with their place."""
+        """Ask for triples; return those new ones that the passage mentions, with their place."""
         reply, page = await self._complete(request), question.passages[number - 1]
         with self._counting(f"passage {number}"):
             parsed = read_triples(reply.text)
@@ -229,14 +229,14 @@ class LLMTeacher:
 
 
 def extraction_request(question: Question, passage: int) -> Request:
-    """What is asked about a passage: a function of its title and sentences, nothing else."""
+    """Return the request for the triples of a passage; it depends only on the title and sentences."""
     page = question.passages[passage - 1]
     messages = EXTRACT.messages(title=page.title, sentences=page.sentences)
     return EXTRACT.request(messages, Scene(question, passage))
 
 
 def gleaning_request(question: Question, passage: int, triples: tuple[Triple, ...]) -> Request:
-    """The conversation of the extraction, gone on with."""
+    """Return the request for overlooked triples, which continues the conversation of the extraction."""
     listed = [{k: v for k, v in asdict(triple).items() if k != "passage" and v is not None} for triple in triples]
     reply = prompts.defuse(json.dumps({"triples": listed}, ensure_ascii=False))
     earlier = extraction_request(question, passage)
@@ -245,13 +245,13 @@ def gleaning_request(question: Question, passage: int, triples: tuple[Triple, ..
 
 
 def resolution_request(question: Question, names: Sequence[str], triples: Sequence[Triple]) -> Request:
-    """Which of the names mean one entity, each with facts that it stands in, `CONTEXT` at most."""
+    """Return the request to group names of one entity, each with up to `CONTEXT` facts."""
     messages = RESOLVE.messages(names=list(zip(names, in_context(names, triples), strict=True)))
     return RESOLVE.request(messages, Scene(question))
 
 
 def path_request(question: Question, graph: KnowledgeGraph) -> Request:
-    """The question, its answer, and the graph's triples numbered from 1."""
+    """Return the request for a path: the question, its answer, and the graph's triples numbered from 1."""
     groups: dict[str, list[str]] = {}
     for name, canonical in sorted(graph.aliases.items()):
         groups.setdefault(canonical, [canonical]).append(name)
@@ -261,7 +261,7 @@ def path_request(question: Question, graph: KnowledgeGraph) -> Request:
 
 
 def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[str]:
-    """Distinct names: titles, the answer, then those of the triples; no dates, no numbers."""
+    """Return distinct names: titles, the answer, then the ends of triples; no dates, no numbers."""
     titles = [passage.title for _, passage in question.gold]
     ends = [name for triple in triples for name in (triple.head, triple.tail)]
     names: dict[str, str] = {}
@@ -272,7 +272,7 @@ def names_to_resolve(question: Question, triples: tuple[Triple, ...]) -> list[st
 
 
 def in_context(names: Iterable[str], triples: Iterable[Triple]) -> list[list[Triple]]:
-    """The first facts that each name stands in, one of every passage before a second of any."""
+    """Return the first facts of each name, one from every passage before a second from any."""
     facts: defaultdict[str, defaultdict[int | None, list[Triple]]] = defaultdict(lambda: defaultdict(list))
     for triple in triples:
         for key in {entity_key(triple.head), entity_key(triple.tail)}:
@@ -282,9 +282,9 @@ def in_context(names: Iterable[str], triples: Iterable[Triple]) -> list[list[Tri
 
 
 def _is_mentioned(triple: Triple, text: str) -> bool:
-    """Whether both ends stand in the passage in some word; dates may be rewritten, and nations.
+    """Whether the passage mentions both ends of a triple by some word; dates and nations may be rewritten.
 
-    A guard against what a model makes up or repeats from its instructions, not more.
+    It only guards against triples that a model invents or repeats from its instructions.
     """
     ends = (triple.head, triple.tail)
     words = set(text.split())

@@ -1,8 +1,8 @@
-"""The teacher that takes the SAFE authors' word: their published lists of unverifiable questions.
+"""Label questions by the SAFE authors' published lists of unverifiable questions.
 
-Theirs is whether a row is noise. What they do not publish (type, path, explanation) is what the
-`annotations` say, as far as those agree; else the type is ``unspecified``, and the explanation
-tells whose label it is. A row that they call sound and annotations doubt has no path.
+The lists decide whether a row is noise. They have no type, path or explanation; those come from the `annotations` if
+these agree with the lists. Otherwise the type is ``unspecified``, and the explanation names the lists. A row that the
+lists call sound and the annotations doubt has no path.
 """
 
 import functools
@@ -25,7 +25,7 @@ from safe_stepwise.store.agreement import PUBLISHED, SOUND
 class PublishedTeachers(NoModel):
     """Makes the teacher of each question, from the lists in ``files``; picklable.
 
-    ``digests`` are the SHA-256 of the lists as they were first read. See `load_lists`.
+    ``digests`` are the SHA-256 of the lists when they were first read. See `load_lists`.
     """
 
     files: tuple[Path, ...]
@@ -33,33 +33,33 @@ class PublishedTeachers(NoModel):
 
     @property
     def name(self) -> str:
-        """Lands in the ``teacher`` column: the lists by their files' names, without folders."""
+        """The entry in the ``teacher`` column: the names of the list files, without folders."""
         return f"{PUBLISHED}:{','.join(file.name for file in self.files)}"
 
     @property
     def identity(self) -> str:
-        """The name, which explanations tell, and the lists' digests."""
+        """The name, which explanations quote, and the lists' digests."""
         return canonical_json([self.name, self.digests])
 
     def __call__(self) -> "PublishedTeacher":
         return PublishedTeacher(self.name, _index(self))
 
     def check(self) -> None:  # type: ignore[override]
-        """Raise ``UserError`` if a list is gone or is not what it was when it was first read."""
+        """Raise ``UserError`` if a list is missing or was changed since it was first read."""
         _index(self)
 
 
 def load_lists(files: Sequence[Path]) -> PublishedTeachers:
-    """The teachers of some lists; ``UserError`` for a file that is no list of questions."""
+    """Return the teachers of some lists; raise ``UserError`` for a file that is no list of questions."""
     digests = tuple(read_list(file).sha256 for file in files)
-    # A worker of a scheduler may stand elsewhere.
+    # A worker of a scheduler may have another working folder.
     return PublishedTeachers(tuple(file.absolute() for file in files), digests)
 
 
 def lists_of(teachers: object) -> tuple[QuestionList, ...]:
-    """The lists that label a build's rows, none if another teacher does.
+    """Return the lists that label a build's rows; none if another teacher does.
 
-    Raises ``UserError`` for a list that is gone, or is not what it was when it was first read.
+    Raises ``UserError`` for a list that is missing or was changed since it was first read.
     """
     return _read(teachers) if isinstance(teachers, PublishedTeachers) else ()
 
@@ -75,12 +75,12 @@ def _read(teachers: PublishedTeachers) -> tuple[QuestionList, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _index(teachers: PublishedTeachers) -> Index:
-    """What the lists name; made once a process."""
+    """Return the index of the lists, which is made once per process."""
     return Index(_read(teachers))
 
 
 class PublishedTeacher(AnnotationsTeacher):
-    """The annotations' teacher, overruled by the lists."""
+    """A teacher by annotations, overruled by the lists."""
 
     def __init__(self, name: str, index: Index) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class PublishedTeacher(AnnotationsTeacher):
         self._index = index
 
     async def propose(self, question: Question, graph: KnowledgeGraph) -> Proposal:
-        """What the lists say, told by the annotations where these agree."""
+        """Propose the label of the lists, with path and explanation of the annotations if these agree."""
         proposal = await super().propose(question, graph)
         proposal = replace(proposal, path=drop_loops(proposal.path, question))
         type_, explanation = validate(question, graph, proposal)
@@ -99,17 +99,17 @@ class PublishedTeacher(AnnotationsTeacher):
         return self._overruled(proposal, is_noise)
 
     def _overruled(self, proposal: Proposal, is_noise: bool) -> Proposal:
-        """Their label alone: nobody said how sure it is, and no path that was found bears it."""
+        """Return the label of the lists without confidence and path, as the annotations disagree."""
         verdict = "sound" if proposal.noise_type == "none" else proposal.noise_type
         annotations = f"by the annotations it is {verdict}"
         if proposal.noise_type == "unparsed":
             annotations = "the annotations could not judge it"
-        label, whence = _THEIRS[is_noise]
-        explanation = f"{whence} ({self.name.partition(':')[2]}); {annotations}: {proposal.explanation}"
+        label, source = _LIST_LABELS[is_noise]
+        explanation = f"{source} ({self.name.partition(':')[2]}); {annotations}: {proposal.explanation}"
         return Proposal((), label, explanation, None, is_final=True)
 
 
-_THEIRS: dict[bool, tuple[NoiseType, str]] = {
+_LIST_LABELS: dict[bool, tuple[NoiseType, str]] = {
     True: ("unspecified", "Unverifiable by the SAFE authors' published list, without a reason"),
     False: ("none", "Sound, as the SAFE authors' published list does not name it"),
 }

@@ -1,7 +1,7 @@
-"""What a teacher replied, read as far as it can be: triples, groups of names, a path.
+"""Read the replies of a teacher: triples, groups of names, a path.
 
-`store.replies` finds the JSON. Every reply falls into one class, which is counted: ``clean`` (JSON
-of the form that was asked for), ``salvaged`` (such pieces found in something else), ``unreadable``.
+`store.replies` finds the JSON. Every reply is counted in one class: ``clean`` (JSON of the requested form),
+``salvaged`` (pieces of that form in something else), ``unreadable``.
 """
 
 import re
@@ -15,9 +15,9 @@ from safe_stepwise.store.replies import LONGEST, TOO_LONG, ReplyError, read_repl
 ReplyClass = Literal["clean", "salvaged", "unreadable"]
 
 LONGEST_NAME = 300
-"""Characters of a head, relation or tail; what is longer is a paragraph, not a name."""
+"""The most characters of a head, relation or tail; a longer text is a paragraph, not a name."""
 MOST_TRIPLES = 200
-"""Triples of one reply: 100 words state some 30; more is a model that repeats itself."""
+"""The most triples of a reply: 100 words state some 30; a model with more repeats itself."""
 
 _HEADS = ("head", "subject", "source")
 _RELATIONS = ("relation", "predicate", "property")
@@ -25,12 +25,12 @@ _KEYS = (_HEADS, _RELATIONS, ("tail", "object", "target"), ("sentence",))
 
 
 class UnreadableReply(ValueError):
-    """Nothing of the form that was asked for is in the reply; the message says what was."""
+    """The reply has nothing of the requested form; the message says what it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """Triples of a reply with their sentence, its class, and how many had to be left out."""
+    """The triples of a reply with their sentences, its class, and the number of triples left out."""
 
     triples: tuple[Triple, ...]
     kind: ReplyClass
@@ -39,7 +39,7 @@ class Triples:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A proposed path: numbers of given triples (from 1), or triples written out."""
+    """A proposed path: numbers of triples in the request (from 1), or triples written out."""
 
     steps: tuple[int | Triple, ...]
     verdict: NoiseType
@@ -48,7 +48,7 @@ class Path:
 
 
 def read_triples(text: str) -> Triples:
-    """The triples of an extraction or gleaning reply; raises `UnreadableReply`.
+    """Read the triples of an extraction or gleaning reply; raise `UnreadableReply` if there are none.
 
     >>> read_triples('Sure! [["Oru", "country", "Marn"], ["Oru", "popul').triples
     (Triple(head='Oru', relation='country', tail='Marn', passage=None, sentence=None),)
@@ -62,7 +62,7 @@ def read_triples(text: str) -> Triples:
 
 
 def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
-    """Groups of names of one entity; raises `UnreadableReply`.
+    """Read groups of names of one entity; raise `UnreadableReply` if there are none.
 
     >>> read_groups('{"groups": [["USA", "United States"], ["Oru"]]}')
     ((('USA', 'United States'),), 'clean')
@@ -74,9 +74,9 @@ def read_groups(text: str) -> tuple[tuple[tuple[str, ...], ...], ReplyClass]:
 
 
 def read_path(text: str, data: str = "") -> Path:
-    """The path of a proposal; raises `UnreadableReply`, also for two verdicts that differ.
+    """Read a proposed path; raise `UnreadableReply` if there is none, or two verdicts differ.
 
-    ``data`` is what the request quoted: a proposal that stands in it is none.
+    ``data`` is the text that the request quoted: a proposal inside it does not count.
 
     >>> read_path('{"path": [2, 1], "verdict": "none", "explanation": "Both hold."}').steps
     (2, 1)
@@ -120,7 +120,7 @@ def _step(value: Any) -> int | Triple:
 
 
 def _read_list(text: str, key: str, is_piece: Callable[[Any], bool]) -> tuple[list[Any], Literal["clean", "salvaged"]]:
-    """The list that was asked for, under its key or bare; else the pieces that stand in a reply."""
+    """Read the requested list, under its key or bare, or else the pieces of such a list in the reply."""
     reply = read_reply(text)
     value = reply.values[0] if reply.is_clean else None
     listed = value.get(key) if isinstance(value, Mapping) else value
@@ -144,7 +144,7 @@ def _is_innermost_list(value: Any) -> bool:
 
 
 def _triple(value: Any) -> Triple | None:
-    """A triple in any of the forms models use, or None for what is none."""
+    """Read a triple in any of the forms that models use; None for another value."""
     if isinstance(value, Mapping):
         cells = [next((value[key] for key in keys if key in value), None) for keys in _KEYS]
     elif isinstance(value, Sequence) and not isinstance(value, str) and len(value) in (3, 4):
@@ -159,7 +159,7 @@ def _triple(value: Any) -> Triple | None:
 
 
 def _name(value: Any) -> str:
-    """A name as one line; empty for what can be none."""
+    """Read a name on one line; "" for a value that is no name."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     name = one_line(value).replace("_", " ").strip()
@@ -167,13 +167,13 @@ def _name(value: Any) -> str:
 
 
 def one_line(value: Any) -> str:
-    """Text of a reply on one line, as UTF-8 can hold it."""
+    """Put a text of a reply on one line, encodable as UTF-8."""
     text = "" if value is None else str(value)
     return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
 
 
 def why_unreadable(text: str) -> str:
-    """What an unreadable reply is, in one clause."""
+    """Say in one clause why a reply is unreadable."""
     if not text.strip():
         return "it is empty"
     if len(text) > LONGEST:

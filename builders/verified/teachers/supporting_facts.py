@@ -1,9 +1,9 @@
-"""HotpotQA has no triples: what its supporting facts let one claim without a model.
+"""Judge a HotpotQA question by its supporting facts, as the benchmark has no triples, without a model.
 
-A bridge question needs its gold passages to be linked (one names the other's subject, or both name
-a third thing) and one of them to hold the answer. A comparison needs one described subject a side;
-where it compares dates of birth, death, release or founding, the dates are read from the text.
-What the question's words ask for is held against both (`doubt`).
+The gold passages of a bridge question have to be linked (one names the other's subject, or both name a third thing),
+and one of them has to hold the answer. A comparison needs one described subject per side; dates of birth, death,
+release or founding are read from the text and compared. Further checks hold the question's words against the passages
+and the answer (`doubt`).
 """
 
 import re
@@ -42,7 +42,7 @@ _COMMON = word_list("common_nouns") | word_list("sorts")
 
 
 def extract(question: Question, number: int) -> tuple[Triple, ...]:
-    """Links of one gold passage to the others, to what they share, and to the answer."""
+    """Extract links from one gold passage to the others, to what they share, and to the answer."""
     passage = question.passages[number - 1]
     if "comparison" in question.kind:
         return tuple(_description(question, number, passage))
@@ -74,10 +74,10 @@ def _mentions(passage: Passage, number: int, names: list[str]) -> Iterator[Tripl
 
 
 def leading_words(sentence: str, name: str) -> str:
-    """The words of a sentence that lead to a name: what it is to the subject, else that it "names".
+    """Return the words that lead to a name in a sentence: its relation to the subject; "names" if there are none.
 
-    They are the last few words in lower case before it, without loose ends; words that say nothing
-    alone ("of the") are none.
+    They are the last few lower-case words before the name, without loose ends; function words alone ("of the") do not
+    count.
 
     >>> leading_words("It is a film that was directed by the painter Ors Velt.", "Ors Velt")
     'directed by the painter'
@@ -96,7 +96,7 @@ def leading_words(sentence: str, name: str) -> str:
 
 
 def _partial_mentions(passage: Passage, text: Text, number: int, titles: list[str]) -> Iterator[Triple]:
-    """Titles that the passage does not give in full, but by a name within them ("Hotspur")."""
+    """Yield links to titles that the passage gives not in full, but by a name within them ("Hotspur")."""
     lacking = [title for title in titles if first_mention(text, title) is None]
     name_words = {word for name in names_in(passage) for word in name.split()} if lacking else set()
     for title in lacking:
@@ -108,10 +108,10 @@ def _partial_mentions(passage: Passage, text: Text, number: int, titles: list[st
 
 
 def _in_other_words(passage: Passage, title: str) -> Iterator[int]:
-    """The first sentence with each word of what a title is about ("politically correct").
+    """Yield the first sentence that has each word of a title's topic ("politically correct").
 
-    That is what stands before "in", "of", a comma: "Tourism in Oru" is about tourism. A single word
-    must be a long one and stand there as it is; of several their stems do.
+    The topic is the part before "in", "of" or a comma: "Tourism in Oru" is about tourism. A topic of a single word
+    must be long and occur unchanged; of several words the stems are enough.
     """
     words = [w for w in clean(_OPENED.split(title)[0]).split() if w not in _SAYS_NOTHING]
     stems = [f" {word[:5]}" for word in words]
@@ -144,7 +144,7 @@ def _compared_date(question: str) -> str:
 
 
 def propose(question: Question, graph: KnowledgeGraph) -> Proposal:
-    """A path over the links, or why there is none, or why the answer does not follow."""
+    """Propose a path over the links, or the reason why there is none or why the answer does not follow."""
     proposal = _linked(question, graph)
     objection = doubt(question) if proposal.noise_type == "none" else None
     return Proposal(proposal.path, *objection) if objection else proposal
@@ -175,7 +175,7 @@ def _linked(question: Question, graph: KnowledgeGraph) -> Proposal:
 
 
 class Doubt(NamedTuple):
-    """Why an answer may not follow: noise type, explanation, and how surely (0-1)."""
+    """A reason why an answer may not follow: noise type, explanation, and confidence (0-1)."""
 
     noise_type: NoiseType
     explanation: str
@@ -183,12 +183,12 @@ class Doubt(NamedTuple):
 
 
 def doubt(question: Question) -> Doubt | None:
-    """The first doubt that a question's words raise, or None.
+    """Return the first doubt that a question's words raise, or None.
 
-    HotpotQA annotates no relations, so that each check reads one sort of question alone (when, how many, who; how many
-    more; of one country; both of one occupation) and doubts only where the text lacks the very sort of thing that is
-    asked for. What no check reads is not doubted. Confidences are judged, not measured: of 1,273 real rows these
-    checks doubt seven, all of which are published noise.
+    HotpotQA annotates no relations. So each check reads one sort of question only (when, how many, who; how many more;
+    the same country; the same occupation), and doubts only if the text lacks the sort of thing asked for. Questions
+    that no check reads are not doubted. The confidences are estimates: of 1,273 real rows these checks doubt seven,
+    all of which are published noise.
 
     >>> doubt(Question("q", "b", "train", "When did it end?", "after 53 days")).explanation
     'The question asks when; the answer “after 53 days” gives no date.'
@@ -209,7 +209,7 @@ _WHO = re.compile(r"\s*who\b(?!.*\bor\b)", re.IGNORECASE)
 
 
 def _wrong_sort(question: Question) -> Iterator[Doubt]:
-    """A time asked for and none given, or a number; names of what happened then may be times."""
+    """Doubt an answer that is no time where a time is asked for, or no number; capitalised names may be times."""
     text, answer = question.question, question.answer
     clause = f"the answer “{answer}” gives"
     if _WHEN.match(text) and not (dates_in(answer) or _A_TIME.search(answer) or re.search(CAPITAL, answer)):
@@ -220,7 +220,7 @@ def _wrong_sort(question: Question) -> Iterator[Doubt]:
 
 
 def _named_in_the_question(question: Question) -> Iterator[Doubt]:
-    """Somebody who is asked for is not named in asking, but where there is a choice."""
+    """Doubt a person as answer to "who" if the question names that person and offers no choice."""
     name = normal_name(question.answer)
     if name and _WHO.match(question.question) and has_words(words_of(question.question), name):
         reason = f"The question asks who, and names “{question.answer}” itself as somebody else."
@@ -242,7 +242,7 @@ _AMOUNTS = rf"\b(?:\d[\d,]*|{_NUMBERS}|several|many|numerous|few|hundreds|thousa
 
 
 def _uncounted(question: Question) -> Iterator[Doubt]:
-    """More or fewer of something: a number of it on one side, and none on the other."""
+    """Doubt a comparison of numbers if only one passage has a number, or the numbers contradict the answer."""
     request = _COUNTED.search(without_names(question.question, [passage.title for _, passage in question.gold]))
     if request is None or len(question.gold) != 2:
         return
@@ -265,7 +265,7 @@ def _uncounted(question: Question) -> Iterator[Doubt]:
 
 
 def _has_amount(passage: Passage, stem: str) -> bool:
-    """Whether an amount stands near the thing counted, be it no number that can be compared."""
+    """Whether an amount is near the thing counted, even if it is no number to compare."""
     near = rf"(?:{_AMOUNTS})(?: \w+){{0,4}}? {stem}|\b{stem}\w*(?: \w+){{0,2}}? (?:{_AMOUNTS})"
     return bool(re.search(near, read(passage).clean))
 
@@ -285,7 +285,7 @@ _ORIGIN = re.compile(
 
 
 def _placeless(question: Question) -> Iterator[Doubt]:
-    """One country asked about: a passage that names no place that its subject could be from."""
+    """Doubt a question about the same country if a passage has no place that its subject could be from."""
     if not _ONE_COUNTRY.search(question.question):
         return
     for _, passage in question.gold:
@@ -298,7 +298,7 @@ _OCCUPATIONS: dict[str, str] = load("words")["occupations"]
 
 
 def _of_no_such_occupation(question: Question) -> Iterator[Doubt]:
-    """Both of one occupation, says the answer: a passage with another occupation, but not that."""
+    """Doubt a shared occupation if a passage has another occupation and not that one."""
     *question_words, last = words_of(question.question).split() or [""]
     noun = last.removesuffix("s")
     if question.answer.lower() != "yes" or "both" not in question_words or noun not in _OCCUPATIONS:
