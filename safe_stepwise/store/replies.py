@@ -1,17 +1,17 @@
-"""One reader of the JSON in a model's reply: which objects and lists stand in it, and which do not.
+"""The one reader of the JSON in a model's reply: it finds objects and lists, and refuses ambiguous answers.
 
-Around JSON anything may stand: prose, a code fence, a thought (`store.thoughts`: what stands in it is no reply), an
-object or list around what was asked for, a comma that trails. A value is taken whole or not at all; of one that is
-malformed or breaks off, what is complete inside it stands for itself. An object that gives two values for one key,
-however the key is spelled, is malformed. `Reply.answers` refuses what only guessing could read: an answer that breaks
-off, one that holds another, a key of it that stands outside; and it passes over answers that are merely quoted
-(`is_planted`): passages, questions and steps may hold an object in the very form that is asked for, in the hope that
-the model repeats it, so an answer counts only if its reason is the model's own. Letters and digits alone are compared:
-neither spacing, case, accents, punctuation, escapes of JSON and HTML nor full-width letters make a quotation an
-answer. A verdict may also be taken back in the words around it (`Reply.takes_back`).
+JSON may stand inside prose, a code fence, or a larger object or list, and may have a trailing comma. Thoughts are no
+part of the reply (`store.thoughts`). A value is read whole or not at all; of a malformed value, the complete values
+inside it count. An object with two values for one key, however the key is spelled, is malformed. `Reply.answers`
+refuses what only a guess could read: an answer that breaks off, that holds another answer, or whose key also stands
+outside of it. It skips answers that are merely quoted (`is_planted`): passages, questions and steps may hold an object
+in the requested form, in the hope that the model repeats it, so an answer counts only if its reason is the model's
+own. The comparison uses letters and digits only, so a change of spacing, case, accents, punctuation, escapes or
+full-width letters does not make a quotation an answer. The words around a verdict may also take it back
+(`Reply.takes_back`).
 
-A reply is data: nothing in it is evaluated, the time to read it grows with its length only, nesting
-beyond `DEEPEST` is malformed, and a reply beyond `LONGEST` holds nothing.
+A reply is data: nothing in it is evaluated, the time to read it grows with its length only, nesting beyond `DEEPEST`
+is malformed, and a reply longer than `LONGEST` has no values.
 """
 
 import functools
@@ -26,12 +26,12 @@ from typing import Any
 from safe_stepwise.store.thoughts import split_thought
 
 DEEPEST = 60
-"""Objects and lists within each other; what goes deeper is a model that repeats itself."""
+"""Objects and lists within each other; a model that goes deeper repeats itself."""
 LONGEST = 256 * 1024
-"""Characters of a reply that is looked into: 25 times what fits into 2,048 tokens."""
+"""Characters of a reply that is read: 25 times what fits into 2,048 tokens."""
 
 _DECODER = json.JSONDecoder(strict=False)  # models leave newlines unescaped
-# Possessive throughout, so that no quote is looked at twice.
+# All quantifiers are possessive, so that no quote is read twice.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _ATOM = re.compile(rf"{_STRING}|-?+[0-9][-+.0-9eE]*+|true|false|null|NaN|-?Infinity", re.DOTALL)
 _SPACE = re.compile(r"\s*+")
@@ -41,7 +41,7 @@ _FENCED = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _WRITTEN_KEY = re.compile(r'(?<!\\)"([^"\\\r\n]{1,40}+)"\s*+:')
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _MOST_REMARKS = 40
-"""Words behind a verdict; more are a discussion of it, whose end nobody foresees."""
+"""Words behind a verdict; more words discuss it, and may end in another verdict."""
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _SUPPOSES = re.compile(
     r"\b(?:if|unless|suppos(?:e|ing)|imagine|assuming|instead of|rather than|not|would (?:say|write|reply|have))\b",
@@ -65,12 +65,12 @@ TOO_LONG = f"the reply is longer than {LONGEST:,} characters"
 
 
 class ReplyError(ValueError):
-    """A reply without the one answer that was asked for; the message is the reason."""
+    """A reply lacks the one answer that was requested; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What began as an object or list: why it is none, and the keys that were read till there."""
+    """A malformed object or list: the reason, and the keys that were read before the fault."""
 
     reason: str
     keys: tuple[str, ...]
@@ -80,8 +80,8 @@ class Broken:
 class Reply:
     """The outermost objects and lists of a reply, in order, and those that are malformed.
 
-    ``is_clean``: it is one value of strict JSON, a fence aside. ``around``: the text before, between and behind the
-    values, what is malformed and no thought included. ``is_too_long``: nothing was looked for in it.
+    ``is_clean``: the reply is one value of strict JSON, perhaps in a fence. ``around``: the texts before, between and
+    behind the values, with malformed values and without thoughts. ``is_too_long``: the reply was not read.
     """
 
     values: tuple[Any, ...]
@@ -90,16 +90,16 @@ class Reply:
     around: tuple[str, ...]
     is_too_long: bool = False
 
-    def outermost(self, is_wanted: Callable[[Any], bool]) -> list[Any]:
-        """Objects and lists that are wanted, wherever they stand but within another such one."""
-        return [found for value in self.values for found in _outermost(value, is_wanted)]
+    def outermost(self, matches: Callable[[Any], bool]) -> list[Any]:
+        """Find the objects and lists that match and are not inside another match."""
+        return [match for value in self.values for match in _outermost(value, matches)]
 
-    def takes_back(self, accepts: bool, others: Iterable[str] = ()) -> bool:
-        """Whether the words around a verdict make it conditional or take it back.
+    def takes_back(self, accepts: bool, alternatives: Iterable[str] = ()) -> bool:
+        """Return whether the words around a verdict make it conditional or take it back.
 
-        A sentence that supposes something runs into it ("If it were right I would say {...}"), or what stands behind
-        it turns round ("No wait"), names one of the ``others`` that could have been said, or is long. Behind a verdict
-        that ``accepts``, no words but those of courtesy may stand: to ask for the step anew is the cheaper mistake.
+        They do if a conditional sentence runs into it ("If it were right I would say {...}"), or if the text behind it
+        reverses it ("No wait"), names one of the ``alternatives`` to the verdict, or is long. Behind a verdict that
+        ``accepts``, only courtesies may stand, as asking for the step again is the cheaper mistake.
 
         >>> read_reply('{"verdict": "yes"} I hope this helps!').takes_back(accepts=True)
         False
@@ -111,16 +111,15 @@ class Reply:
             return True
         if len(behind.split()) > _MOST_REMARKS or (accepts and re.search(r"[^\W\d_]", _COURTESY.sub("", behind))):
             return True
-        named = any(re.search(rf"\b{re.escape(name)}\b", behind, re.IGNORECASE) for name in others)
-        return named or bool(_TAKES_BACK.search(behind))
+        names_another = any(re.search(rf"\b{re.escape(name)}\b", behind, re.IGNORECASE) for name in alternatives)
+        return names_another or bool(_TAKES_BACK.search(behind))
 
     def answers(self, *keys: str, data: str = "") -> list[dict[str, Any]]:
-        """The objects that hold the first of some keys, those keys spelled as they are here.
+        """Find the objects that hold the first of ``keys``, and spell these keys as ``keys`` does.
 
-        ``data`` is what the request quoted: answers that stand in it, and forms that nobody filled in, are passed
-        over. Raises `ReplyError` for a reply that is too long, where a key stands in a malformed object, where the
-        first is given once more (outside of an answer, or within one, in a field of another name), where all answers
-        are passed over, or more than `MOST_DIFFERENT` differ.
+        ``data`` is what the request quoted: answers that stand in it, and forms that are not filled in, are skipped.
+        Raises `ReplyError` for a reply that is too long, a key in a malformed object, the first key outside of an
+        answer or inside another field of one, more than `MOST_DIFFERENT` different answers, and if all are skipped.
 
         >>> read_reply('So: {"Verdict": "none", "path": [1],}').answers("verdict")
         [{'verdict': 'none', 'path': [1]}]
@@ -133,21 +132,21 @@ class Reply:
             if any(plain_key(key) in names for key in broken.keys):
                 raise ReplyError(broken.reason)
 
-        def holds(value: Any) -> bool:
+        def is_answer(value: Any) -> bool:
             return isinstance(value, dict) and any(plain_key(key) == first for key in value)
 
-        found = self.outermost(holds)
-        others = (one[key] for one in found for key in one if plain_key(key) not in names)
-        within = any(True for other in others for _ in _outermost(other, holds))
+        answers = self.outermost(is_answer)
+        fields = (answer[key] for answer in answers for key in answer if plain_key(key) not in names)
+        is_nested = any(True for value in fields for _ in _outermost(value, is_answer))
         loose = (key for text in self.around for key in _WRITTEN_KEY.findall(text))
-        if within or (found and any(plain_key(key) == first for key in loose)):
+        if is_nested or (answers and any(plain_key(key) == first for key in loose)):
             raise ReplyError(f"{keys[0]} is given outside of the answer, too")
-        spelled = [{names.get(plain_key(key), key): one[key] for key in one} for one in found]
-        return _own(spelled, keys, data)
+        spelled = [{names.get(plain_key(key), key): answer[key] for key in answer} for answer in answers]
+        return _without_quotations(spelled, keys, data)
 
 
 def plain_key(key: str) -> str:
-    """What is left of a key when its spelling is set aside: case, joiners, markdown.
+    """Return a key without what may vary in its spelling: case, joiners, markdown.
 
     >>> plain_key("**Error Type**") == plain_key("error_type") == plain_key("errorType")
     True
@@ -156,7 +155,7 @@ def plain_key(key: str) -> str:
 
 
 def read_reply(text: str) -> Reply:
-    """All that stands in a reply, nothing if it is too long; raises nothing.
+    """Read all JSON values in a reply; none if it is too long. Raises nothing.
 
     >>> read_reply('Here: {"a": [1]} and [2, {"b": 3}, {"c"').values
     ({'a': [1]}, {'b': 3})
@@ -166,11 +165,11 @@ def read_reply(text: str) -> Reply:
     text = split_thought(text).text
     reader = _Reader(text)
     reader.read()
-    starts = [start for start, _, _ in reader.found]
-    ends = [end for _, end, _ in reader.found]
+    starts = [start for start, _, _ in reader.values]
+    ends = [end for _, end, _ in reader.values]
     gaps = zip([0, *ends], [*starts, len(text)], strict=True)
     return Reply(
-        tuple(value for _, _, value in reader.found),
+        tuple(value for _, _, value in reader.values),
         tuple(reader.broken),
         reader.is_strict and len(starts) == 1 and _is_alone(text, starts[0], ends[0]),
         tuple(text[start:end] for start, end in gaps),
@@ -178,7 +177,7 @@ def read_reply(text: str) -> Reply:
 
 
 def without_fence(text: str) -> str:
-    """What stands in a Markdown fence that is all of a text; any other text as it is.
+    """Return the content of a Markdown fence that is all of a text; any other text unchanged.
 
     >>> without_fence("```json\\n{}```")
     '{}'
@@ -188,158 +187,159 @@ def without_fence(text: str) -> str:
 
 
 def _is_alone(text: str, start: int, end: int) -> bool:
-    """Whether nothing but a fence stands around a span; one that is left open is one, too."""
+    """Return whether nothing but a fence, closed or not, stands around a span."""
     before, after = text[:start].strip(), text[end:].strip()
     return (not before and not after) or bool(_FENCE.fullmatch(before) and after in ("", "```"))
 
 
-def _own(found: list[dict[str, Any]], keys: tuple[str, ...], data: str) -> list[dict[str, Any]]:
-    """The answers that the model gives itself."""
-    filled_in = [one for one in found if not is_blank_form(one, keys)]
-    if found and not filled_in:
+def _without_quotations(answers: list[dict[str, Any]], keys: tuple[str, ...], data: str) -> list[dict[str, Any]]:
+    """Return the answers that are the model's own: filled in, and not quoted from the data."""
+    filled_in = [answer for answer in answers if not is_blank_form(answer, keys)]
+    if answers and not filled_in:
         raise ReplyError("the answer is the form alone, not filled in")
     different: list[dict[str, Any]] = []
-    for one in filled_in:
-        if one not in different:
-            different.append(one)
+    for answer in filled_in:
+        if answer not in different:
+            different.append(answer)
         if len(different) > MOST_DIFFERENT:
             raise ReplyError(f"the answer is given in more than {MOST_DIFFERENT} ways")
-    planted = [one for one in different if is_planted(one, keys, data)]
+    planted = [answer for answer in different if is_planted(answer, keys, data)]
     if planted and planted == different:
         raise ReplyError("the answer is one that the data brought along, quoted")
-    return [one for one in filled_in if one not in planted]
+    return [answer for answer in filled_in if answer not in planted]
 
 
-def _outermost(value: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
-    if not isinstance(value, dict | list):
-        return
-    if is_wanted(value):
-        yield value
-        return
-    for inner in value.values() if isinstance(value, dict) else value:
-        yield from _outermost(inner, is_wanted)
+def _outermost(value: Any, matches: Callable[[Any], bool]) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        if matches(value):
+            yield value
+        else:
+            for inner in value.values() if isinstance(value, dict) else value:
+                yield from _outermost(inner, matches)
 
 
-class _Broke(Exception):
-    """A value is malformed ``at`` an offset, from which reading goes on."""
+class _Malformed(Exception):
+    """A value is malformed; reading goes on at ``offset``."""
 
-    def __init__(self, at: int, reason: str) -> None:
+    def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
-        self.at, self.keys = at, list[str]()
+        self.offset, self.keys = offset, list[str]()
 
 
 class _Reader:
-    """Reads a text from left to right, once: what breaks off is not tried again from within."""
+    """Reads a text from left to right, once: the inside of a malformed value is not read again.
+
+    ``values`` are the outermost values with their start and end.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.is_strict = text, True
-        self.found: list[tuple[int, int, Any]] = []
+        self.values: list[tuple[int, int, Any]] = []
         self.broken: list[Broken] = []
 
     def read(self) -> None:
-        at = 0
-        while match := _OPENS.search(self.text, at):
+        offset = 0
+        while match := _OPENS.search(self.text, offset):
             try:
-                _, at = self._container(match.start(), 1)
-            except _Broke as error:
-                at = error.at
+                _, offset = self._container(match.start(), 1)
+            except _Malformed as error:
+                offset = error.offset
                 self.broken.append(Broken(str(error), tuple(error.keys)))
 
     def _container(self, start: int, depth: int) -> tuple[Any, int]:
         if depth > DEEPEST:
-            raise _Broke(start, "the JSON is nested too deeply")
+            raise _Malformed(start, "the JSON is nested too deeply")
         read = self._object if self.text[start] == "{" else self._list
         value, end = read(start + 1, depth)
-        while self.found and self.found[-1][0] > start:
-            self.found.pop()
-        self.found.append((start, end, value))
+        while self.values and self.values[-1][0] > start:
+            self.values.pop()
+        self.values.append((start, end, value))
         return value, end
 
-    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
+    def _object(self, offset: int, depth: int) -> tuple[dict[str, Any], int]:
+        content: dict[str, Any] = {}
         spelled: dict[str, str] = {}
         key = doubled = ""
         try:
-            while not self.text.startswith("}", at := self._skip(at)):
-                key, at = self._key(at, key)
+            while not self.text.startswith("}", offset := self._skip(offset)):
+                key, offset = self._key(offset, key)
                 name = spelled.setdefault(plain_key(key), key)
-                value, at = self._value(at, depth, key)
-                if found.setdefault(name, value) != value:
+                value, offset = self._value(offset, depth, key)
+                if content.setdefault(name, value) != value:
                     doubled = doubled or name
-                at = self._comma(at, "}", key)
+                offset = self._comma(offset, "}", key)
             if doubled:
-                raise _Broke(at + 1, f"two values for {_shown(doubled)} in one object")
-        except _Broke as error:
+                raise _Malformed(offset + 1, f"two values for {_quote(doubled)} in one object")
+        except _Malformed as error:
             error.keys += spelled.values()
             raise
-        return found, at + 1
+        return content, offset + 1
 
-    def _key(self, at: int, before: str) -> tuple[str, int]:
-        """A key, behind another, and its colon."""
-        reason = _malformed(before)
-        if not self.text.startswith('"', at):
-            raise _Broke(at, reason)
-        key, at = self._atom(at, reason)
-        at = self._skip(at)
-        if not self.text.startswith(":", at):
-            raise _Broke(at, reason)
-        return key, self._skip(at + 1)
+    def _key(self, offset: int, previous_key: str) -> tuple[str, int]:
+        """Read a key, which follows ``previous_key``, and its colon."""
+        reason = _malformed(previous_key)
+        if not self.text.startswith('"', offset):
+            raise _Malformed(offset, reason)
+        key, offset = self._atom(offset, reason)
+        offset = self._skip(offset)
+        if not self.text.startswith(":", offset):
+            raise _Malformed(offset, reason)
+        return key, self._skip(offset + 1)
 
-    def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
-        found: list[Any] = []
-        while not self.text.startswith("]", at := self._skip(at)):
-            value, at = self._value(at, depth, "")
-            found.append(value)
-            at = self._comma(at, "]", "")
-        return found, at + 1
+    def _list(self, offset: int, depth: int) -> tuple[list[Any], int]:
+        elements: list[Any] = []
+        while not self.text.startswith("]", offset := self._skip(offset)):
+            value, offset = self._value(offset, depth, "")
+            elements.append(value)
+            offset = self._comma(offset, "]", "")
+        return elements, offset + 1
 
-    def _value(self, at: int, depth: int, key: str) -> tuple[Any, int]:
-        if self.text.startswith(("{", "["), at):
-            return self._container(at, depth + 1)
-        what = f"{_shown(key)} is no JSON string" if key else "a list holds no JSON"
-        return self._atom(at, f"{what}, or the reply breaks off in it")
+    def _value(self, offset: int, depth: int, key: str) -> tuple[Any, int]:
+        if self.text.startswith(("{", "["), offset):
+            return self._container(offset, depth + 1)
+        fault = f"{_quote(key)} is no JSON string" if key else "a list holds no JSON"
+        return self._atom(offset, f"{fault}, or the reply breaks off in it")
 
-    def _atom(self, at: int, reason: str) -> tuple[Any, int]:
-        """A string, number, ``true``, ``false`` or ``null``."""
-        match = _ATOM.match(self.text, at)
+    def _atom(self, offset: int, reason: str) -> tuple[Any, int]:
+        """Read a string, number, ``true``, ``false`` or ``null``."""
+        match = _ATOM.match(self.text, offset)
         if match is None:
-            raise _Broke(at, reason)
+            raise _Malformed(offset, reason)
         try:
             return _DECODER.decode(match[0]), match.end()
         except ValueError as error:
-            raise _Broke(match.end(), f"not JSON: {match[0][:40]!r} ({error})") from None
+            raise _Malformed(match.end(), f"not JSON: {match[0][:40]!r} ({error})") from None
 
-    def _comma(self, at: int, close: str, key: str) -> int:
-        """Past a comma, or at the close."""
-        at = self._skip(at)
-        if not self.text.startswith(",", at):
-            if not self.text.startswith(close, at):
-                raise _Broke(at, _malformed(key))
-            return at
-        at = self._skip(at + 1)
-        if self.text.startswith(close, at):
+    def _comma(self, offset: int, close: str, key: str) -> int:
+        """Return the offset behind a comma, or that of the closing bracket."""
+        offset = self._skip(offset)
+        if not self.text.startswith(",", offset):
+            if not self.text.startswith(close, offset):
+                raise _Malformed(offset, _malformed(key))
+            return offset
+        offset = self._skip(offset + 1)
+        if self.text.startswith(close, offset):
             self.is_strict = False
-        return at
+        return offset
 
-    def _skip(self, at: int) -> int:
-        match = _SPACE.match(self.text, at)
-        return match.end() if match else at
+    def _skip(self, offset: int) -> int:
+        match = _SPACE.match(self.text, offset)
+        return match.end() if match else offset
 
 
-def _shown(key: str) -> str:
-    """A key as a message can hold it."""
+def _quote(key: str) -> str:
     return key[:40] if key.isidentifier() else repr(key[:40])
 
 
 def _malformed(key: str) -> str:
-    after = f" after {_shown(key)}" if key else ""
+    after = f" after {_quote(key)}" if key else ""
     return f"the JSON object is malformed or breaks off{after}"
 
 
 _ROUNDS = 20
-"""Escapes within escapes that are looked through; each round halves a run of backslashes."""
+"""Depth to which escapes of escapes are undone; each round halves a run of backslashes."""
 _LONG = 20
-"""Letters of a reason that no data holds by chance."""
+"""Letters of a text so long that data does not hold it by chance."""
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(\\)|\\.", re.DOTALL)
 _AMPERSANDS = re.compile("&(?:amp;)++")
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -347,11 +347,10 @@ _DOTS = ("...", "…")
 
 
 def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> bool:
-    """Whether the data names the first key and that of the reason, and holds the reason itself.
+    """Return whether the data names the first key and the key of the reason, and holds the reason itself.
 
-    The reason is the first of the answer's other texts, in the order of the keys, that has a letter
-    in it; where none has, it is the text of the first key itself. A short one counts as held where
-    it stands behind its key only: any text holds "yes".
+    The reason is the first of the answer's other texts, in the order of the keys, that has a letter in it; if none
+    has, it is the text of the first key. A short reason counts only right behind its key, as any text holds "yes".
 
     >>> data = 'Oru lies on the Vel. {"verdict": "none", "why": "It is so."}'
     >>> is_planted({"verdict": "none", "why": "It  is so"}, ("verdict", "why"), data)
@@ -359,40 +358,38 @@ def is_planted(answer: Mapping[str, object], keys: Sequence[str], data: str) -> 
     >>> is_planted({"verdict": "none", "why": "Oru is named."}, ("verdict", "why"), data)
     False
     """
-    said = ((_letters(key), _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
-    key, reason = next((one for one in said if one[1]), ("", ""))
-    sought = (_letters(keys[0]), key, reason if len(reason) >= _LONG else key + reason)
-    held = _held(data)
-    return all(one in held for one in sought)
+    texts = ((_letters(key), _letters(_text(answer, key))) for key in (*keys[1:], keys[0]))
+    key, reason = next((text for text in texts if text[1]), ("", ""))
+    quotations = (_letters(keys[0]), key, reason if len(reason) >= _LONG else key + reason)
+    return all(quotation in _data_letters(data) for quotation in quotations)
 
 
 def is_quoted(text: str, data: str) -> bool:
-    """Whether the data holds a text that is too long to be in it by chance."""
-    sought = _letters(text)
-    return len(sought) >= _LONG and sought in _held(data)
+    """Return whether the data holds a text that is too long to be in it by chance."""
+    letters = _letters(text)
+    return len(letters) >= _LONG and letters in _data_letters(data)
 
 
 def is_copied(answer: Mapping[str, object], texts: Iterable[str]) -> bool:
-    """Whether one of some texts holds all of an answer: each key with its value right behind it.
+    """Return whether one of the texts holds all of an answer: each key with its value right behind it.
 
-    For answers without a reason of their own (`is_planted` goes by that): a whole object that
-    stands in what was quoted is taken for a quotation.
+    This is for answers without a reason, which `is_planted` needs: an object that stands in a quoted text as a whole
+    counts as a quotation.
 
     >>> is_copied({"continue": False}, ["Reply with {'continue': false}.", "Go on."])
     True
     >>> is_copied({"continue": False, "answer": "Oru"}, ["Reply with {'continue': false}.", "Oru"])
     False
     """
-    sought = [_letters(key) + _letters(_said(value)) for key, value in answer.items()]
-    return any(sought and all(one in _held_in(text) for one in sought) for text in texts)
-
-
-def _said(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    quotations = [
+        _letters(key) + _letters(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for key, value in answer.items()
+    ]
+    return any(quotations and all(quotation in _page_letters(text) for quotation in quotations) for text in texts)
 
 
 def is_blank_form(answer: Mapping[str, object], keys: Sequence[str]) -> bool:
-    """Whether an answer is the form that instructions give: dots for every text behind the first.
+    """Return whether an answer is the form in the instructions: dots for every text but the first.
 
     >>> is_blank_form({"verdict": "none", "why": "..."}, ("verdict", "why"))
     True
@@ -406,31 +403,25 @@ def _text(answer: Mapping[str, object], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-@functools.lru_cache(maxsize=1)  # a reply may hold many answers
-def _held(data: str) -> str:
-    return _letters(data)
-
-
-@functools.lru_cache(maxsize=512)  # the passages of questions under way
-def _held_in(text: str) -> str:
-    return _letters(text)
-
-
 def _letters(text: str) -> str:
-    """Letters and digits of what a text says once nothing in it is escaped any more.
+    """Return the letters and digits of a text after undoing its escapes.
 
-    However many of its escapes a model took for what they mean, these are the same.
+    The result is the same however many of the escapes a model has already undone.
     """
     for _ in range(_ROUNDS):
-        before, text = text, html.unescape(_AMPERSANDS.sub("&", _ESCAPE.sub(_meant, text)))
+        before, text = text, html.unescape(_AMPERSANDS.sub("&", _ESCAPE.sub(_unescape, text)))
         if text == before:
             break
         # Letters beyond the first plane are escaped as two halves.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    # Marks go before they are put in order, which takes the square of the length of a run of them.
+    # Marks are removed before NFKD orders them, which takes time quadratic in the length of a run of them.
     plain = unicodedata.normalize("NFKD", _NO_LETTERS.sub("", text)).casefold()
     return _NO_LETTERS.sub("", plain)
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16)) if escape[1] else escape[2] or " "
+
+
+_data_letters = functools.lru_cache(maxsize=1)(_letters)  # a reply may hold many answers
+_page_letters = functools.lru_cache(maxsize=512)(_letters)  # the passages of running questions

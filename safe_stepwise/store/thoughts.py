@@ -1,17 +1,17 @@
-"""What a reasoning model thought, kept apart from what it said.
+"""Splits a reasoning model's reply into its text and its thoughts.
 
-Thoughts stand before a reply, or between its parts, in one of these forms::
+Thoughts stand before the text, or between its passages, in one of these forms::
 
     <think>...</think>        DeepSeek, Qwen, many others; also <thinking>, <thought>, <reasoning>, <seed:think>,
                               [THINK] and ◁think▷, in any case of letters
-    ...</think>               the same where the model's chat template has opened the thought
+    ...</think>               where the model's chat template has opened the thought
     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...
-                              Harmony (gpt-oss), of which ``final`` alone is said
+                              Harmony (gpt-oss), of which only ``final`` is the text
     analysis...assistantfinal...
                               Harmony without its special tokens, as some servers decode it
 
-A thought may hold anything, a draft of the answer above all, so one that never closes leaves nothing to be read. A
-cut thought that its template opened has no mark at all: only that it was cut tells it (`engines.base.Completion`).
+A thought may hold anything, in particular a draft of the answer, so a thought that never closes leaves no text. A cut
+thought that the template opened has no mark at all; only the way it ended reveals it (`engines.base.Completion`).
 """
 
 import re
@@ -28,57 +28,57 @@ _CHANNEL = re.compile(
     re.S,
 )
 _BARE_CHANNELS = re.compile(r"\s*analysis(?=\S)(.*)assistantfinal(?:json)?(.*)\Z", re.S)
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)  # one that breaks off runs to the end, in one go
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)  # an unfinished string runs to the end
 _BARE_OPENS = re.compile(r"\s*analysis(?=[A-Z][a-z'])")
-"""A word glued to the channel's name, which no prose has."""
+"""A word glued to the channel's name, which prose never has."""
 
 
-class Parts(NamedTuple):
-    """A reply taken apart; ``is_open`` where a thought never closes, which leaves no text."""
+class SplitReply(NamedTuple):
+    """A reply's text and its thought; ``is_open`` if a thought never closes, which leaves no text."""
 
     text: str
     thought: str = ""
     is_open: bool = False
 
 
-def split_thought(reply: str) -> Parts:
-    """The text of a reply without its thoughts, and these; a reply without any stays as it is.
+def split_thought(reply: str) -> SplitReply:
+    """Split a reply into its text and its thoughts; a reply without a thought keeps its text unchanged.
 
     >>> split_thought("<think>Is it Tesk?</think> Oru")
-    Parts(text='Oru', thought='Is it Tesk?', is_open=False)
+    SplitReply(text='Oru', thought='Is it Tesk?', is_open=False)
     >>> split_thought("Is it Tesk?</think>Oru").text
     'Oru'
     >>> split_thought("<think>I would say Oru, but").is_open
     True
     """
     if _HARMONY.match(reply):
-        return _channels(reply)
+        return _split_channels(reply)
     if bare := _BARE_CHANNELS.match(reply):
-        return Parts(bare[2].strip(), bare[1].strip())
+        return SplitReply(bare[2].strip(), bare[1].strip())
     if _BARE_OPENS.match(reply):
-        return Parts("", reply.strip(), is_open=True)
+        return SplitReply("", reply.strip(), is_open=True)
     unquoted = reply
-    if reply.lstrip().startswith("{"):  # an object, which may quote a mark in one of its texts
+    if reply.lstrip().startswith("{"):  # an object, whose strings may quote a mark
         unquoted = _STRING.sub(lambda text: " " * len(text[0]), reply)
-    spoken, thoughts, at, is_open = list[str](), list[str](), 0, False
+    texts, thoughts, start, is_open = list[str](), list[str](), 0, False
     for mark in _MARK.finditer(unquoted):
-        before, at = reply[at : mark.start()], mark.end()
-        if not mark["open"] and not is_open:  # opened by the template: all that stands before it is thought
-            thoughts += [*spoken, before]
-            spoken = []
+        before, start = reply[start : mark.start()], mark.end()
+        if not mark["open"] and not is_open:  # opened by the template: everything before the mark is thought
+            thoughts += [*texts, before]
+            texts = []
         else:
-            (thoughts if is_open else spoken).append(before)
+            (thoughts if is_open else texts).append(before)
         is_open = bool(mark["open"])
-    if not at:
-        return Parts(reply)
-    (thoughts if is_open else spoken).append(reply[at:])
+    if not start:
+        return SplitReply(reply)
+    (thoughts if is_open else texts).append(reply[start:])
     thought = "\n\n".join(filter(None, map(str.strip, thoughts)))
-    return Parts("" if is_open else "".join(spoken).strip(), thought, is_open)
+    return SplitReply("" if is_open else "".join(texts).strip(), thought, is_open)
 
 
-def _channels(reply: str) -> Parts:
-    """Harmony: the last ``final`` message is what is said, all others are thoughts."""
+def _split_channels(reply: str) -> SplitReply:
+    """Split a reply in Harmony's format: the last ``final`` message is the text, all others are thoughts."""
     messages = [(channel, text.strip()) for channel, text in _CHANNEL.findall(reply)]
     finals = [text for channel, text in messages if channel == "final"]
     thought = "\n\n".join(text for channel, text in messages if channel != "final" and text)
-    return Parts(finals[-1] if finals else "", thought or ("" if finals else reply), is_open=not finals)
+    return SplitReply(finals[-1] if finals else "", thought or ("" if finals else reply), is_open=not finals)
