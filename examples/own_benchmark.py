@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safe_stepwise.commands.reading import rows_of
+from safe_stepwise.commands.reading import read_rows
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import boundary
 from safe_stepwise.store.tables import text_table
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
 def build(rows: Path, output: Path) -> None:
     """Verify the rows of a file, and write the datasets into a folder."""
     by_id: dict[str, dict[str, Any]] = {}
-    for place, row in rows_of(rows):
+    for place, row in read_rows(rows):
         converted = convert_row(place, row)
         if converted["_id"] in by_id:
             raise UserError(f"{place}: the id {converted['_id']} stands in a row before")

@@ -14,7 +14,7 @@ from builders.work.shards import Annotator
 from releases.manifest import Manifest
 from releases.paths_manifest import PathsManifest
 from safe_stepwise.commands.model_options import ModelOptions
-from safe_stepwise.commands.values import Count, Known
+from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.names import DATASETS
 
@@ -139,7 +139,7 @@ class Options(ModelOptions):
     keep_failed: bool = False
     """Whether a part is locked though questions of it failed, which then count as wrong."""
     workers: Count = 1
-    engine: Annotated[str, Known(ENGINES)] = "local"
+    engine: Annotated[str, Name(ENGINES)] = "local"
     ranks: Count | None = None
     slurm: Slurm = field(default_factory=Slurm)
 

@@ -10,7 +10,7 @@ from builders.benchmarks.sources import canonical_split
 from builders.corpus.passages import RECALL_SAMPLE, CorpusBuild, build, summary
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from safe_stepwise.commands.values import Count, Known, Whole
+from safe_stepwise.commands.values import Count, Name, Whole
 from safe_stepwise.engines.client import default_cache
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
@@ -18,7 +18,7 @@ from scripts.cli import command, run
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    benchmark: Sequence[Annotated[str, Known(BENCHMARKS)]]
+    benchmark: Sequence[Annotated[str, Name(BENCHMARKS)]]
     input: Sequence[str]
     split: Sequence[Annotated[str, canonical_split]]
     output: Path

@@ -17,7 +17,7 @@ from builders.work.executors import Submitted
 from builders.work.plans import Plan
 from cards.datasets import CARDS
 from safe_stepwise.commands.options import copy_into
-from safe_stepwise.commands.values import Count, Known, Price, Share
+from safe_stepwise.commands.values import Count, Name, Price, Share
 from safe_stepwise.errors import UserError
 from scripts.cli import ModelOptions, command, cores, run
 
@@ -34,7 +34,7 @@ def verifiable_split(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(ModelOptions, Plan):
-    benchmark: Annotated[str, Known(BENCHMARKS)]
+    benchmark: Annotated[str, Name(BENCHMARKS)]
     source: str
     split: Annotated[str, verifiable_split]
     teacher: str
@@ -67,7 +67,7 @@ def build_verified(options: Options) -> None:
         teachers.close()
 
 
-main = command(build_verified, roles=ROLES, shown=[EXTRACT.role, PATH.role], workers=cores())
+main = command(build_verified, roles=ROLES, example_roles=[EXTRACT.role, PATH.role], workers=cores())
 
 if __name__ == "__main__":
     run(main)

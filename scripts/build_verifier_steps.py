@@ -13,12 +13,12 @@ from builders.steps.rewriting import REWRITE, resolve_rewriter
 from builders.steps.statistics import summary
 from builders.verified.teachers.choice import ANNOTATIONS, client_of, resolve_teacher, spending
 from cards.datasets import verifier_steps as card
-from safe_stepwise.commands.options import check_one_of, copy_into, is_given
-from safe_stepwise.commands.values import Count, Known, Share, Version
+from safe_stepwise.commands.options import check_exclusive, copy_into, is_set
+from safe_stepwise.commands.values import Count, Name, Share, Version
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.prompt_sets import PAPER, PromptSet, PromptsName
 from safe_stepwise.records import VerdictOrder
-from scripts.cli import ModelOptions, command, cores, run, warn
+from scripts.cli import ModelOptions, command, cores, note, run
 
 COMPOSED = (
     "questions",
@@ -49,7 +49,7 @@ class Options(ModelOptions):
     ideal: Share | None = None
     test_share: Share | None = None
     test_split: str | None = None
-    benchmarks: tuple[Annotated[str, Known(BENCHMARKS)], ...] = ()
+    benchmarks: tuple[Annotated[str, Name(BENCHMARKS)], ...] = ()
     refined: Path | None = None
     unverifiable: bool = False
     pool: Count | None = None
@@ -60,8 +60,8 @@ class Options(ModelOptions):
     rewrite: str | None = None
 
     def __post_init__(self) -> None:
-        check_one_of(self, "rows", "rows_of", needed=True)
-        check_one_of(self, "test_share", "test_split")
+        check_exclusive(self, "rows", "rows_of", required=True)
+        check_exclusive(self, "test_share", "test_split")
         if self.unverifiable and self.refined:
             raise UserError("--refined rows are of verified questions; leave it out, or --unverifiable")
         if self.rewrite is not None and self.teacher != ANNOTATIONS:
@@ -86,7 +86,7 @@ class Options(ModelOptions):
 
     def _copied_terms(self, steps: str) -> dict[str, Any]:
         for name in COMPOSED:
-            if is_given(getattr(self, name)):
+            if is_set(getattr(self, name)):
                 option = name.removesuffix("s") if name == "benchmarks" else name
                 raise UserError(
                     f"--rows-of takes all but the teacher from the first build; leave out --{option.replace('_', '-')}"
@@ -108,7 +108,7 @@ def build_verifier_steps(options: Options) -> None:
         rewriter = resolve_rewriter(options.teachers(options.rewrite, option="--rewrite"), options.rewrite)
     client = client_of(rewriter or maker)
     try:
-        print(summary(plan.output, build(plan, maker, card, warn, rewriter)))
+        print(summary(plan.output, build(plan, maker, card, note, rewriter)))
     finally:
         # The account outlives the client; the user gets it even if the build fails.
         if spent := spending(client):
@@ -116,7 +116,10 @@ def build_verifier_steps(options: Options) -> None:
 
 
 main = command(
-    build_verifier_steps, roles=[p.role for p in (TRAJECTORY, INJECT, REWRITE)], shown=[INJECT.role], workers=cores()
+    build_verifier_steps,
+    roles=[p.role for p in (TRAJECTORY, INJECT, REWRITE)],
+    example_roles=[INJECT.role],
+    workers=cores(),
 )
 
 if __name__ == "__main__":

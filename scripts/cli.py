@@ -7,8 +7,8 @@ from pathlib import Path
 from safe_stepwise import prompts
 from safe_stepwise.commands.command import command as command
 from safe_stepwise.commands.ending import run as run
-from safe_stepwise.commands.ending import warn as warn
 from safe_stepwise.commands.model_options import ModelOptions as ModelOptions
+from safe_stepwise.store.progress import note as note
 
 HELP = Path(__file__).with_name("help")
 """The folder of the commands' help texts: of options in ``NAME.yaml``, notes in ``NAME.txt``."""

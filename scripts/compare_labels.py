@@ -8,7 +8,7 @@ from safe_stepwise.commands.values import Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.tables import text_table
-from scripts.cli import command, run, warn
+from scripts.cli import command, note, run
 from studies.labels import builds
 from studies.labels import published as comparison
 
@@ -46,7 +46,7 @@ def main(options: Options) -> None:
         rows = {name: drop_repeats(labels) for name, labels in labelled(options.verified)}
     else:
         published, rows = real_rows(options.data)
-    rows = apply_confidence(rows, options.min_confidence, warn)
+    rows = apply_confidence(rows, options.min_confidence, note)
     if options.halves:
         rows = comparison.halves(rows)
     print(text_table([comparison.HEADER, *comparison.comparison(rows, published)]))

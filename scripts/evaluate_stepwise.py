@@ -17,7 +17,7 @@ def evaluate(options: Options) -> str:
     return run_evaluation(options, read, BENCHMARKS)
 
 
-main = command(evaluate, roles=ROLES, shown=SHOWN)
+main = command(evaluate, roles=ROLES, example_roles=SHOWN)
 
 if __name__ == "__main__":
     run(main)

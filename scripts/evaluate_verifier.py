@@ -12,7 +12,7 @@ def evaluate(options: Options) -> str:
     return run_verifiers(options, find_steps, annotated)
 
 
-main = command(evaluate, roles=[ROLE], shown=[ROLE])
+main = command(evaluate, roles=[ROLE], example_roles=[ROLE])
 
 if __name__ == "__main__":
     run(main)

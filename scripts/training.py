@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from safe_stepwise.commands.command import SETTINGS, Called, help_all, notes_of
+from safe_stepwise.commands.command import SETTINGS, BaseCommand, help_all, notes_of
 from safe_stepwise.commands.values import Place
 from safe_stepwise.engines.weights import Model, find_adapter
 from safe_stepwise.errors import UserError
-from scripts.cli import warn
+from scripts.cli import note
 from trainers.checkpoints import read_json
 from trainers.config import Key, Recipe, check_key, keys, read_recipe
 from trainers.models import MODEL
@@ -32,7 +32,7 @@ R = TypeVar("R", bound=Recipe)
 _WORDS = {int: "N", float: "X", Path: "DIR", bool: "{true,false}"}
 
 
-class Training(Called):
+class Training(BaseCommand):
     """A command that trains by a recipe; the recipe's keys are its options."""
 
     def __init__(self, name: str, about: str | None, kind: type[Recipe]) -> None:
@@ -67,7 +67,7 @@ class Training(Called):
         is_first = int(os.environ.get("RANK", 0)) == 0  # of several processes, one prints
         try:
             recipe = read_recipe(config, options, self.kind)
-            record = train(recipe, resume, warn)
+            record = train(recipe, resume, note)
         except UserError:
             if is_first:
                 raise
@@ -169,7 +169,7 @@ def train_or_reuse(file: Path, values: Mapping[str, str], kind: type[R]) -> tupl
     """Train by a recipe with new values of its keys, or reuse an equal earlier result; return recipe and summary."""
     recipe = read_recipe(file, values, kind)
     remove_outdated(recipe)
-    return recipe, summary(train(recipe, resume=True, warn=warn), recipe.output)
+    return recipe, summary(train(recipe, resume=True, warn=note), recipe.output)
 
 
 def remove_outdated(recipe: Recipe) -> None:

@@ -19,7 +19,7 @@ from builders.paths.relation_readers import READERS, check_graph, own_graph, rea
 from builders.work import collect as work
 from builders.work import plans, shards
 from builders.work.rejects import Reject, RejectPolicy, RowsSummary
-from safe_stepwise.commands.values import Count, Known, Share
+from safe_stepwise.commands.values import Count, Name, Share
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs import store
 from safe_stepwise.methods.path_proposing import masked
@@ -53,7 +53,7 @@ class PathsBuild(plans.Plan):
     """The options of a build of relation paths; ``sources`` are files or ``hub-id@rev``, ``kb`` a graph's file."""
 
     work_name: ClassVar[str] = "paths-{plan.benchmark}"
-    benchmark: Annotated[str, Known(READERS)]
+    benchmark: Annotated[str, Name(READERS)]
     sources: tuple[str, ...]
     split: Annotated[str, canonical_split]
     kb: Path | None = None

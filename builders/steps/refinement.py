@@ -32,7 +32,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Plan, PlanError
 from safe_stepwise.checking.step_reading import read_step
 from safe_stepwise.checking.writing import write_trajectory
-from safe_stepwise.commands.values import Count, Known, Version
+from safe_stepwise.commands.values import Count, Name, Version
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.engines.client import Client, check, render_requests
 from safe_stepwise.errors import UserError
@@ -70,7 +70,7 @@ class Refinement:
     rows: Count
     limit: Count | None = None
     """Training questions at most, divided among the benchmarks; all if None."""
-    benchmarks: tuple[Annotated[str, Known(BENCHMARKS)], ...] = ()
+    benchmarks: tuple[Annotated[str, Name(BENCHMARKS)], ...] = ()
     """Benchmarks to use; all of the folder if empty."""
     limits: Limits = DEFAULT
     version: Version = "v0.1.0"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import safe_stepwise
-from safe_stepwise.commands.values import Count, Known, Version
+from safe_stepwise.commands.values import Count, Name, Version
 from safe_stepwise.store.names import WORK
 
 ENGINES = ("local", "datatrove-local", "slurm", "ray")
@@ -32,7 +32,7 @@ class Plan:
     """Rows of each source, if not all."""
     workers: Count = 1
     """Processes of this machine; a cluster decides how many ranks it runs at once."""
-    engine: Annotated[str, Known(ENGINES)] = "local"
+    engine: Annotated[str, Name(ENGINES)] = "local"
     ranks: Count | None = None
     """Shares of the work, for engines other than ``local``; as many as workers if None."""
     slurm: Slurm = field(default_factory=Slurm)

@@ -20,7 +20,6 @@ from evaluators.deliberation.scorers import HEADLINE, METRICS, TITLES
 from evaluators.outcomes import Outcome, QuestionRecord
 from evaluators.run.runner import Task, Work, run_tasks
 from safe_stepwise import prompts
-from safe_stepwise.commands.ending import warn
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods.deliberation import Knowledge
 from safe_stepwise.methods.path_deliberating import PROMPTS
@@ -31,6 +30,7 @@ from safe_stepwise.store.code import code_digest, modules_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import json_bytes, lock_folder, remove_folder, write_atomically, write_lines
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
+from safe_stepwise.store.progress import note
 from safe_stepwise.store.published_tables import published
 from safe_stepwise.store.tables import fill, percent, shown, text_table
 
@@ -129,7 +129,7 @@ def run_deliberation(options: Options, rows_of: Callable[[Options, Path], Rows])
     with lock_folder(options.output, "evaluation", (*FILES, GRAPH)), options.replies() as replies:
         questions = Questions.chosen(options, rows)
         if questions.note:
-            warn(questions.note)
+            note(questions.note)
         # Faults of the files show before an engine lacks its extra.
         players = {"generator": options.client(opener(options.generator), replies)} if options.generator else {}
         clients = {spec: options.client(opener(spec), replies) for spec in engines_of(options.paths)}

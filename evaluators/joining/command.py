@@ -23,7 +23,6 @@ from evaluators.comparison.systems import VARIANT, System, names, system_of, val
 from evaluators.faithfulness import command as faithfulness
 from evaluators.outcomes import METRIC_NAMES, Outcome, QuestionRecord, grouped
 from evaluators.run.evaluation import record, roles_of
-from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import JUDGED
 from safe_stepwise.records import canonical_json, identity
@@ -31,6 +30,7 @@ from safe_stepwise.store import files
 from safe_stepwise.store.boundary import read_json
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_lines
 from safe_stepwise.store.names import COMPARISON, JOURNAL, QUESTIONS, REPORT, RESULTS, TRAJECTORIES
+from safe_stepwise.store.progress import note
 from safe_stepwise.store.published_tables import MAIN
 from safe_stepwise.store.tables import text_table
 
@@ -249,7 +249,7 @@ def join(options: Options) -> str:
     union = join_runs(runs)
     tables = ablation.ablations(union.outcomes, options.reference, seed)
     for difference in _differences(runs):
-        warn(difference)
+        note(difference)
     main = [row for row in rows if row.table == MAIN[row.paper]]
     further = [row for row in rows if row.table != MAIN[row.paper]]
     with files.lock_folder(output, "join", OWNED):

@@ -18,7 +18,6 @@ from evaluators.prompting import predictions
 from evaluators.run.evaluation import ALL, TRUTH, Evaluation, evaluate, settings_of, write
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError, one_of
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
@@ -27,6 +26,7 @@ from safe_stepwise.scoring import CUSTOM
 from safe_stepwise.store import files, names
 from safe_stepwise.store.boundary import read_json
 from safe_stepwise.store.files import json_bytes, sha256_of, write_atomically, write_parts
+from safe_stepwise.store.progress import note
 from safe_stepwise.store.published_tables import PublishedScore
 from safe_stepwise.store.tables import text_table
 
@@ -45,8 +45,8 @@ def run_evaluation(options: Options, read: ReadQuestions, benchmarks: Mapping[st
     ``benchmarks`` are those of ``read``; the ``SCORING`` of each names the official scorer that counts.
     """
     options.check()
-    for note in options.faultless:
-        warn(note)
+    for fault in options.faultless:
+        note(fault)
     published = choose_tables(options.published)
     questions = _questions_of(options, read, benchmarks)
     notes = {
@@ -83,23 +83,23 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
         all_passages=options.passages == "all",
     )
     if read_set.skipped:
-        warn(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")
+        note(f"rows kept apart in {names.REJECTS}: {len(read_set.skipped)}, the first: {read_set.skipped[0]}")
     if not any(question.is_annotated for question in read_set.questions):
         options.refuse_symbolic()
     if not options.drop_gold:
         return read_set
     if goldless := sum(not question.gold for question in read_set.questions):
-        note = f"--drop-gold: {goldless} of {len(read_set.questions)} questions mark no gold passage"
+        message = f"--drop-gold: {goldless} of {len(read_set.questions)} questions mark no gold passage"
         if goldless == len(read_set.questions):
-            raise UserError(f'{note}; give passages "is_gold": true')
-        warn(f"{note}, and stay whole")
+            raise UserError(f'{message}; give passages "is_gold": true')
+        note(f"{message}, and stay whole")
     reduced = tuple(without_drawn_gold(question, options.seed) for question in read_set.questions)
     return replace(read_set, questions=reduced)
 
 
 def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) -> str:
     if warning := _replaced_results(plan):
-        warn(warning)
+        note(warning)
     runs = evaluate(plan)
     results = write(plan, runs)
     folder = report_folder(plan)

@@ -245,7 +245,7 @@ def write(plan: Evaluation, runs: Sequence[SystemRun]) -> dict[str, Any]:
         (plan.output / TRUTH).unlink(missing_ok=True)
     folders = _export(plan, runs)
     roles = roles_of(outcomes)
-    agreements = [judging.count(run.verdicts).agreement for run in runs]
+    agreements = [judging.count_verdicts(run.verdicts).agreement for run in runs]
     return {
         "version": safe_stepwise.__version__,
         "simulated": any(outcome.simulated for outcome in outcomes),

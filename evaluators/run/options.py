@@ -13,7 +13,7 @@ from evaluators.run.evaluation import Evaluation, Setting
 from evaluators.run.trial import SHOWN, Trial
 from safe_stepwise import prompts
 from safe_stepwise.commands.model_options import ModelOptions
-from safe_stepwise.commands.values import Count, Known
+from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.errors import UserError, at_place, one_of
@@ -36,7 +36,7 @@ class Options(Trial, ModelOptions):
 
     questions: str
     output: Path
-    method: Sequence[Annotated[str, Known(METHODS)]]
+    method: Sequence[Annotated[str, Name(METHODS)]]
     generator: Sequence[str] = ()
     verifier: Sequence[str] = ()
     player: Sequence[str] = ()

@@ -47,16 +47,16 @@ def scored(rows: list[list[str]], benchmark: str) -> str:
 
 async def answered(question: str, passages: str, facts: str, answer: str) -> AsyncIterator[str]:
     """Yield the loop's attempts so far as HTML, after each of them; or a complaint."""
-    from safe_stepwise.commands.trying.answering import players, standings, typed_question
-    from safe_stepwise.commands.trying.html import complaint, shown
+    from safe_stepwise.commands.trying.answering import answer_progress, players, typed_question
+    from safe_stepwise.commands.trying.html import render_error, render_progress
     from safe_stepwise.errors import UserError
 
     try:
         task = typed_question(question, passages, facts, answer)
-        async for standing in standings(task, players(os.environ)):
-            yield shown(standing)
+        async for progress in answer_progress(task, players(os.environ)):
+            yield render_progress(progress)
     except UserError as error:
-        yield complaint(str(error))
+        yield render_error(str(error))
 
 
 def page() -> Any:
@@ -106,7 +106,7 @@ def _traces(gradio: Any) -> None:
     from itertools import islice
 
     from safe_stepwise.commands.traces import read_traces
-    from safe_stepwise.commands.trying.html import trace_shown
+    from safe_stepwise.commands.trying.html import render_trajectory
 
     traces = [*islice(read_traces(TRACES), MOST_ROWS)]
     names = [
@@ -114,8 +114,8 @@ def _traces(gradio: Any) -> None:
         for number, trace in enumerate(traces)
     ]
     chosen = gradio.Dropdown(names, value=0, label="question and method")
-    result = gradio.HTML(trace_shown(traces[0]))
-    chosen.change(lambda number: trace_shown(traces[number]), chosen, result, api_name="trace")
+    result = gradio.HTML(render_trajectory(traces[0]))
+    chosen.change(lambda number: render_trajectory(traces[number]), chosen, result, api_name="trace")
 
 
 def _scores(gradio: Any) -> None:

@@ -11,7 +11,6 @@ from evaluators.run.runner import Reply, Verdicts, collect_verdicts, lines_bytes
 from evaluators.verifier import step_set
 from evaluators.verifier.quality import RESAMPLES, ROW_MEASURES, UNPARSED, JudgedStep, agreement, quality
 from evaluators.verifier.step_set import Prefix, Setting, StepCase
-from safe_stepwise.commands.ending import warn
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Choice, Count
 from safe_stepwise.engines.base import Engine, Request
@@ -28,6 +27,7 @@ from safe_stepwise.store.agreement import Score, title_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import json_bytes, lock_folder, write_files
 from safe_stepwise.store.names import ASKED_OF, TEST
+from safe_stepwise.store.progress import note
 from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, shown, text_table
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, labels
 
@@ -101,7 +101,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         cases = [replace(case, question=question) for case, question in zip(cases, questions, strict=True)]
     requests = step_set.requests(cases, setting)
     if about.pop("rendered_by") not in (None, replace(setting, dropped=None).prompt_sha256):
-        warn("the set's prompts were rendered by other code; sent are this code's, as in the loop")
+        note("the set's prompts were rendered by other code; sent are this code's, as in the loop")
     examples = options.allowance.plain.get("examples")
     steps = {
         "name": name,

@@ -17,12 +17,12 @@ from releases.paths_manifest import PathsManifest
 from releases.reading import RecipeEntry
 from releases.settings import check_player
 from releases.stage import Cost, Forecast, M, Release, Result, Stage
-from safe_stepwise.commands.ending import warn
 from safe_stepwise.engines.weights import Model, find_adapter, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.store import names
 from safe_stepwise.store.files import write_atomically
+from safe_stepwise.store.progress import note
 from trainers.checkpoints import read_json
 from trainers.config import GeneratorRecipe, PathRecipe, Recipe, VerifierRecipe
 from trainers.models import find_base, need_libraries
@@ -62,7 +62,7 @@ class Training(Stage[M], Generic[M]):
 
     def make(self) -> Result:
         """Train, measure, and write the card."""
-        record = train(self.recipe, resume=True, warn=warn)
+        record = train(self.recipe, resume=True, warn=note)
         self.finish(record)
         return Result(f"{self.folder}: {record['run']['steps']:,} steps, loss {record['curve'][-1]['loss']:.4f}")
 

@@ -26,7 +26,6 @@ from releases.stage import Cost, Forecast, Release, Result, Stage, add_costs, pr
 from releases.stages.datasets import open_teachers, read_audits
 from releases.stages.training import Adapter
 from safe_stepwise import prompts
-from safe_stepwise.commands.ending import warn
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import GENERATE, VERIFY
 from safe_stepwise.open import Opener
@@ -35,6 +34,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_object
 from safe_stepwise.store.files import sha256_of, write_atomically
 from safe_stepwise.store.parquet import labeled_files
+from safe_stepwise.store.progress import note
 from trainers.config import CHANGEABLE
 from trainers.run import train
 
@@ -104,7 +104,7 @@ class VerifierSet(Stage[Manifest]):
 
     def build(self, plan: StepsBuild, render_card: SingleCard = card) -> statistics.Record:
         """Build a set by a plan, the stage's plan or that of a round of refinement; return its record."""
-        return build(plan, self.maker, render_card, warn)
+        return build(plan, self.maker, render_card, note)
 
     def validate(self) -> None:
         key = OWN_SET if self.name == OWN_SET else f"blocks.{self.name}.{OWN_SET}"
@@ -215,7 +215,7 @@ class Refinement(Stage[Manifest]):
             folder = self._work / f"round-{number}"
             if not (folder / _SET / names.VERIFIER_STEPS / names.STEPS_RECORD).is_file():
                 steps.build(self._plan(folder, joined))
-            train(self._adapter(folder).recipe, resume=True, warn=warn)
+            train(self._adapter(folder).recipe, resume=True, warn=note)
             summary = "mined by an earlier run"
             if not (folder / _MINED / STATISTICS).is_file():
                 summary = self._mine_cases(folder)

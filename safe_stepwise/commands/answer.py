@@ -9,9 +9,9 @@ from typing import Any
 from tqdm import tqdm
 
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.loop import ROLES, Heard, Loop
-from safe_stepwise.commands.reading import question_from
-from safe_stepwise.commands.telling import ascii_json, lines_of_attempt, record, verdict
+from safe_stepwise.commands.loop import ROLES, Loop, OnAttempt
+from safe_stepwise.commands.reading import read_question
+from safe_stepwise.commands.transcript import answer_record, ascii_json, render_answer, render_attempt
 from safe_stepwise.engines.client import Client, render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
@@ -30,8 +30,8 @@ class Options(Loop):
 
 
 def answer_question(options: Options) -> str:
-    """Print each try at a step; returns the answer with its verdict, or its record as JSON."""
-    question = question_from(options.file, options.question)
+    """Print each attempt at a step; return the answer with its verification, or its record as JSON."""
+    question = read_question(options.file, options.question)
     options.refuse_symbolic(
         question, "this question lacks; name a model, or give a row that has them (safe-stepwise stand-in --examples)"
     )
@@ -39,57 +39,55 @@ def answer_question(options: Options) -> str:
         append(options.output, "")  # before a model is asked
     if not options.as_json:
         print(f"Question: {question.question}")
-    tried: list[Attempt] = []
+    attempts: list[Attempt] = []
 
-    def hear(attempt: Attempt) -> None:
-        tried.append(attempt)
-        if not options.as_json:
-            _print(attempt)
+    def on_attempt(attempt: Attempt) -> None:
+        attempts.append(attempt)
+        for line in () if options.as_json else render_attempt(attempt):
+            tqdm.write(line)
 
-    answered = wait_for_answer(question, options, hear, tried)
+    record = wait_for_answer(question, options, on_attempt, attempts)
     if options.output is not None:
-        append(options.output, f"{ascii_json(answered)}\n")
-    if answered["trajectory"]["stop_reason"] == FAILED:
+        append(options.output, f"{ascii_json(record)}\n")
+    if record["trajectory"]["stop_reason"] == FAILED:
         raise UserError(
-            f"the question could not be answered: {answered['trajectory']['failure']}; once that is "
+            f"the question could not be answered: {record['trajectory']['failure']}; once that is "
             "mended run the same command again, what was answered is kept"
         )
-    if why := unreadable(tried):
-        raise UserError(f"nothing could be read in any of {len(tried)} replies; {why}")
-    return ascii_json(answered) if options.as_json else verdict(answered)
+    if reason := unreadable(attempts):
+        raise UserError(f"nothing could be read in any of {len(attempts)} replies; {reason}")
+    return ascii_json(record) if options.as_json else render_answer(record)
 
 
 main = command(answer_question, roles=ROLES)
 
 
 def append(file: Path, text: str) -> None:
-    """Write behind what a file has; raises ``UserError`` where it can't be written."""
+    """Append text to a file; raises ``UserError`` where it can't be written."""
     with report_unwritable(file), file.open("a", encoding="utf-8") as opened_file:
         opened_file.write(text)
 
 
-def wait_for_answer(question: Question, loop: Loop, hear: Heard, tried: list[Attempt]) -> dict[str, Any]:
-    """The record of a question's answer, ``tried`` being what was heard; ``UserError`` where no player can work."""
+def wait_for_answer(question: Question, loop: Loop, on_attempt: OnAttempt, attempts: list[Attempt]) -> dict[str, Any]:
+    """Answer a question and return the record; ``on_attempt`` puts each attempt into ``attempts``.
 
-    async def answered() -> dict[str, Any]:
+    Raises ``UserError`` where a player's engine cannot work.
+    """
+
+    async def answer() -> dict[str, Any]:
         async with loop.opened() as clients:
-            with _progress(tried, clients):
-                trajectory = await loop.answer(question, clients, hear)
-            return record(question, trajectory, clients, loop.stepwise)
+            with _progress(attempts, clients):
+                trajectory = await loop.answer(question, clients, on_attempt)
+            return answer_record(question, trajectory, clients, loop.stepwise)
 
-    return wait_for(answered())
+    return wait_for(answer())
 
 
 @contextmanager
-def _progress(tried: list[Attempt], clients: Mapping[str, Client]) -> Iterator[None]:
+def _progress(attempts: list[Attempt], clients: Mapping[str, Client]) -> Iterator[None]:
     def standing() -> str:
-        steps = sum(attempt.accepted for attempt in tried)
+        steps = sum(attempt.accepted for attempt in attempts)
         return f"accepted {steps}; {render_requests([client.total() for client in clients.values()])}"
 
-    with show_progress("answer", "try", None, lambda: len(tried), standing):
+    with show_progress("answer", "try", None, lambda: len(attempts), standing):
         yield
-
-
-def _print(attempt: Attempt) -> None:
-    for line in lines_of_attempt(attempt):
-        tqdm.write(line)

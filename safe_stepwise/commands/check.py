@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import question_in, rows_of
-from safe_stepwise.commands.telling import ascii_json
-from safe_stepwise.commands.values import Known
+from safe_stepwise.commands.reading import parse_question, read_rows
+from safe_stepwise.commands.transcript import ascii_json
+from safe_stepwise.commands.values import Name
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import RowError, UserError, at_place
 from safe_stepwise.players.steps import strict_checker_of
@@ -22,7 +22,7 @@ from safe_stepwise.store.terminal import printable
 from safe_stepwise.store.thoughts import split_thought
 
 ABSTAINS = "undecided"
-"""Where the checker proves neither an error nor that the step is sound."""
+"""The label of a step that the checker proves neither wrong nor sound."""
 NO_PLAN, NO_STEP = "no plan", "no step"
 Check = Callable[[tuple[Step, ...], Step], Feedback | None]
 
@@ -30,57 +30,58 @@ Check = Callable[[tuple[Step, ...], Step], Feedback | None]
 @dataclass(frozen=True, kw_only=True)
 class Options:
     file: Path
-    benchmark: Annotated[str, Known(BENCHMARKS)] | None = None
+    benchmark: Annotated[str, Name(BENCHMARKS)] | None = None
     as_json: bool = False
 
 
 def check_file(options: Options) -> None:
-    """Print the label of each step, row by row, and how often each label was given."""
-    counted = Counter[str]()
-    for where, row in rows_of(options.file):
+    """Print the label of each step, row by row, and the count of each label."""
+    counts = Counter[str]()
+    for place, row in read_rows(options.file):
         steps = row.get("steps")
         if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
-            raise UserError(f"{where}: lacks its steps, a list of texts")
-        with at_place(where, RowError):
+            raise UserError(f"{place}: lacks its steps, a list of texts")
+        with at_place(place, RowError):
             check_steps(steps)
-        question = question_in(where, row, options.benchmark)
-        judged = list(zip(steps, verdicts(question, steps), strict=True))
-        counted.update(label for _, (label, _) in judged)
+        question = parse_question(place, row, options.benchmark)
+        verdicts = label_steps(question, steps)
+        counts.update(label for label, _ in verdicts)
         if options.as_json:
-            labelled = [{"step": step, "label": label, **feedback} for step, (label, feedback) in judged]
+            pairs = zip(steps, verdicts, strict=True)
+            labelled = [{"step": step, "label": label, **feedback} for step, (label, feedback) in pairs]
             print(ascii_json({"id": question.id, "steps": labelled}))
             continue
         print(f"{printable(question.id)}: {printable(question.question)}")
-        for step, (label, feedback) in judged:
+        for step, (label, feedback) in zip(steps, verdicts, strict=True):
             print(f"  {printable(step)}\n    {label}", printable(feedback.get("diagnosis", "")))
     if not options.as_json:
-        print(", ".join(f"{label} {number}" for label, number in counted.most_common()))
+        print(", ".join(f"{label} {number}" for label, number in counts.most_common()))
 
 
 main = command(check_file)
 
 
-def verdicts(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    """A label for each step, with diagnosis and guidance where the checker gives them."""
+def label_steps(question: Question, texts: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Label the steps of a chain; returns the label of each, with a diagnosis and guidance if the checker has them."""
     if not question.answer.strip():
         return [(NO_PLAN, {"diagnosis": "the row has no answer"})] * len(texts)
     try:
         checker = strict_checker_of(question)
     except EngineError as error:
         return [(NO_PLAN, {"diagnosis": str(error)})] * len(texts)
-    judged: list[tuple[str, dict[str, Any]]] = []
+    verdicts: list[tuple[str, dict[str, Any]]] = []
     previous: list[Step] = []
     for text in texts:
-        step, label, feedback = verdict(checker.check, previous, partial(_read, text))
-        judged.append((label, feedback))
+        step, label, feedback = label_step(checker.check, previous, partial(_read_step, text))
+        verdicts.append((label, feedback))
         previous += [step] if step else []
-    return judged
+    return verdicts
 
 
-def verdict(
+def label_step(
     check: Check, previous: Sequence[Step], read: Callable[[], Step]
 ) -> tuple[Step | None, str, dict[str, Any]]:
-    """A step as it is read, if it is one; its label; diagnosis and guidance where the checker gives them."""
+    """Read and label one step; returns the step (None if it can't be read), its label, and the feedback's fields."""
     try:
         step = read()
     except StepError as error:
@@ -90,7 +91,7 @@ def verdict(
     return step, values.pop("error_type", ABSTAINS), {name: value for name, value in values.items() if value}
 
 
-def _read(text: str) -> Step:
+def _read_step(text: str) -> Step:
     step = read_step(split_thought(text).text)
     format_step(step)
     return step

@@ -1,8 +1,8 @@
-"""A command: what it is called with fills a dataclass, of which its function makes the rest.
+"""Makes a command of a function: the command line fills the dataclass that the function takes.
 
-``main = command(build)`` in a script ``NAME.py`` has its options from the type of the function's
-parameter and their words from ``help/NAME.yaml`` beside the script; ``help/NAME.txt`` is the end of
-its help. What the function returns is printed.
+``main = command(build)`` in a script ``NAME.py`` takes its options from the type of the function's
+parameter and their help from ``help/NAME.yaml`` beside the script; ``help/NAME.txt`` ends the help.
+The text that the function returns is printed.
 """
 
 import inspect
@@ -13,32 +13,33 @@ from typing import Any, get_type_hints
 
 import click
 
-from safe_stepwise.commands.options import EVERYDAY, Line, read_words
+from safe_stepwise.commands.options import EVERYDAY, CommandLine, read_option_specs
 from safe_stepwise.errors import UserError, one_of
 
 NAME = "safe-stepwise"
 _ALL = f"{__name__}.all"
+Action = Callable[[Any], str | None]
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class Called(click.Command):
-    """A command that is called with a command line; its notes stand below its options in the help."""
+class BaseCommand(click.Command):
+    """A command that a list of arguments calls; its help ends with its notes."""
 
     notes: str = ""
 
     def __call__(self, arguments: Sequence[str]) -> None:
-        """Carry out a command line; raises ``UserError`` for what the user can mend."""
+        """Run the command and exit after ``--help``; raises ``UserError`` for a mistake in the command line."""
         if carry_out(self, arguments, f"{NAME} {self.name}"):
             raise SystemExit(0)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = {arg.partition("=")[0] for arg in args}
+        spellings = {arg.partition("=")[0] for arg in args}
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
-            needed = (p for p in self.get_params(ctx) if p.required and isinstance(p, click.Option))
-            missing = [f"'{param.opts[0]}'" for param in needed if given.isdisjoint(param.opts)]
+            required = (p for p in self.get_params(ctx) if p.required and isinstance(p, click.Option))
+            missing = [f"'{param.opts[0]}'" for param in required if spellings.isdisjoint(param.opts)]
             if isinstance(error, click.MissingParameter) and len(missing) > 1:
                 raise click.UsageError(f"missing options {', '.join(missing)}", ctx) from None
             raise
@@ -60,8 +61,8 @@ class Called(click.Command):
         formatter.write("\n" + "\n\n".join(blocks) + "\n")
 
 
-class Group(Called, click.Group):
-    """Several commands under one name."""
+class Group(BaseCommand, click.Group):
+    """A group of commands under one name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,10 +75,10 @@ class Group(Called, click.Group):
         self.format_commands(ctx, formatter)
 
 
-class Command(Called):
-    """A command whose options fill the dataclass that its function takes."""
+class Command(BaseCommand):
+    """A command whose options fill the dataclass that its function (``action``) takes."""
 
-    def __init__(self, name: str, action: Callable[[Any], str | None], line: Line, about: str, notes: str) -> None:
+    def __init__(self, name: str, action: Action, line: CommandLine, about: str, notes: str) -> None:
         super().__init__(name, help=about, context_settings=SETTINGS)
         self.action, self.line, self.notes = action, line, notes
 
@@ -87,71 +88,67 @@ class Command(Called):
         return super().get_params(ctx)
 
     def invoke(self, ctx: click.Context) -> None:
-        usual = click.core.ParameterSource.DEFAULT
-        given = {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is not usual}
-        if (text := self.action(self.line.fill(given))) is not None:
+        default = click.core.ParameterSource.DEFAULT
+        values = {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is not default}
+        if (text := self.action(self.line.fill(values))) is not None:
             print(text)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         params = self.get_params(ctx)
-        needed = (p for p in params if p.required and isinstance(p, click.Option))
+        required = (p for p in params if p.required and isinstance(p, click.Option))
         arguments = (piece for p in params for piece in p.get_usage_pieces(ctx))
-        return [*(f"{p.opts[0]} {p.make_metavar(ctx)}" for p in needed), "[OPTIONS]", *arguments]
+        return [*(f"{p.opts[0]} {p.make_metavar(ctx)}" for p in required), "[OPTIONS]", *arguments]
 
 
 def command(
-    action: Callable[[Any], str | None],
+    action: Action,
     name: str = "",
     roles: Sequence[str] = (),
-    shown: Sequence[str] = (),
+    example_roles: Sequence[str] = (),
     module: str = "",
-    **usual: Any,
+    **defaults: Any,
 ) -> Command:
-    """The command that fills the parameter of ``action`` and calls it; named as its file, if not said.
+    """Make the command that fills the parameter of ``action`` and calls it.
 
-    ``roles`` are those that may be given tokens and effort, ``shown`` those with examples; ``usual``
-    are values in the place of the fields' defaults. A name of two words is of a command in a group. ``module`` is the
-    script's, if not that of the action.
+    ``name`` is by default that of the script; two words name a command of a group. ``roles`` may be given tokens and
+    effort, ``example_roles`` worked examples; ``defaults`` replace those of the fields. ``module`` is the script's,
+    if the action is of another one.
     """
-    # By its globals, as a script that was run by another has no module of its own.
-    place = vars(sys.modules[module]) if module else action.__globals__
-    source = Path(str(place["__file__"]))
-    words = (name or source.stem).split()
-    folder = source.with_name("help")
+    # The globals are looked up, as a script that another one runs is in no module of `sys.modules`.
+    script = vars(sys.modules[module]) if module else action.__globals__
+    source = Path(str(script["__file__"]))
+    names = (name or source.stem).split()
     (kind,) = (hint for parameter, hint in get_type_hints(action).items() if parameter != "return")
-    file = folder / f"{'_'.join(words).replace('-', '_')}.yaml"
-    line = Line(kind, read_words(file), roles, shown, usual)
-    told = action.__doc__ if len(words) > 1 else place["__doc__"]
-    return Command(words[-1], action, line, (told or "").partition("\n")[0], notes_of(source, words[0]))
+    file = source.with_name("help") / f"{'_'.join(names).replace('-', '_')}.yaml"
+    line = CommandLine(kind, read_option_specs(file), roles, example_roles, defaults)
+    doc = action.__doc__ if len(names) > 1 else script["__doc__"]
+    return Command(names[-1], action, line, (doc or "").partition("\n")[0], notes_of(source, names[0]))
 
 
 def group(name: str, *commands: Command) -> Group:
-    """Several commands of one file under its name."""
+    """Make a group of the commands of one file, under a name."""
     action = commands[0].action
-    about = action.__globals__["__doc__"]
-    made = Group(name, [*commands], params=[help_all()], help=about, no_args_is_help=False, context_settings=SETTINGS)
-    made.notes = notes_of(Path(inspect.getfile(action)), name)
-    return made
+    words: dict[str, Any] = {"help": action.__globals__["__doc__"], "no_args_is_help": False}
+    members = Group(name, [*commands], params=[help_all()], context_settings=SETTINGS, **words)
+    members.notes = notes_of(Path(inspect.getfile(action)), name)
+    return members
 
 
 def notes_of(source: Path, name: str) -> str:
-    """What stands below the options in the help of a command, whose source is a file."""
+    """Read the notes that end the help of a command, from the folder ``help`` beside its source."""
     return source.with_name("help").joinpath(f"{name.replace('-', '_')}.txt").read_text(encoding="utf-8")
 
 
-def carry_out(known: click.Command, arguments: Sequence[str], name: str) -> bool:
-    """Carry out a command line; returns whether it only asked for help.
-
-    Raises ``UserError`` for what the user can mend.
-    """
+def carry_out(target: click.Command, arguments: Sequence[str], name: str) -> bool:
+    """Run a command; return True where it only printed help. Raises ``UserError`` for a mistake of the user."""
     try:
-        with known.make_context(name, [*arguments]) as ctx:
-            known.invoke(ctx)
+        with target.make_context(name, [*arguments]) as ctx:
+            target.invoke(ctx)
     except click.exceptions.Exit:
         return True
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else name
-        raise UserError(f"{_complaint(error)}; see {where} --help") from None
+        path = error.ctx.command_path if error.ctx else name
+        raise UserError(f"{_complaint(error)}; see {path} --help") from None
     except click.ClickException as error:
         raise UserError(error.format_message()) from None
     except click.Abort:
@@ -162,21 +159,21 @@ def carry_out(known: click.Command, arguments: Sequence[str], name: str) -> bool
 def _complaint(error: click.UsageError) -> str:
     if type(error) is click.BadParameter and error.param is not None:
         return f"argument {error.param.get_error_hint(error.ctx).strip(chr(39))}: {error.message.rstrip('.')}"
-    said = error.format_message().rstrip(".")
-    return f"{said[:1].lower()}{said[1:]}"
+    message = error.format_message().rstrip(".")
+    return f"{message[:1].lower()}{message[1:]}"
 
 
 def help_all() -> click.Option:
-    """The option ``--help-all``."""
+    """Make the option ``--help-all``."""
 
-    def show(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
-        if is_asked:
+    def show(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
+        if is_set:
             ctx.meta[_ALL] = True
             click.echo(ctx.get_help())
             ctx.exit()
 
-    how: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": show}
-    return click.Option(["--help-all"], help="Show every option, and notes.", **how)
+    words = "Show every option, and notes."
+    return click.Option(["--help-all"], help=words, is_flag=True, is_eager=True, expose_value=False, callback=show)
 
 
 def _group(param: click.Parameter) -> str:

@@ -1,4 +1,4 @@
-"""How every command ends: its exit status, and errors of one line."""
+"""Ends every command: its exit status, and errors of one line."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from safe_stepwise.store.progress import leave
 from safe_stepwise.store.terminal import credentials, guard_output, printable, redact_keys
 
 EXIT_STATUS = "exit status: 0 done, 2 something to mend (one line says what), 130 interrupted, 1 a fault of ours"
-"""What stands at the end of every command's help."""
+"""The end of every command's help."""
 
 
 def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
@@ -29,67 +29,62 @@ def run(main: Callable[[Sequence[str]], None]) -> NoReturn:
         if (fault := _output_fault()) is None:
             raise
         status = 1
-        if not isinstance(fault, BrokenPipeError):  # else whoever read the output has enough of it
+        if not isinstance(fault, BrokenPipeError):  # else the reader of the output has read enough (`head`)
             status = 2
-            _say(f"error: the output cannot be written: {fault.strerror}")
+            _print_error(f"error: the output cannot be written: {fault.strerror}")
     leave(status)
 
 
 def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
-    """Call a command; returns its exit status."""
+    """Call a command and return its exit status."""
     try:
         main(sys.argv[1:])
     except UserError as error:
-        sys.stdout.flush()  # in a file both go to, what was said before stands before
-        _say(f"error: {told(str(error))}")
+        sys.stdout.flush()  # where both streams go to one file, earlier output stands first
+        _print_error(f"error: {sanitize(str(error))}")
         return 2
     except KeyboardInterrupt:
-        _say("interrupted; the same command resumes")
+        _print_error("interrupted; the same command resumes")
         return 130
-    except SystemExit as leaving:
-        if not isinstance(leaving.code, int):
+    except SystemExit as ending:
+        if not isinstance(ending.code, int):
             raise
-        return leaving.code
+        return ending.code
     return 0
 
 
 def _output_fault() -> OSError | None:
-    """Why standard output takes no more, if it does not; what is left for it is then dropped."""
+    """Return the error that closed standard output, if one did, and discard what is still unwritten."""
     try:
         print(flush=True)
     except OSError as error:
-        _drop(1)
+        _discard(1)
         return error
     return None
 
 
-def _say(line: str) -> None:
-    """Print a line to standard error; if that takes no more, drop it, so that the exit status still tells."""
+def _print_error(line: str) -> None:
+    """Print a line to standard error, or drop it where that is closed, so that the exit status still counts."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:
-        _drop(2)
+        _discard(2)
 
 
-def _drop(descriptor: int) -> None:
-    """Let what is left for an output that takes no more go nowhere, or Python ends with status 120."""
+def _discard(descriptor: int) -> None:
+    """Send the rest of a closed output nowhere; Python would end with status 120 otherwise."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def warn(message: str) -> None:
-    """Say on the error stream what stops nothing."""
-    print("note:", told(message), file=sys.stderr)
-
-
-def told(message: str) -> str:
-    """One line, in which no library has put a key of ours."""
+def sanitize(message: str) -> str:
+    """Return a message as one printable line without our credentials, which a library may have put in it."""
     return printable(redact_keys(message, credentials().values()))
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does just now, which an event loop takes for itself; if it is ignored, stop.
+    """Handle SIGTERM as Ctrl-C is handled at the moment (an event loop has its own way), even where Ctrl-C is ignored.
 
-    Once: `timeout` and schedulers send it twice, which would break into the end that it brings.
+    Only the first counts: `timeout` and schedulers send it twice, which would interrupt the clean-up.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     handler = signal.getsignal(signal.SIGINT)

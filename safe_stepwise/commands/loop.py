@@ -1,4 +1,4 @@
-"""How a question is answered by the loop: its method, its players, and how they are asked."""
+"""Options of the commands that answer by the loop: its method, its players, and their engines."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from safe_stepwise.commands.values import Count, Known, Seconds, Whole
+from safe_stepwise.commands.values import Count, Name, Seconds, Whole
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
@@ -21,16 +21,16 @@ from safe_stepwise.records import Attempt, Question, Trajectory
 LOOPS = tuple(name for name, method in METHODS.items() if isinstance(method, Stepwise))
 ROLES = ("generate", "final_answer", "verify")
 _LIMITS = Limits()
-Heard = Callable[[Attempt], None]
+OnAttempt = Callable[[Attempt], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """The options of the commands that answer; raises ``UserError`` for what contradicts itself."""
+    """The options of the commands that answer; raises ``UserError`` for options that contradict one another."""
 
     generator: str
     verifier: str | None = None
-    method: Annotated[str, Known(LOOPS)] = "safe"
+    method: Annotated[str, Name(LOOPS)] = "safe"
     max_steps: Count = _LIMITS.max_steps
     max_retries: Whole = _LIMITS.max_retries
     on_exhausted: Literal["accept", "drop"] = _LIMITS.on_exhausted
@@ -52,7 +52,7 @@ class Loop:
 
     @property
     def stepwise(self) -> Stepwise:
-        """The method by its name."""
+        """The method that ``method`` names."""
         method = METHODS[one_of(self.method, LOOPS, "--method")]
         assert isinstance(method, Stepwise)
         return method
@@ -70,11 +70,11 @@ class Loop:
                 raise UserError(f"--{role}: symbolic goes by annotations, which {hint}")
 
     def opened(self) -> AbstractAsyncContextManager[Mapping[str, Client]]:
-        """The players by role, as long as they are open."""
+        """Open the players; the context gives their clients by role."""
         return opened(self.specs, self.cache, self.timeout, self.allowance)
 
-    async def answer(self, question: Question, clients: Mapping[str, Client], heard: Heard) -> Trajectory:
-        """What the loop does with a question; each attempt is ``heard`` as it ends."""
+    async def answer(self, question: Question, clients: Mapping[str, Client], on_attempt: OnAttempt) -> Trajectory:
+        """Answer a question by the loop; ``on_attempt`` is called with each attempt as it ends."""
         players = {role: clients[role] for role in self.stepwise.roles}
-        limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, on_attempt=heard)
+        limits = Limits(self.max_steps, self.max_retries, self.on_exhausted, on_attempt=on_attempt)
         return await answering(self.stepwise, players, limits)(question)

@@ -1,7 +1,6 @@
-"""The command ``safe-stepwise``: what the package can do alone, and in a checkout all the rest.
+"""The command ``safe-stepwise``: the package's own commands, and in a checkout those of its folder ``scripts``.
 
-A checkout's commands are those of its folder ``scripts``, with the same options. An installed wheel
-has none of them, and says of each what a checkout adds.
+An installed wheel has no scripts; its help says what a checkout adds.
 """
 
 import os
@@ -21,40 +20,40 @@ from safe_stepwise.commands.command import NAME, SETTINGS
 from safe_stepwise.commands.ending import EXIT_STATUS, run
 from safe_stepwise.errors import UserError, checkout, one_of
 
-_KNOWN: Mapping[str, Mapping[str, str]] = yaml.safe_load(
+_COMMANDS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     Path(__file__).with_name("commands.yaml").read_text(encoding="utf-8")
 )
-OWN = _KNOWN["package"]
-"""What each command of the package does, by name; each is a file here of that name."""
-BEYOND = _KNOWN["checkout"]
-"""What each command does that a checkout adds."""
+PACKAGE_COMMANDS = _COMMANDS["package"]
+"""The summary of each command of the package, by name; each is a file here of that name."""
+CHECKOUT_COMMANDS = _COMMANDS["checkout"]
+"""The summary of each command that only a checkout has, by name."""
 
 
 class Commands(click.Group):
-    """The group of all commands, each imported when it is asked for."""
+    """The group of all commands, each imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*OWN, *BEYOND]
+        return [*PACKAGE_COMMANDS, *CHECKOUT_COMMANDS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        own, beside = name.replace("_", "-"), name.replace("-", "_")
-        if own in OWN:
-            place = f"{__package__}.{own.replace('-', '_')}"
+        spelling, script = name.replace("_", "-"), name.replace("-", "_")
+        if spelling in PACKAGE_COMMANDS:
+            module = f"{__package__}.{spelling.replace('-', '_')}"
         else:
-            place = f"scripts.{one_of(beside, [*OWN, *BEYOND], 'the command')}"
-            _find_scripts(beside)
-        found: click.Command = import_module(place).main
-        return found
+            module = f"scripts.{one_of(script, [*PACKAGE_COMMANDS, *CHECKOUT_COMMANDS], 'the command')}"
+            _find_scripts(script)
+        loaded: click.Command = import_module(module).main
+        return loaded
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        known = {**OWN, **BEYOND}  # importing each command, as click does, takes seconds
-        return [CompletionItem(name, help=does) for name, does in known.items() if name.startswith(incomplete)]
+        summaries = {**PACKAGE_COMMANDS, **CHECKOUT_COMMANDS}  # importing each command, as click does, takes seconds
+        return [CompletionItem(name, help=does) for name, does in summaries.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(OWN.items()))
+            formatter.write_dl(list(PACKAGE_COMMANDS.items()))
         with formatter.section("In this checkout" if checkout() else "A checkout adds"):
-            formatter.write_dl(list(BEYOND.items()))
+            formatter.write_dl(list(CHECKOUT_COMMANDS.items()))
 
 
 def _find_scripts(name: str) -> None:
@@ -62,9 +61,9 @@ def _find_scripts(name: str) -> None:
     root = checkout()
     if root is None:
         raise UserError(
-            f"{name} needs a checkout of safe-stepwise ({BEYOND[name]}): get the source, and "
+            f"{name} needs a checkout of safe-stepwise ({CHECKOUT_COMMANDS[name]}): get the source, and "
             f"`pip install -e .` in it; this is the installed package, whose commands are "
-            f"{', '.join(OWN)}"
+            f"{', '.join(PACKAGE_COMMANDS)}"
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
@@ -80,14 +79,14 @@ def group() -> None:
 
 
 def carry_out(arguments: Sequence[str]) -> None:
-    """Carry out a command line; raises ``UserError`` for what the user can mend."""
+    """Run a command line; raises ``UserError`` for a mistake in it."""
     if "_SAFE_STEPWISE_COMPLETE" in os.environ:
-        group(prog_name=NAME)  # a shell asks what could stand next
+        group(prog_name=NAME)  # a shell wants completions
     command.carry_out(group, list(arguments) or ["--help"], NAME)
 
 
 def main() -> NoReturn:
-    """The console command."""
+    """Run the console command and exit."""
     run(carry_out)
 
 

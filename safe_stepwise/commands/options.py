@@ -1,9 +1,9 @@
-"""Options of a command, made from the fields of the dataclass that it fills.
+"""Makes the options of a command from the fields of the dataclass that it fills.
 
-A field's type says what a value may be; its words (option, metavar, help) stand in a YAML file of
-the command, by group: those under ``everyday`` are shown by ``--help``, all by ``--help-all``. A
-field without words is no option. The words ``--input SOURCE: {field: sources, help: ...}`` are of a
-field of another name, ``loop.feedback`` of one within another; ``values`` are what texts stand for.
+A field's type says which values are valid. A YAML file of the command describes its options (spelling, metavar, help)
+by group: ``--help`` shows the group ``everyday``, ``--help-all`` every group. A field that the file leaves out is no
+option. An entry ``--input SOURCE: {field: sources, help: ...}`` fills a field of another name, ``loop.feedback`` one
+of a nested dataclass; ``values`` maps the texts that a user may write to values.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ import click
 import yaml
 
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import COUNT, WHOLE, ByRole, Choice, Known, Place, Shown
+from safe_stepwise.commands.values import COUNT, WHOLE, ByRole, Choice, ExampleRoles, Name, Place
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError
 
@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Words:
-    """What is written of an option: its spelling, metavar, help, group, and the field that it fills."""
+class OptionSpec:
+    """One entry of a help file: an option's spelling, metavar, help and group, and the field that it fills."""
 
     spelling: str
     metavar: str
@@ -39,30 +39,31 @@ class Words:
 
     @property
     def is_negated(self) -> bool:
-        """Whether the option says no to its field."""
+        """Whether the option sets its field to False."""
         return self.spelling.startswith("--no-") and not self.field.startswith("no_")
 
     @property
     def param(self) -> str:
-        """The name by which click keeps the value."""
+        """The name of the value in click's context."""
         return self.field.replace(".", "__")
 
 
 @cache
-def read_words(file: Path) -> Mapping[str, Words]:
-    """The words of a file by field, with those of the groups of ``shared.yaml`` that it names."""
+def read_option_specs(file: Path) -> Mapping[str, OptionSpec]:
+    """Read the options of a help file by field, with the groups of ``shared.yaml`` that it names."""
     groups = yaml.safe_load(file.read_text(encoding="utf-8"))
-    wanted = groups.pop(SHARED, ())
-    words = [_words(group, key, entry) for group, options in groups.items() for key, entry in options.items()]
-    own = {entry.field: entry for entry in words}
-    shared = read_words(file.with_name(f"{SHARED}.yaml")) if wanted else {}
-    return own | {name: entry for name, entry in shared.items() if entry.group in wanted and name not in own}
+    shared_groups = groups.pop(SHARED, ())
+    specs = [_option_spec(group, key, entry) for group, options in groups.items() for key, entry in options.items()]
+    by_field = {entry.field: entry for entry in specs}
+    shared = read_option_specs(file.with_name(f"{SHARED}.yaml")) if shared_groups else {}
+    used = {name: spec for name, spec in shared.items() if spec.group in shared_groups}
+    return by_field | used | by_field  # the file's own entries come first, and win
 
 
-def _words(group: str, key: str, entry: Any) -> Words:
+def _option_spec(group: str, key: str, entry: Any) -> OptionSpec:
     spelling, _, metavar = key.partition(" ")
     field = spelling.partition("/")[0].lstrip("-").replace("-", "_")
-    return Words(
+    return OptionSpec(
         **{
             "spelling": spelling,
             "metavar": metavar,
@@ -74,70 +75,73 @@ def _words(group: str, key: str, entry: Any) -> Words:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A command line: the dataclass that it fills, what is written of its fields, and its roles."""
+class CommandLine:
+    """A command line: the dataclass (``kind``) that it fills, the specs of its options, and its roles."""
 
     kind: type
-    words: Mapping[str, Words]
+    specs: Mapping[str, OptionSpec]
     roles: Sequence[str] = ()
-    shown: Sequence[str] = ()
-    usual: Mapping[str, Any] = field(default_factory=dict)
-    """Values that take the place of the fields' defaults."""
+    example_roles: Sequence[str] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values that replace the fields' defaults."""
 
     def params(self) -> list[click.Parameter]:
-        """The options and arguments, in the order in which they are written of."""
+        """Make the options and arguments, in the order of the help file."""
         limits = prompts.limits() if self.roles else {}
-        places = {
+        placeholders = {
             "roles": ", ".join(f"{role} ({limits[role]:,})" for role in self.roles),
-            "shown": ", ".join(self.shown),
+            "shown": ", ".join(self.example_roles),
             "efforts": ", ".join(EFFORTS),
         }
-        made: dict[str, list[click.Parameter]] = {}
+        params: dict[str, list[click.Parameter]] = {}
         for name, hint, default in _fields(self.kind):
             if hint is Allowance and self.roles:
-                made |= {role: [option] for role, option in self._of_roles(places)}
-            elif words := self.words.get(name):
-                made[name] = [*_params(words, hint, self.usual.get(name, default), places)]
-        return [param for name in self.words for param in made.get(name, ())]
+                params |= {role: [option] for role, option in self._role_options(placeholders)}
+            elif spec := self.specs.get(name):
+                params[name] = [*_params(spec, hint, self.defaults.get(name, default), placeholders)]
+        return [param for name in self.specs for param in params.get(name, ())]
 
-    def _of_roles(self, places: Mapping[str, str]) -> Iterator[tuple[str, click.Option]]:
-        effort = Known(EFFORTS)
-        types = {"max_tokens": ByRole(self.roles, COUNT), "reasoning_effort": ByRole(self.roles, effort)}
-        for name, type_ in ({**types, "examples": Shown(self.shown)} if self.shown else types).items():
-            words = self.words[name]
-            text = words.help.format_map(places)
-            yield name, Option(words, help=text, type=type_, multiple=True, metavar=words.metavar)
+    def _role_options(self, placeholders: Mapping[str, str]) -> Iterator[tuple[str, click.Option]]:
+        types: dict[str, click.ParamType[Any]] = {
+            "max_tokens": ByRole(self.roles, COUNT),
+            "reasoning_effort": ByRole(self.roles, Name(EFFORTS)),
+        }
+        types |= {"examples": ExampleRoles(self.example_roles)} if self.example_roles else {}
+        for name, type_ in types.items():
+            spec = self.specs[name]
+            text = spec.help.format_map(placeholders)
+            yield name, Option(spec, help=text, type=type_, multiple=True, metavar=spec.metavar)
 
-    def fill(self, given: Mapping[str, Any]) -> Any:
-        """The dataclass of what was given; all else is as its fields have it."""
-        return _filled(self.kind, {**self.usual, **given}, "")
+    def fill(self, values: Mapping[str, Any]) -> Any:
+        """Make the dataclass from the values of options; other fields keep their defaults."""
+        return _fill(self.kind, {**self.defaults, **values}, "")
 
 
-def copy_into(kind: type[T], options: Any, **more: Any) -> T:
-    """A dataclass of what options of the same names hold, and of what else is given."""
+def copy_into(kind: type[T], options: Any, **overrides: Any) -> T:
+    """Make a dataclass from the options of the same names, and from ``overrides``."""
     names = [slot.name for slot in fields(kind) if hasattr(options, slot.name)]  # type: ignore[arg-type]
-    return kind(**{name: getattr(options, name) for name in names} | more)
+    return kind(**{name: getattr(options, name) for name in names} | overrides)
 
 
-def is_given(value: Any) -> bool:
-    """Whether a value is one that was said: not None, False or empty; 0 is."""
+def is_set(value: Any) -> bool:
+    """Return whether an option has a value: not None, False or empty. 0 is a value."""
     return value is not None and value is not False and value != ()
 
 
-def check_one_of(options: Any, *names: str, needed: bool = False) -> None:
-    """Raise ``UserError`` where several options are given of which one is enough, or the one needed is not."""
+def check_exclusive(options: Any, *names: str, required: bool = False) -> None:
+    """Raise ``UserError`` where more than one of the named options is set, or none and one is ``required``."""
     spelled = {name: f"--{name.replace('_', '-')}" for name in names}
-    given = [option for name, option in spelled.items() if is_given(getattr(options, name))]
-    called = click.get_current_context(silent=True)
-    more = f"see {called.command_path} --help" if called else "see --help"
-    if len(given) > 1:
-        raise UserError(f"argument {given[1]}: not allowed with argument {given[0]}; {more}")
-    if needed and not given:
-        raise UserError(f"one of the arguments {' '.join(spelled.values())} is required; {more}")
+    chosen = [option for name, option in spelled.items() if is_set(getattr(options, name))]
+    context = click.get_current_context(silent=True)
+    hint = f"see {context.command_path} --help" if context else "see --help"
+    if len(chosen) > 1:
+        raise UserError(f"argument {chosen[1]}: not allowed with argument {chosen[0]}; {hint}")
+    if required and not chosen:
+        raise UserError(f"one of the arguments {' '.join(spelled.values())} is required; {hint}")
 
 
 def _fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Name, type and default of each field, and of those of a dataclass within."""
+    """Yield the name, type and default of each field, those of nested dataclasses as ``outer.inner``."""
     hints = get_type_hints(kind, include_extras=True)
     for slot in fields(kind):
         name, hint = f"{prefix}{slot.name}", hints[slot.name]
@@ -147,93 +151,93 @@ def _fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield name, hint, slot.default if slot.default_factory is MISSING else ()
 
 
-def _filled(kind: Any, given: Mapping[str, Any], prefix: str) -> Any:
-    hints, values = get_type_hints(kind), dict[str, Any]()
+def _fill(kind: Any, values: Mapping[str, Any], prefix: str) -> Any:
+    hints, arguments = get_type_hints(kind), dict[str, Any]()
     for slot in fields(kind):
         name, hint = f"{prefix}{slot.name}", hints[slot.name]
         if hint is Allowance:
-            values[slot.name] = _allowance(given)
-        elif name in given:
-            values[slot.name] = _flat(given[name])
-        elif is_dataclass(hint) and any(key.startswith(f"{name}__") for key in given):
-            values[slot.name] = _filled(hint, given, f"{name}__")
-    return kind(**values)
+            arguments[slot.name] = _allowance(values)
+        elif name in values:
+            arguments[slot.name] = _flatten(values[name])
+        elif is_dataclass(hint) and any(key.startswith(f"{name}__") for key in values):
+            arguments[slot.name] = _fill(hint, values, f"{name}__")
+    return kind(**arguments)
 
 
-def _flat(value: Any) -> Any:
-    """A value, or those of an option that takes several at once and may be repeated."""
+def _flatten(value: Any) -> Any:
+    """Return a value; lists, one for each use of a repeated option, become one tuple."""
     if isinstance(value, list):
         return tuple(value)
-    is_nested = isinstance(value, tuple) and any(isinstance(part, list) for part in value)
+    is_nested = isinstance(value, tuple) and any(isinstance(item, list) for item in value)
     return tuple(chain.from_iterable(value)) if is_nested else value
 
 
-def _allowance(given: Mapping[str, Any]) -> Allowance:
-    """What was said of a role last counts."""
-    tokens, efforts = (dict(_flat(given.get(name, ()))) for name in ("max_tokens", "reasoning_effort"))
-    said = Allowance.by_role(tokens, efforts)
-    return said.with_examples(prompts.examples(given["examples"][-1])) if "examples" in given else said
+def _allowance(values: Mapping[str, Any]) -> Allowance:
+    """Make the allowance of the roles; the last value for a role counts."""
+    tokens, efforts = (dict(_flatten(values.get(name, ()))) for name in ("max_tokens", "reasoning_effort"))
+    allowance = Allowance.by_role(tokens, efforts)
+    return allowance.with_examples(prompts.examples(values["examples"][-1])) if "examples" in values else allowance
 
 
-def _params(words: Words, hint: Any, default: Any, places: Mapping[str, str]) -> Iterator[click.Parameter]:
+def _params(spec: OptionSpec, hint: Any, default: Any, placeholders: Mapping[str, str]) -> Iterator[click.Parameter]:
     kind, metadata = _plain(hint)
     is_list = get_origin(kind) in (tuple, Sequence, list)
     if is_list:
         kind, inner = _plain(get_args(kind)[0])
         metadata = (*metadata, *inner)
-    type_ = _type(kind, metadata, words.values)
-    needed = default is MISSING
-    text = words.help.format_map({**places, "known": ", ".join(getattr(type_, "names", ()))})
-    if "default" not in text and not needed and not isinstance(default, bool) and default not in (None, "", ()):
-        text += f" (default {_shown(default)})"
-    if not words.spelling.startswith("-"):
-        many = -1 if is_list else 1
-        place = (words.metavar or words.param.upper()) + ("..." if is_list else "")
-        place = place if needed else f"[{place}]"
-        yield click.Argument([words.param], type=type_, nargs=many, required=needed, metavar=place)
+    type_ = _type(kind, metadata, spec.values)
+    required = default is MISSING
+    text = spec.help.format_map({**placeholders, "known": ", ".join(getattr(type_, "names", ()))})
+    if "default" not in text and not required and not isinstance(default, bool) and default not in (None, "", ()):
+        text += f" (default {_format_default(default)})"
+    if not spec.spelling.startswith("-"):
+        nargs = -1 if is_list else 1
+        text = (spec.metavar or spec.param.upper()) + ("..." if is_list else "")
+        metavar = text if required else f"[{text}]"
+        yield click.Argument([spec.param], type=type_, nargs=nargs, required=required, metavar=metavar)
     elif type_ is bool:
-        yield from _flags(words, is_list, text)
+        yield from _flags(spec, is_list, text)
     else:
-        metavar = words.metavar or (f"[{'|'.join(type_.choices)}]" if isinstance(type_, Choice) else None)
-        yield Option(words, help=text, type=type_, multiple=is_list, required=needed, metavar=metavar)
+        choices = spec.metavar or (f"[{'|'.join(type_.choices)}]" if isinstance(type_, Choice) else None)
+        yield Option(spec, help=text, type=type_, multiple=is_list, required=required, metavar=choices)
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     if isinstance(default, float):
         return f"{default:g}"
     return f"{default:,}" if isinstance(default, int) and default >= 10_000 else str(default)
 
 
-def _flags(words: Words, is_list: bool, text: str) -> Iterator[click.Option]:
-    """An option without a value, perhaps with one that says no: spelled so, or hidden where both may be tried."""
+def _flags(spec: OptionSpec, is_list: bool, text: str) -> Iterator[click.Option]:
+    """Make an option without a value; one for a list also has a hidden ``--no-`` form, as both may be compared."""
     if is_list:
-        flag = partial(Option, words, is_flag=True, callback=_added, expose_value=False)
-        yield flag(decls=[words.spelling, f"{words.param}_yes"], help=text)
-        yield flag(decls=[words.spelling.replace("--", "--no-", 1), f"{words.param}_no"], hidden=True)
-    elif "/" in words.spelling:
-        yield Option(words, help=text, default=None)
+        flag = partial(Option, spec, is_flag=True, callback=_append_flag, expose_value=False)
+        yield flag(decls=[spec.spelling, f"{spec.param}_yes"], help=text)
+        yield flag(decls=[spec.spelling.replace("--", "--no-", 1), f"{spec.param}_no"], hidden=True)
+    elif "/" in spec.spelling:
+        yield Option(spec, help=text, default=None)
     else:
-        yield Option(words, is_flag=True, flag_value=not words.is_negated, help=text)
+        yield Option(spec, is_flag=True, flag_value=not spec.is_negated, help=text)
 
 
-def _added(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    name, _, said = str(param.name).rpartition("_")
+def _append_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    name, _, suffix = str(param.name).rpartition("_")
     if value:
-        ctx.params.setdefault(name, []).append(said == "yes")
+        ctx.params.setdefault(name, []).append(suffix == "yes")
 
 
 class Option(click.Option):
-    """An option with the group in which the help shows it."""
+    """An option that knows the group in which the help shows it."""
 
-    def __init__(self, words: Words, decls: Sequence[str] = (), **more: Any) -> None:
-        super().__init__(decls or [words.spelling, words.param], **more)
-        self.group = words.group
+    def __init__(self, spec: OptionSpec, decls: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(decls or [spec.spelling, spec.param], **settings)
+        self.group = spec.group
 
 
 def _plain(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without None, and what its annotation says beside it."""
+    """Return a type without ``None``, and the metadata of its annotation."""
     if get_origin(hint) in (Union, UnionType):
-        return _plain(next(part for part in get_args(hint) if part is not NoneType))
+        return _plain(next(member for member in get_args(hint) if member is not NoneType))
     if get_origin(hint) is Annotated:
         kind, inner = _plain(get_args(hint)[0])
         return kind, (*inner, *hint.__metadata__)
@@ -241,10 +245,9 @@ def _plain(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) -> Any:
-    """What click converts a text by: what the annotation says, or the type itself."""
+    """Return the type by which click converts a text: that of the annotation, or else the plain type."""
     if values is None and not metadata and get_origin(kind) is Literal:
         values = {value: value for value in get_args(kind)}
     if values is not None:
         return Choice(values)
-    usual = {Path: Place(), int: WHOLE}.get(kind, kind)
-    return metadata[0] if metadata else usual
+    return metadata[0] if metadata else {Path: Place(), int: WHOLE}.get(kind, kind)

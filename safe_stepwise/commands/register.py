@@ -14,7 +14,7 @@ from pathlib import Path
 
 from safe_stepwise import __version__
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.options import check_one_of
+from safe_stepwise.commands.options import check_exclusive
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.files import remove_folder, write_folder
 
@@ -28,22 +28,22 @@ class Options:
     check: bool = False
 
     def __post_init__(self) -> None:
-        check_one_of(self, "remove", "check")
+        check_exclusive(self, "remove", "check")
 
 
 def source() -> str:
-    """The module's text, as the Space folder has it."""
+    """Read the text of the metric's module, as in the Space's folder."""
     return _shipped().read_text(encoding="utf-8")
 
 
 def registered() -> list[Path]:
-    """The copies that ``evaluate`` would find, the one that it would take first."""
+    """List the copies that ``evaluate`` would find; the first is the one that it would import."""
     files = _folder().glob(f"{'[0-9a-f]' * 64}/{NAME}.py")
     return sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
 
 
 def register() -> Path:
-    """Put the module where ``evaluate`` finds it, in the place of any other copy.
+    """Put the module where ``evaluate`` finds it and remove older copies.
 
     Returns its path; raises ``UserError`` where that can't be written.
     """
@@ -57,11 +57,11 @@ def register() -> Path:
             (level / "__init__.py").touch()
         with resources.as_file(_shipped()) as file:
             target = folder / files_to_hash([str(file)])
-        with write_folder(target) as made:
-            (made / "__init__.py").touch()
-            (made / f"{NAME}.py").write_text(module, encoding="utf-8")
-            for other in {target, *(copy.parent for copy in registered())}:
-                remove_folder(other)
+        with write_folder(target) as staging:
+            (staging / "__init__.py").touch()
+            (staging / f"{NAME}.py").write_text(module, encoding="utf-8")
+            for outdated in {target, *(copy.parent for copy in registered())}:
+                remove_folder(outdated)
     except OSError as error:
         raise UserError(
             f"{error.filename}: cannot be written ({error.strerror}); set HF_MODULES_CACHE to a folder of your own"
@@ -70,7 +70,7 @@ def register() -> Path:
 
 
 def remove() -> int:
-    """Remove all copies; returns how many there were. Raises ``UserError`` if that fails."""
+    """Remove all copies and return their number; raises ``UserError`` if that fails."""
     copies = registered()
     try:
         for copy in copies:
@@ -81,13 +81,10 @@ def remove() -> int:
 
 
 def check() -> Path:
-    """The copy that the bare name leads to from here.
-
-    Raises ``UserError`` where there is none, or not this package's own.
-    """
-    nearer = Path(NAME, f"{NAME}.py")
-    if nearer.is_file():
-        raise UserError(f"{nearer.resolve()} comes first in this directory: work in another one")
+    """Return the copy that ``evaluate`` imports for the bare name; raises ``UserError`` if it isn't this package's."""
+    local = Path(NAME, f"{NAME}.py")
+    if local.is_file():
+        raise UserError(f"{local.resolve()} comes first in this directory: work in another one")
     copies = registered()
     if not copies:
         raise UserError(f"{NAME} is not registered: run safe-stepwise register")
@@ -97,8 +94,8 @@ def check() -> Path:
 
 
 def register_or_remove(options: Options) -> str:
-    """What was done; raises ``UserError`` for a user's mistake."""
-    # transformers, which evaluate imports, would complain twice that there is no torch.
+    """Register, check or remove the module, and return a line that says so."""
+    # transformers, which evaluate imports, would warn twice that there is no torch.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if options.remove:
         return f"removed from {_folder()}: {remove()}"
@@ -108,7 +105,7 @@ def register_or_remove(options: Options) -> str:
 
 
 def _shipped() -> Traversable:
-    """The module, which a wheel holds as text (``setup.py``), and a checkout in the Space's folder."""
+    """Locate the module: a wheel holds it as text (``setup.py``), a checkout in the Space's folder."""
     package = resources.files("safe_stepwise")
     built = package.joinpath("metric", "space", f"{NAME}.py.txt")
     return built if built.is_file() else Path(str(package)).parent / "evaluators" / NAME / f"{NAME}.py"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import rows_of
-from safe_stepwise.commands.values import Count, Known, Seconds
+from safe_stepwise.commands.reading import read_rows
+from safe_stepwise.commands.values import Count, Name, Seconds
 from safe_stepwise.errors import UserError, at_place
 from safe_stepwise.metric.compute import answers_given
 from safe_stepwise.metric.input import checked_texts
@@ -18,7 +18,7 @@ from safe_stepwise.store.terminal import printable
 @dataclass(frozen=True, kw_only=True)
 class Options:
     file: Path
-    benchmark: Annotated[str, Known(BENCHMARKS)]
+    benchmark: Annotated[str, Name(BENCHMARKS)]
     judge: str | None = None
     judge_repeats: Count = 1
     skip_exact: bool = False
@@ -27,41 +27,41 @@ class Options:
 
 
 def score_file(options: Options) -> str:
-    """The scores as one JSON object; raises ``UserError`` for a row that lacks what they need."""
+    """Score the rows of a file; returns one JSON object. Raises ``UserError`` for a row that can't be scored."""
     if options.judge is None and options.judge_repeats > 1:
         raise UserError("--judge-repeats is how often a judge is asked: name one by --judge")
     predictions, references, questions = [], [], []
-    for place, row in rows_of(options.file):
-        where = f"{place} (id {printable(str(row['id']))[:60]})" if "id" in row else place
+    for place, row in read_rows(options.file):
+        label = f"{place} (id {printable(str(row['id']))[:60]})" if "id" in row else place
         if "prediction" not in row:
-            raise UserError(f"{where}: lacks its prediction (null where none was given)")
-        accepted = _texts(row.get("references"), f"{where}: references")
+            raise UserError(f"{label}: lacks its prediction (null where none was given)")
+        accepted = _texts(row.get("references"), f"{label}: references")
         if not accepted and "answer" in row:
-            aliases = _texts(row.get("aliases"), f"{where}: aliases")
-            accepted = [*_texts(row["answer"], f"{where}: answer"), *aliases]
+            aliases = _texts(row.get("aliases"), f"{label}: aliases")
+            accepted = [*_texts(row["answer"], f"{label}: answer"), *aliases]
         if not accepted:
-            raise UserError(f"{where}: lacks its references")
+            raise UserError(f"{label}: lacks its references")
         if not isinstance(row["prediction"], str | None):
-            raise UserError(f"{where}: prediction is neither a text nor null")
+            raise UserError(f"{label}: prediction is neither a text nor null")
         question = row.get("question", "")
         if not isinstance(question, str | None):
-            raise UserError(f"{where}: question is neither a text nor null")
-        with at_place(where):
+            raise UserError(f"{label}: question is neither a text nor null")
+        with at_place(label):
             checked_texts([row["prediction"] or "", question or "", *accepted], "texts")
         predictions.append(row["prediction"])
         references.append(accepted)
         questions.append(question or "")
-    asked = questions if any(questions) else None
-    how = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "file"}
-    return canonical_json(answers_given(predictions, references, questions=asked, **how))
+    settings = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "file"}
+    settings |= {"questions": questions if any(questions) else None}
+    return canonical_json(answers_given(predictions, references, **settings))
 
 
 main = command(score_file)
 
 
-def _texts(value: Any, what: str) -> list[str]:
-    """A text, or a list of them, as a list; ``UserError`` for anything else."""
-    found = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise UserError(f"{what} is neither a text nor a list of texts")
-    return found
+def _texts(value: Any, label: str) -> list[str]:
+    """Return a text, or a list of texts, as a list; raises ``UserError`` for anything else."""
+    texts = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise UserError(f"{label} is neither a text nor a list of texts")
+    return texts

@@ -7,7 +7,7 @@ from safe_stepwise.commands.loop import ROLES, Loop
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.commands.serving.http import run_server
 from safe_stepwise.commands.serving.http import serve as serve_at
-from safe_stepwise.commands.serving.verified import MODEL, Bounds, Served, VerifiedLoop
+from safe_stepwise.commands.serving.verified import MODEL, Bounds, Tally, VerifiedLoop
 from safe_stepwise.commands.values import Count, Port, Seconds, Whole
 
 _BOUNDS = Bounds()
@@ -24,11 +24,11 @@ class Options(Loop):
 
 
 def serve_loop(options: Options) -> None:
-    """Serve until Ctrl-C; raises ``UserError`` for players that know no question from the wire."""
+    """Serve until Ctrl-C; raises ``UserError`` for symbolic players, as requests bring no annotations."""
     options.refuse_symbolic(
         None, "no request brings: start `safe-stepwise stand-in`, and name the model that it serves"
     )
-    served = Served()
+    served = Tally()
 
     async def serving() -> None:
         async with options.opened() as clients:

@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.reading import examples, question_in, rows_of
+from safe_stepwise.commands.reading import examples, parse_question, read_rows
 from safe_stepwise.commands.serving.http import MOST_BYTES, run_server, serve
 from safe_stepwise.commands.serving.stand_in import StandIn
-from safe_stepwise.commands.telling import ascii_json
+from safe_stepwise.commands.transcript import ascii_json
 from safe_stepwise.commands.values import Port
 from safe_stepwise.store.terminal import printable
 
@@ -24,14 +24,14 @@ class Options:
 
 
 def stand_in_for_a_model(options: Options) -> None:
-    """Serve until Ctrl-C, or print the examples as rows."""
+    """Serve until Ctrl-C, or print the rows of the questions (``--examples``)."""
     file = options.questions
-    rows = rows_of(file) if file else ((f"example {row['id']}", row) for row in examples())
+    rows = read_rows(file) if file else ((f"example {row['id']}", row) for row in examples())
     if options.show:
         for _, row in rows:
             print(ascii_json(row))
         return
-    questions = [question_in(where, row, options.benchmark) for where, row in rows]
+    questions = [parse_question(place, row, options.benchmark) for place, row in rows]
     player = StandIn(options.spec, questions)
 
     def started(port: int) -> None:

@@ -1,6 +1,6 @@
 """Show each try at a step, its verdict, and what became of it.
 
-The page with filters and totals stands on what a checkout has (``view_traces``).
+The command ``view_traces`` of a checkout makes a page of them, with filters and totals.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.commands.command import command
-from safe_stepwise.commands.telling import lines_of_attempt
+from safe_stepwise.commands.transcript import render_attempt
 from safe_stepwise.commands.values import Count
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.verified import doubts
@@ -25,7 +25,7 @@ _GIVE = "give what an evaluation, or answer --output, wrote"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trajectory, what was asked, and what else its line says."""
+    """A trajectory with its question, and its scores as text if it has some."""
 
     trajectory: Trajectory
     question: str
@@ -34,9 +34,9 @@ class Trace:
 
     @property
     def was_rejected(self) -> bool:
-        """Whether any try at a step was."""
-        found = (attempt.feedback for attempt in self.trajectory.attempts)
-        return any(said is not None and said.error_type != CORRECT for said in found)
+        """Whether any attempt at a step was rejected."""
+        verdicts = (attempt.feedback for attempt in self.trajectory.attempts)
+        return any(feedback is not None and feedback.error_type != CORRECT for feedback in verdicts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +47,8 @@ class Options:
     rejected: bool = False
     limit: Count | None = None
 
-    def wants(self, trace: Trace) -> bool:
-        """Whether a trajectory is one of those to be shown."""
+    def selects(self, trace: Trace) -> bool:
+        """Return whether the options select a trajectory."""
         run = trace.trajectory
         return (
             self.question in (None, run.question_id, trace.question)
@@ -58,36 +58,36 @@ class Options:
 
 
 def show_traces(options: Options) -> None:
-    """Print the trajectories of a file or folder that are wanted."""
-    seen = shown = 0
+    """Print the trajectories of a file or folder that the options select."""
+    total = printed = 0
     for trace in read_traces(options.place):
-        seen += 1
-        if not options.wants(trace):
+        total += 1
+        if not options.selects(trace):
             continue
-        if options.limit is not None and shown == options.limit:
+        if options.limit is not None and printed == options.limit:
             break
-        shown += 1
-        for line in lines_of(trace):
+        printed += 1
+        for line in render_trace(trace):
             print(line)
         print()
-    if not seen:
+    if not total:
         raise UserError(f"{options.place}: has no trajectories")
-    print(f"{shown:,} shown")
+    print(f"{printed:,} shown")
 
 
 main = command(show_traces)
 
 
-def lines_of(trace: Trace) -> Iterator[str]:
-    """One trajectory in words."""
+def render_trace(trace: Trace) -> Iterator[str]:
+    """Yield the lines that show one trajectory."""
     run = trace.trajectory
     marked = SIMULATED if trace.simulated else ""
     yield printable(f"{trace.question or run.question_id} [{run.method}{marked}]")
     for attempt in run.attempts:
-        for line in lines_of_attempt(attempt):
+        for line in render_attempt(attempt):
             yield f"  {line}"
-    why = doubts(run)
-    end = f"NOT VERIFIED: {'; '.join(why)}" if why else "verified"
+    reasons = doubts(run)
+    end = f"NOT VERIFIED: {'; '.join(reasons)}" if reasons else "verified"
     yield printable(f"{end}; {run.stop_reason}")
     yield printable(f"Answer: {run.answer or 'none'}")
     if trace.scores:
@@ -95,15 +95,15 @@ def lines_of(trace: Trace) -> Iterator[str]:
 
 
 def read_traces(place: Path) -> Iterator[Trace]:
-    """The traces of a file or folder; raises ``UserError`` for what can't be read."""
+    """Yield the traces of a file or folder; raises ``UserError`` for a line that can't be read."""
     file = locate_lines(place, TRAJECTORIES) if place.is_dir() else place
-    known = _questions(locate_lines(place, QUESTIONS)) if place.is_dir() else {}
+    questions = _read_questions(locate_lines(place, QUESTIONS)) if place.is_dir() else {}
 
     def trace_of(content: bytes) -> Trace:
         line = parse_json(content)
         run = read(Trajectory, line["trajectory"], "the trajectory")
-        asked = known.get((str(line.get("benchmark")), run.question_id)) or str(line.get("question", ""))
-        return Trace(run, asked, bool(line["simulated"]), _scores(line))
+        question = questions.get((str(line.get("benchmark")), run.question_id)) or str(line.get("question", ""))
+        return Trace(run, question, bool(line["simulated"]), _scores(line))
 
     yield from (trace for _, trace in read_lines(file, trace_of, "trajectory", _GIVE))
 
@@ -115,12 +115,12 @@ def _scores(line: Mapping[str, Any]) -> str:
     return f"exact match {float(line['exact_match']):g}, F1 {float(line['f1']):.3g}{judged}"
 
 
-def _questions(file: Path) -> dict[tuple[str, str], str]:
+def _read_questions(file: Path) -> dict[tuple[str, str], str]:
     if not file.exists():
         return {}
 
-    def asked(content: bytes) -> tuple[tuple[str, str], str]:
+    def parse_question(content: bytes) -> tuple[tuple[str, str], str]:
         row = parse_json(content)
         return (str(row.get("benchmark")), str(row.get("id"))), str(row.get("question"))
 
-    return dict(question for _, question in read_lines(file, asked, "question", _GIVE))
+    return dict(question for _, question in read_lines(file, parse_question, "question", _GIVE))

@@ -1,4 +1,4 @@
-"""What the value of an option may be, beyond its Python type: bounds, known names, lists, roles."""
+"""Types of option values beyond Python's own: numbers in bounds, known names, lists, values by role."""
 
 import os
 import sys
@@ -14,17 +14,17 @@ from safe_stepwise.store.names import known_version
 from safe_stepwise.store.opening import special_kind
 
 LARGEST = 10**12
-"""Of whole numbers: more than anybody counts here, and what every file, seed and clock holds."""
+"""The largest whole number of an option: more than anyone counts, and every file, seed and clock can hold it."""
 
 
 @dataclass(frozen=True)
 class Number(click.ParamType[Any]):
-    """A number between two bounds; ``what`` is said of any other value."""
+    """A number between two bounds; the error for any other value says that it is not ``description``."""
 
     kind: Callable[[str], float]
-    what: str
-    least: float = 0
-    most: float = sys.float_info.max
+    description: str
+    minimum: float = 0
+    maximum: float = sys.float_info.max
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -32,13 +32,13 @@ class Number(click.ParamType[Any]):
             number = self.kind(value)
         except ValueError:
             number = -1
-        if not self.least <= number <= self.most:
-            self.fail(f"{value[:40]!r} is not {self.what}", param, ctx)
+        if not self.minimum <= number <= self.maximum:
+            self.fail(f"{value[:40]!r} is not {self.description}", param, ctx)
         return number
 
 
 def digits(text: str) -> int:
-    """A whole number of plain digits; raises ``ValueError`` for anything else, and a click error beyond `LARGEST`."""
+    """Parse a whole number; raises ``ValueError`` for anything but ASCII digits, a click error beyond `LARGEST`."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     number = int(text.lstrip("0")[:40] or "0")
@@ -51,7 +51,7 @@ COUNT = Number(digits, "a whole number from 1 on", 1)
 Count = Annotated[int, COUNT]
 Port = Annotated[int, Number(digits, "a valid integer from 0 to 65535", 0, 65535)]
 WHOLE = Number(digits, "a whole number from 0 on")
-"""What every whole number is that nothing else is said of: a seed, a count that may be none."""
+"""The type of plain ``int`` fields: a seed, a count that may be 0."""
 Whole = Annotated[int, WHOLE]
 Share = Annotated[float, Number(float, "a share from 0 to 1, like 0.34", 0, 1)]
 Version = Annotated[str, known_version]
@@ -60,8 +60,8 @@ Seconds = Annotated[float, Number(float, "a number of seconds, above 0 and up to
 
 
 @dataclass(frozen=True)
-class Known(click.ParamType[Any]):
-    """One of some names; ``UserError`` with the nearest for any other."""
+class Name(click.ParamType[Any]):
+    """One of several names; any other raises ``UserError`` with the nearest one."""
 
     names: Sequence[str] | Mapping[str, Any]
     name = "name"
@@ -72,56 +72,56 @@ class Known(click.ParamType[Any]):
 
 @dataclass(frozen=True)
 class Commas(click.ParamType[Any]):
-    """Values with commas between them: whole numbers from ``least`` on, or some of ``names``."""
+    """A comma-separated list: whole numbers from ``minimum`` on, or some of ``names``."""
 
-    least: int = 0
+    minimum: int = 0
     names: Sequence[str] = ()
     name = "list"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
-        parts = [part.strip() for part in value.split(",")]
+        items = [item.strip() for item in value.split(",")]
         if self.names:
-            return [one_of(part, self.names, spelling(param)) for part in parts]
+            return [one_of(item, self.names, spelling(param)) for item in items]
         try:
-            numbers = sorted({digits(part) for part in parts})
+            numbers = sorted({digits(item) for item in items})
         except ValueError:
             numbers = [-1]
-        if numbers[0] < self.least:
-            self.fail(f"{value!r} is not a list of numbers from {self.least} on", param, ctx)
+        if numbers[0] < self.minimum:
+            self.fail(f"{value!r} is not a list of numbers from {self.minimum} on", param, ctx)
         return numbers
 
 
 @dataclass(frozen=True)
 class ByRole(click.ParamType[Any]):
-    """A value for one of some roles, ``ROLE=VALUE``, or for all of them."""
+    """A value for one role, ``ROLE=VALUE``, or for all roles."""
 
     roles: Sequence[str]
     value: click.ParamType[Any]
     name = "by role"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[str, Any]]:
-        role, named, text = value.rpartition("=")
-        roles = [one_of(role, self.roles, spelling(param))] if named else self.roles
-        said = self.value.convert(text, param, ctx)
-        return [(role, said) for role in roles]
+        role, equals, text = value.rpartition("=")
+        roles = [one_of(role, self.roles, spelling(param))] if equals else self.roles
+        parsed = self.value.convert(text, param, ctx)
+        return [(role, parsed) for role in roles]
 
 
 @dataclass(frozen=True)
-class Shown(click.ParamType[Any]):
-    """Roles that are to be shown examples: some of those known, all or none."""
+class ExampleRoles(click.ParamType[Any]):
+    """The roles whose prompts show examples: names of ``roles``, ``all`` or ``none``."""
 
     roles: Sequence[str]
     name = "roles"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Sequence[str]:
-        named = [one_of(role.strip(), (*self.roles, "all", "none"), spelling(param)) for role in value.split(",")]
-        if "none" in named and len(named) > 1:
+        names = [one_of(role.strip(), (*self.roles, "all", "none"), spelling(param)) for role in value.split(",")]
+        if "none" in names and len(names) > 1:
             self.fail("none goes with no other", param, ctx)
-        return self.roles if "all" in named else [role for role in named if role != "none"]
+        return self.roles if "all" in names else [role for role in names if role != "none"]
 
 
 class Choice(click.Choice[str]):
-    """One of a few words, or what ``values`` say that it stands for."""
+    """One of a few words, converted to the value that ``values`` has for it."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__([*values])
@@ -135,9 +135,9 @@ class Choice(click.Choice[str]):
 
 
 class Place(click.Path):
-    """A file or folder, there or not; ``UserError`` for a pipe, a socket or a device, which may never end.
+    """A file or folder, which need not exist; a named pipe, a socket or a device, which may never end, is an error.
 
-    What the shell opened is read and written as ever (``/dev/stdin``, ``<(command)``), and so is ``/dev/null``.
+    Those that the shell opened (``/dev/stdin``, ``<(command)``) and ``/dev/null`` are fine.
     """
 
     def __init__(self) -> None:
@@ -150,5 +150,5 @@ class Place(click.Path):
 
 
 def spelling(param: click.Parameter | None) -> str:
-    """How an option is written."""
+    """Return the long spelling of an option, as ``--limit``."""
     return param.opts[-1] if param else ""

@@ -1,6 +1,6 @@
-"""What the metric ``safe_stepwise`` computes; users import it from here.
+"""The functions of the metric ``safe_stepwise``, to import from here.
 
-A script that uses it ends at a mistake of its user with one line.
+A script that imports them ends at a user's mistake with one line, not a traceback.
 """
 
 from safe_stepwise.errors import tell_in_one_line

@@ -1,9 +1,8 @@
-"""What the metric ``safe_stepwise`` computes: scores of answers given, or made by the loop.
+"""Computes the metric ``safe_stepwise``: scores of given answers, or of answers that the loop makes.
 
-``answers_given`` and ``answers_by_loop`` are behind the two configs of ``evaluate.load``
-(``evaluators/safe_stepwise``), and can be called without it. Both may be called inside a running
-event loop (a notebook): the work is done in another thread. Replies of engines are kept in the
-response cache, so that what was interrupted goes on where it was.
+``answers_given`` and ``answers_by_loop`` are behind the configs ``default`` and ``loop`` of ``evaluate.load``
+(``evaluators/safe_stepwise``), and can be called without it, also inside a running event loop (a notebook): they work
+in another thread. The response cache keeps the engines' replies, so that an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from safe_stepwise.methods.running import answering, run_questions, statistics
 from safe_stepwise.methods.scene import JUDGE
 from safe_stepwise.methods.verifier import ROLE
 from safe_stepwise.metric import input as columns
-from safe_stepwise.metric.judge import Case, Judge, Verdict, count
+from safe_stepwise.metric.judge import Case, Judge, Verdict, count_verdicts
 from safe_stepwise.open import opened
 from safe_stepwise.records import FAILED, Passage, Question, Trajectory
 from safe_stepwise.scoring import exact_match, f1, score
@@ -41,11 +40,11 @@ from safe_stepwise.store.event_loop import wait_for
 BAR_AFTER_S = 1.0
 """Seconds of work before a bar shows."""
 _UNJUDGED: Mapping[str, Any] = {"accuracy": None, "unscored": 0}
-_TOLD = (
+_REPORTED = (
     *("calls_per_question", "steps_per_question", "error_types", "error_positions"),
     *("prompt_tokens", "cached_tokens"),
 )
-"""Of the loop's statistics."""
+"""The statistics of the loop that the metric reports."""
 
 
 def answers_given(
@@ -61,7 +60,7 @@ def answers_given(
     cache: str | Path | None = None,
     timeout: float | None = None,
 ) -> dict[str, Any]:
-    """Scores of answers: ``exact_match``, ``f1``, ``accuracy`` (0 to 1), ``unscored`` (a count).
+    """Score answers: ``exact_match``, ``f1``, ``accuracy`` (0 to 1), ``unscored`` (a count).
 
     ``references[i]`` are the accepted answers of ``predictions[i]`` (None: no answer was given).
     ``benchmark`` names the official scorer that counts. ``judge`` is the spec of an engine; it sees
@@ -70,26 +69,26 @@ def answers_given(
     without a judge. With a judge also ``judge_failed``: how many of those got no reply at all.
 
     ``judge_repeats`` above 1 adds ``judge_agreement`` (see `judge.Agreement`); ``skip_exact`` calls
-    exact matches correct without asking; ``examples`` shows the judge some (SAFE v1, Figure 14);
-    ``cache`` is the file of replies, if not the user's own; ``timeout`` is for one call to a
+    exact matches correct without a request; ``examples`` puts worked examples into the judge's prompt (SAFE v1,
+    Figure 14); ``cache`` is the file of replies, by default the user's own; ``timeout`` is for one call to a
     server, in seconds. Where an engine without a model took part, ``simulated`` is True.
 
-    Raises ``UserError``, of one line, for input that is none.
+    Raises ``UserError``, of one line, for input that is not valid.
 
     >>> answers_given(["the Vel"], [["Vel", "River Vel"]], benchmark="musique")
     {'exact_match': 1.0, 'f1': 1.0, 'accuracy': None, 'unscored': 0}
     """
-    given = columns.checked_predictions(predictions)
+    answers = columns.checked_predictions(predictions)
     accepted = columns.checked_references(references)
-    asked = [""] * len(given) if questions is None else columns.checked_texts(questions, "questions")
-    columns.same_length(predictions=given, references=accepted, questions=asked)
+    question_texts = [""] * len(answers) if questions is None else columns.checked_texts(questions, "questions")
+    columns.check_lengths(predictions=answers, references=accepted, questions=question_texts)
     if benchmark is None:
         raise UserError('name the benchmark whose scorer counts, as in benchmark="musique"')
-    scores = score(given, accepted, benchmark)
+    scores = score(answers, accepted, benchmark)
     report = {"exact_match": scores.exact_match, "f1": scores.f1, **_UNJUDGED}
     if judge is None:
         return report
-    cases = [Case(*case) for case in zip(given, accepted, asked, strict=True)]
+    cases = [Case(*case) for case in zip(answers, accepted, question_texts, strict=True)]
     setting = _Setting(judge_repeats, skip_exact, True, examples, cache, timeout)
 
     async def judged() -> dict[str, Any]:
@@ -129,31 +128,32 @@ def answers_by_loop(
     may also be `Question` objects, which bring their passages, answers and benchmark along (the ``symbolic`` engine
     needs their annotations).
 
-    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal ones share one. Only those are asked whose
-    role the method has; ``players`` names those of other roles. ``max_steps``, ``max_retries``, ``on_exhausted`` and
-    ``feedback`` are those of `limits.Limits`, ``options`` its others, and those of other methods. ``examples`` go to
-    the verifier, too, and with ``judge_without_question`` the judge goes by the answers alone. The other options are
-    those of `answers_given`, ``benchmark`` being ``hotpotqa`` if not said.
+    ``generator``, ``verifier`` and ``judge`` are specs of engines; equal specs share an engine. Only the roles of the
+    method are used; ``players`` are the specs of further roles. ``max_steps``, ``max_retries``, ``on_exhausted`` and
+    ``feedback`` are fields of `limits.Limits`, ``options`` its other fields, or those of other methods. ``examples``
+    go to the verifier, too; with ``judge_without_question`` the judge sees the answers alone. The other options are
+    those of `answers_given`; ``benchmark`` is ``hotpotqa`` by default.
 
     Beside what `answers_given` returns: ``calls_per_question`` of all roles, ``steps_per_question`` accepted,
     ``error_types`` and ``error_positions`` (tries by label, and by number of the step), ``prompt_tokens`` and
     ``cached_tokens`` by role, as the engines report them, replies from the cache included. ``failed`` counts questions
     that a failed request ended; having no answer, they score 0.
 
-    Raises ``UserError``, of one line, for input that is none and where every question failed.
+    Raises ``UserError``, of one line, for input that is not valid and where every question failed.
     """
-    asked = columns.loop_questions(questions, passages, references, benchmark)
-    known = {"generator": generator, "verifier": verifier, **(players or {})}
-    chosen = _method(method, known)
+    rows = columns.loop_questions(questions, passages, references, benchmark)
+    specs_by_role = {"generator": generator, "verifier": verifier, **(players or {})}
+    chosen_method = _method(method, specs_by_role)
     limits = {"max_steps": max_steps, "max_retries": max_retries, "on_exhausted": on_exhausted, "feedback": feedback}
-    ours, specs = _options(chosen, limits, options or {}), _specs(asked, chosen, known, judge)
+    method_options = _options(chosen_method, limits, options or {})
+    specs = _specs(rows, chosen_method, specs_by_role, judge)
     setting = _Setting(judge_repeats, skip_exact, not judge_without_question, examples, cache, timeout)
-    return wait_for(_answered(asked, chosen, ours, specs, setting))
+    return wait_for(_compute_loop(rows, chosen_method, method_options, specs, setting))
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """How the judge is asked, what engines are shown, and where replies are kept."""
+    """The judge's settings, whether prompts have examples, and the cache of replies."""
 
     judge_repeats: int
     skip_exact: bool
@@ -163,15 +163,15 @@ class _Setting:
     timeout: float | None
 
     def opened(self, specs: Mapping[str, str]) -> AbstractAsyncContextManager[Mapping[str, Client]]:
-        """Clients of engines by who they are."""
-        shown = AS_PROMPTED.with_examples(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
-        return opened(specs, self.cache, self.timeout, shown)
+        """Open the engines of the specs; the context gives their clients by role."""
+        allowance = AS_PROMPTED.with_examples(prompts.examples((ROLE, JUDGE))) if self.examples else AS_PROMPTED
+        return opened(specs, self.cache, self.timeout, allowance)
 
     def judge(self, clients: Mapping[str, Client]) -> Judge:
         return Judge(clients["judge"], self.skip_exact, self.judge_repeats, self.sees_question)
 
 
-async def _answered(
+async def _compute_loop(
     questions: Sequence[Question], method: Method, options: Any, specs: Mapping[str, str], setting: _Setting
 ) -> dict[str, Any]:
     async with setting.opened(specs) as clients:
@@ -182,10 +182,10 @@ async def _answered(
         answers = zip(questions, trajectories, strict=True)
         cases = [Case(trajectory.answer, question.accepted, question.question) for question, trajectory in answers]
         verdicts = await _verdicts(setting.judge(clients), cases)
-        used = [reply.usage for verdict in verdicts for reply in verdict.replies]
+        usages = [reply.usage for verdict in verdicts for reply in verdict.replies]
         tokens = {
-            "prompt_tokens": report["prompt_tokens"] | {"judge": sum(usage.prompt for usage in used)},
-            "cached_tokens": report["cached_tokens"] | {"judge": sum(usage.cached for usage in used)},
+            "prompt_tokens": report["prompt_tokens"] | {"judge": sum(usage.prompt for usage in usages)},
+            "cached_tokens": report["cached_tokens"] | {"judge": sum(usage.cached for usage in usages)},
         }
         return {**report, **_report(verdicts), **tokens, **_notes(clients)}
 
@@ -198,8 +198,8 @@ OPTIONS: Mapping[str, frozenset[str]] = {
     )
     for config, compute in (("default", answers_given), ("loop", answers_by_loop))
 } | {"faithfulness": frozenset(("questions", "passages", "rule", "retrieval", "sigma"))}
-"""What ``compute`` takes beside the columns, by config; ``faithfulness`` is the checker's, which
-this room never hears of (`safe_stepwise.checking.faithfulness.judging`)."""
+"""The options of ``compute`` beside the columns, by config. Those of ``faithfulness`` are listed, as this module does
+not import its functions (`safe_stepwise.checking.faithfulness.judging`)."""
 
 
 def checked_options(config: str, names: Iterable[str]) -> None:
@@ -210,15 +210,15 @@ def checked_options(config: str, names: Iterable[str]) -> None:
     safe_stepwise.errors.UserError: default has no option benchmrk; did you mean benchmark?
     """
     if config not in OPTIONS:
-        *others, last = OPTIONS
-        raise UserError(f"safe_stepwise has no config {config!r}: load {', '.join(others)} or {last}")
+        *configs, last = OPTIONS
+        raise UserError(f"safe_stepwise has no config {config!r}: load {', '.join(configs)} or {last}")
     for name in names:
         if name in OPTIONS[config]:
             continue
         near = difflib.get_close_matches(name, OPTIONS[config], n=1)
-        other = next((one for one in OPTIONS if name in OPTIONS[one]), "")
-        hint = f'{other} has: evaluate.load("safe_stepwise", "{other}")'
-        if not other:
+        owner = next((key for key in OPTIONS if name in OPTIONS[key]), "")
+        hint = f'{owner} has: evaluate.load("safe_stepwise", "{owner}")'
+        if not owner:
             hint = f"did you mean {near[0]}?" if near else ", ".join(sorted(OPTIONS[config]))
         raise UserError(f"{config} has no option {name}; {hint}")
 
@@ -239,16 +239,16 @@ def _method(name: str, players: Mapping[str, str | None]) -> Method:
     return METHODS[name]
 
 
-def _options(method: Method, loops: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
+def _options(method: Method, limits: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
     for name in ("max_steps", "max_retries"):
-        if not isinstance(loops[name], int):
-            raise UserError(f"{name} is {loops[name]!r}: give a whole number")
+        if not isinstance(limits[name], int):
+            raise UserError(f"{name} is {limits[name]!r}: give a whole number")
     kind = options_type(method)
     has = {field.name for field in fields(kind)}
-    if unknown := [name for name in others if name not in has]:
+    if unknown := [name for name in extra if name not in has]:
         raise UserError(f"the method {method.name} has no option {unknown[0]}")
     try:
-        return kind(**{name: loops[name] for name in loops if name in has}, **others)
+        return kind(**{name: limits[name] for name in limits if name in has}, **extra)
     except (ValueError, TypeError) as error:
         raise UserError(f"{error}") from None
 
@@ -256,13 +256,13 @@ def _options(method: Method, loops: Mapping[str, Any], others: Mapping[str, Any]
 def _specs(
     questions: Sequence[Question], method: Method, players: Mapping[str, str | None], judge: str | None
 ) -> dict[str, str]:
-    named = {role: players[role] for role in method.roles}
-    specs = {who: spec for who, spec in {**named, "judge": judge}.items() if spec is not None}
+    chosen = {role: players[role] for role in method.roles}
+    specs = {role: spec for role, spec in {**chosen, "judge": judge}.items() if spec is not None}
     annotated = any(question.is_annotated for question in questions)
-    for who in method.roles:
-        if not annotated and specs[who].partition(":")[0] == "symbolic":
+    for role in method.roles:
+        if not annotated and specs[role].partition(":")[0] == "symbolic":
             raise UserError(
-                f"{who}: symbolic goes by annotations, which these questions lack; name a model, "
+                f"{role}: symbolic goes by annotations, which these questions lack; name a model, "
                 "or give Question objects to safe_stepwise.metric.answers_by_loop"
             )
     return specs
@@ -273,33 +273,33 @@ async def _trajectories(
 ) -> list[Trajectory]:
     playing = {role: clients[role] for role in method.roles}
     with _bar(len(questions), "question") as bar:
-        ended = await run_questions(
-            questions, answering(method, playing, options), on_done=lambda *_: _tell(bar, list(playing.values()))
+        trajectories = await run_questions(
+            questions, answering(method, playing, options), on_done=lambda *_: _advance(bar, list(playing.values()))
         )
-    if all(trajectory.stop_reason == FAILED for trajectory in ended):
-        first, *others = playing.values()
-        who = f"{first.engine.name} or the {method.roles[-1]}" if others else first.engine.name
+    if all(trajectory.stop_reason == FAILED for trajectory in trajectories):
+        engine = playing[method.roles[0]].engine.name
+        source = f"{engine} or the {method.roles[-1]}" if len(playing) > 1 else engine
         raise UserError(
-            f"all {len(ended)} questions failed: {who} left a request of each "
+            f"all {len(trajectories)} questions failed: {source} left a request of each "
             "unanswered; see to it and compute again, what was answered is kept"
         )
-    return ended
+    return trajectories
 
 
 async def _verdicts(judge: Judge, cases: Sequence[Case]) -> tuple[Verdict, ...]:
     with _bar(len(cases), "verdict") as bar:
-        found = await judge.judge_all(cases, on_done=lambda _: _tell(bar, [judge.client]))
-    asked = [verdict for verdict in found if verdict.replies]
-    if asked and all(reply.failed for verdict in asked for reply in verdict.replies):
-        raise UserError(f"judge: {judge.client.engine.name}: {asked[-1].explanation}")
-    return found
+        verdicts = await judge.judge_all(cases, on_done=lambda _: _advance(bar, [judge.client]))
+    judged = [verdict for verdict in verdicts if verdict.replies]
+    if judged and all(reply.failed for verdict in judged for reply in verdict.replies):
+        raise UserError(f"judge: {judge.client.engine.name}: {judged[-1].explanation}")
+    return verdicts
 
 
 def _bar(total: int, unit: str) -> tqdm[NoReturn]:
     return progress.bar(total=total, unit=unit, desc="safe_stepwise", delay=BAR_AFTER_S)
 
 
-def _tell(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
+def _advance(bar: tqdm[NoReturn], clients: Sequence[Client]) -> None:
     bar.set_postfix_str(render_requests(client.total() for client in clients), refresh=False)
     bar.update(1)
 
@@ -310,7 +310,7 @@ def _notes(clients: Mapping[str, Client]) -> dict[str, bool]:
 
 
 def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    judged = count(verdicts)
+    judged = count_verdicts(verdicts)
     agreement = {"judge_agreement": asdict(judged.agreement)} if judged.agreement else {}
     return {"accuracy": judged.accuracy, "unscored": judged.unscored, "judge_failed": judged.failed, **agreement}
 
@@ -318,11 +318,11 @@ def _report(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 def _loop_report(questions: Sequence[Question], trajectories: Sequence[Trajectory], options: Any) -> dict[str, Any]:
     pairs = zip(questions, trajectories, strict=True)
     answers = [(trajectory.answer, question.accepted, question.benchmark) for question, trajectory in pairs]
-    found = statistics(trajectories, retries_of(option_values(options)), (GENERATOR, VERIFIER))
+    stats = statistics(trajectories, retries_of(option_values(options)), (GENERATOR, VERIFIER))
     return {
         "exact_match": math.fsum(exact_match(*answer) for answer in answers) / len(answers),
         "f1": math.fsum(f1(*answer) for answer in answers) / len(answers),
         **_UNJUDGED,
-        **{name: getattr(found, name) for name in _TOLD},
-        "failed": found.stop_reasons.get(FAILED, 0),
+        **{name: getattr(stats, name) for name in _REPORTED},
+        "failed": stats.stop_reasons.get(FAILED, 0),
     }

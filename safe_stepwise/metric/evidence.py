@@ -1,4 +1,4 @@
-"""Supporting facts, evidence and joint scores, as the benchmarks' official scorers compute them.
+"""Scores supporting facts, evidence, and answer and evidence jointly, as the benchmarks' official scorers do.
 
 - **Supporting facts** (HotpotQA, 2Wiki): pairs of a title and a sentence as a set; exact match, precision, recall, F1.
   2Wiki's scorer compares titles in lower case. A set of none scores 0.
@@ -25,13 +25,13 @@ _LOWER_TITLES = frozenset({"2wikimultihopqa"})
 
 Fact = tuple[str, int]
 """A title, and a sentence from 0."""
-Named = tuple[str, str, str]
+TextTriple = tuple[str, str, str]
 """Subject, relation, object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How what was predicted meets what is gold."""
+    """How predicted items overlap the gold ones; all values from 0 to 1."""
 
     exact_match: float
     precision: float
@@ -44,71 +44,71 @@ class Overlap:
 
 
 def answer_overlap(prediction: str, references: Sequence[str], benchmark: str) -> Overlap:
-    """The answer's part of a joint score; raises as `scoring.exact_match` does."""
-    parts = precision_recall(prediction, references, benchmark)
-    return Overlap(exact_match(prediction, references, benchmark), *parts)
+    """Score the answer for a joint score; raises as `scoring.exact_match` does."""
+    precision, recall = precision_recall(prediction, references, benchmark)
+    return Overlap(exact_match(prediction, references, benchmark), precision, recall)
 
 
 def facts_overlap(predicted: Iterable[Fact], gold: Iterable[Fact], benchmark: str) -> Overlap:
-    """Supporting facts by the rule of HotpotQA, or of 2Wiki.
+    """Score supporting facts by the rule of HotpotQA, or of 2Wiki.
 
     >>> facts_overlap([("Oru", 0), ("Vel", 1)], [("oru", 0)], "2wikimultihopqa").precision
     0.5
     """
-    # Titles that differ in case alone stay two: that is what the scorer does.
-    said, known = (
+    # Titles that differ in case alone stay two facts, as in the official scorer.
+    lists = (
         [(title.lower() if benchmark in _LOWER_TITLES else title, n) for title, n in set(facts)]
         for facts in (predicted, gold)
     )
-    return _of_lists(said, known)
+    return _overlap(*lists)
 
 
 def passages_overlap(predicted: Iterable[int], gold: Iterable[int]) -> Overlap:
-    """Supporting passages by the rule of MuSiQue.
+    """Score supporting passages, by number, by the rule of MuSiQue.
 
     >>> passages_overlap([1, 2, 2], [2]).f1 == 2 / 3
     True
     """
-    said, known = [*set(predicted)], [*set(gold)]
-    return _of_lists(said, known) if said or known else Overlap(1.0, 1.0, 1.0)
+    chosen, supporting = set(predicted), set(gold)
+    return _overlap(chosen, supporting) if chosen or supporting else Overlap(1.0, 1.0, 1.0)
 
 
-def evidence_overlap(predicted: Iterable[Named], gold: Iterable[Named]) -> Overlap:
-    """Triples by the rule of 2Wiki.
+def evidence_overlap(predicted: Iterable[TextTriple], gold: Iterable[TextTriple]) -> Overlap:
+    """Score triples by the rule of 2Wiki.
 
     >>> evidence_overlap([("Low Tide", "director", "Ana Brell")],
     ...                  [("low tide.", "director", "Ana Brell"), ("Ana Brell", "born", "Oru")])
     Overlap(exact_match=0.0, precision=1.0, recall=0.5)
     """
-    said = {_plain(triple) for triple in predicted}
-    known = [_plain(triple) for triple in gold]
-    met = len(said & set(known))
-    precision = met / len(said) if said else 0.0
-    recall = met / len(known) if known else 0.0
-    return Overlap(float(met == len(said) == len(known)), precision, recall)
+    triples = {_plain(triple) for triple in predicted}
+    gold_triples = [_plain(triple) for triple in gold]
+    right = len(triples & set(gold_triples))
+    precision = right / len(triples) if triples else 0.0
+    recall = right / len(gold_triples) if gold_triples else 0.0
+    return Overlap(float(right == len(triples) == len(gold_triples)), precision, recall)
 
 
-def joint(*parts: Overlap) -> Overlap:
-    """Several parts together.
+def joint(*overlaps: Overlap) -> Overlap:
+    """Multiply overlaps: the joint score of an answer and its evidence.
 
     >>> joint(Overlap(1.0, 1.0, 1.0), Overlap(0.0, 0.5, 1.0)).f1 == 2 / 3
     True
     """
     return Overlap(
-        math.prod(part.exact_match for part in parts),
-        math.prod(part.precision for part in parts),
-        math.prod(part.recall for part in parts),
+        math.prod(overlap.exact_match for overlap in overlaps),
+        math.prod(overlap.precision for overlap in overlaps),
+        math.prod(overlap.recall for overlap in overlaps),
     )
 
 
-def _of_lists(said: Collection[object], known: Collection[object]) -> Overlap:
-    right = sum(one in known for one in said)
-    missed = sum(one not in said for one in known)
-    precision = right / len(said) if said else 0.0
+def _overlap(predicted: Collection[object], gold: Collection[object]) -> Overlap:
+    right = sum(item in gold for item in predicted)
+    missed = sum(item not in predicted for item in gold)
+    precision = right / len(predicted) if predicted else 0.0
     recall = right / (right + missed) if right + missed else 0.0
-    return Overlap(float(right == len(said) and not missed), precision, recall)
+    return Overlap(float(right == len(predicted) and not missed), precision, recall)
 
 
-def _plain(triple: Named) -> Named:
-    head, relation, tail = (" ".join(part.lower().translate(_PUNCTUATION).split()) for part in triple)
+def _plain(triple: TextTriple) -> TextTriple:
+    head, relation, tail = (" ".join(term.lower().translate(_PUNCTUATION).split()) for term in triple)
     return head, relation, tail

@@ -1,7 +1,4 @@
-"""The columns that the metric takes, checked: what is not of their form raises a `UserError`.
-
-Its one line names the row, so that a mistake in a thousand rows is found.
-"""
+"""Checks the columns of the metric's input; a value of another form raises a `UserError` that names its row."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,48 +11,48 @@ from safe_stepwise.store.codec import passage_of
 from safe_stepwise.store.sizes import check_steps
 
 
-def checked_texts(texts: Sequence[Any], what: str) -> list[str]:
-    """The strings in a sequence; raises ``UserError`` for anything else, and for text that UTF-8 can't hold."""
+def checked_texts(texts: Sequence[Any], name: str) -> list[str]:
+    """Return the strings of a column; raises ``UserError`` for other values, half surrogate pairs, and none."""
     if isinstance(texts, str):
-        raise UserError(f"{what} is one string: give a list of strings")
-    found = list(texts)
-    for number, text in enumerate(found):
+        raise UserError(f"{name} is one string: give a list of strings")
+    items = list(texts)
+    for number, text in enumerate(items):
         if not isinstance(text, str):
             kind = type(text).__name__
-            raise UserError(f"{what}[{number}] is no string but of type {kind}: {_short(text)}")
+            raise UserError(f"{name}[{number}] is no string but of type {kind}: {_short(text)}")
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-            raise UserError(f"{what}[{number}] holds half of a surrogate pair: {_short(text)}; mend it by {mend}")
-    if not found:
-        raise UserError(f"there are no {what}: give at least one")
-    return found
+            raise UserError(f"{name}[{number}] holds half of a surrogate pair: {_short(text)}; mend it by {mend}")
+    if not items:
+        raise UserError(f"there are no {name}: give at least one")
+    return items
 
 
-def checked_predictions(predictions: Sequence[Any], what: str = "predictions") -> list[str]:
-    """Answers as strings, one that is missing (None) as an empty one."""
+def checked_predictions(predictions: Sequence[Any], name: str = "predictions") -> list[str]:
+    """Return answers as strings; a missing answer (None) becomes an empty one."""
     if not isinstance(predictions, str):
         predictions = ["" if p is None else p for p in predictions]
-    return checked_texts(predictions, what)
+    return checked_texts(predictions, name)
 
 
 def checked_references(references: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Accepted answers, at least one a question; raises ``UserError`` for anything else."""
+    """Return the accepted answers of each question, at least one; raises ``UserError`` for anything else."""
     lists = _lists(references, "references", "accepted answers", "lists of strings")
-    return [tuple(checked_texts(accepted, where)) for where, accepted in lists]
+    return [tuple(checked_texts(accepted, place)) for place, accepted in lists]
 
 
-def _lists(column: Sequence[Any], name: str, what: str, whole: str = "") -> Iterator[tuple[str, list[Any]]]:
+def _lists(column: Sequence[Any], name: str, content: str, plural: str = "") -> Iterator[tuple[str, list[Any]]]:
     if isinstance(column, str):
-        raise UserError(f"{name} is one string: give a list of {whole or f'{what} for each question'}")
-    for number, given in enumerate(column):
-        if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-            raise UserError(f"{name}[{number}] is {_short(given)}: give a list of {what}")
-        yield f"{name}[{number}]", list(given)
+        raise UserError(f"{name} is one string: give a list of {plural or f'{content} for each question'}")
+    for number, entry in enumerate(column):
+        if not isinstance(entry, Iterable) or isinstance(entry, str | Mapping):
+            raise UserError(f"{name}[{number}] is {_short(entry)}: give a list of {content}")
+        yield f"{name}[{number}]", list(entry)
 
 
 def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
-    """The steps of each chain as texts; one may have none."""
-    chains = [checked_texts(chain, where) if chain else [] for where, chain in _lists(steps, "steps", "texts")]
+    """Return the steps of each chain as texts; a chain may have none."""
+    chains = [checked_texts(chain, place) if chain else [] for place, chain in _lists(steps, "steps", "texts")]
     for number, chain in enumerate(chains):
         with at_place(f"steps[{number}]", RowError):
             check_steps(chain)
@@ -63,40 +60,40 @@ def checked_steps(steps: Sequence[Any]) -> list[list[str]]:
 
 
 def checked_evidence(evidence: Sequence[Any]) -> list[list[list[str]]]:
-    """The triples of each question, lists of three texts or mappings; one may have none.
+    """Return the triples of each question; a triple is three texts or a mapping, and a question may have none.
 
     >>> checked_evidence([[("Oru", "country", "Marn")], []])
     [[['Oru', 'country', 'Marn']], []]
     """
     return [
-        [_triple(triple, f"{where}[{n}]") for n, triple in enumerate(path)]
-        for where, path in _lists(evidence, "evidence", "triples")
+        [_triple(triple, f"{place}[{n}]") for n, triple in enumerate(path)]
+        for place, path in _lists(evidence, "evidence", "triples")
     ]
 
 
-def _triple(value: Any, where: str) -> list[str]:
+def _triple(value: Any, place: str) -> list[str]:
     if isinstance(value, Mapping) and {"head", "relation", "tail"} <= set(value):
         value = [value["head"], value["relation"], value["tail"]]
     if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or len(value) != 3:
-        raise UserError(f"{where} is {_short(value)}: give a triple of head, relation and tail")
-    return checked_texts(value, where)
+        raise UserError(f"{place} is {_short(value)}: give a triple of head, relation and tail")
+    return checked_texts(value, place)
 
 
-def same_length(**columns: Sequence[Any]) -> None:
+def check_lengths(**columns: Sequence[Any]) -> None:
     """Raise ``UserError`` where columns differ in length.
 
     >>> same_length(predictions=["Oru"], references=[])
     Traceback (most recent call last):
     safe_stepwise.errors.UserError: 1 predictions but 0 references: give as many of each
     """
-    (first, one), *others = columns.items()
-    for name, other in others:
-        if len(other) != len(one):
-            raise UserError(f"{len(one)} {first} but {len(other)} {name}: give as many of each")
+    first, size = next((name, len(column)) for name, column in columns.items())
+    for name, column in columns.items():
+        if len(column) != size:
+            raise UserError(f"{size} {first} but {len(column)} {name}: give as many of each")
 
 
-def plain_passage(value: Any, where: str) -> dict[str, Any]:
-    """A passage as ``title`` and ``sentences``; raises ``UserError`` for what is none.
+def plain_passage(value: Any, place: str) -> dict[str, Any]:
+    """Return a passage as ``title`` and ``sentences``; raises ``UserError`` for a value that is no passage.
 
     >>> plain_passage("Oru lies on the Vel.", "passages[0][0]")
     {'title': '', 'sentences': ['Oru lies on the Vel.']}
@@ -106,38 +103,38 @@ def plain_passage(value: Any, where: str) -> dict[str, Any]:
     if isinstance(value, str):
         return {"title": "", "sentences": [value]}
     if not isinstance(value, Mapping) or not ({"text", "sentences"} & set(value)):
-        raise UserError(f"{where} is {_short(value)}: give a string, or a mapping with title and text")
-    told = value["sentences"] if value.get("sentences") is not None else value.get("text")
-    sentences = [told] if isinstance(told, str) else told
+        raise UserError(f"{place} is {_short(value)}: give a string, or a mapping with title and text")
+    content = value["sentences"] if value.get("sentences") is not None else value.get("text")
+    sentences = [content] if isinstance(content, str) else content
     title = value.get("title") or ""
     if not isinstance(sentences, Sequence) or not isinstance(title, str):
-        raise UserError(f"{where}: its title has to be a string, its text a string or sentences")
-    checked_texts([title], f"{where} title")
-    return {"title": title, "sentences": checked_texts(sentences, f"{where} sentences")}
+        raise UserError(f"{place}: its title has to be a string, its text a string or sentences")
+    checked_texts([title], f"{place} title")
+    return {"title": title, "sentences": checked_texts(sentences, f"{place} sentences")}
 
 
 def plain_passages(passages: Sequence[Any]) -> list[list[dict[str, Any]]]:
-    """The passages of each question, as `plain_passage` makes them."""
+    """Return the passages of each question, each as `plain_passage` does."""
     plain = []
-    for where, pages in _lists(passages, "passages", "passages"):
+    for place, pages in _lists(passages, "passages", "passages"):
         if not pages:
-            raise UserError(f"{where} is empty: the loop answers from passages, give at least one")
-        plain.append([plain_passage(page, f"{where}[{n}]") for n, page in enumerate(pages)])
+            raise UserError(f"{place} is empty: the loop answers from passages, give at least one")
+        plain.append([plain_passage(page, f"{place}[{n}]") for n, page in enumerate(pages)])
     return plain
 
 
 def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[Any]]:
-    """The columns of these names, checked and made plain; None stands for one that is not given.
+    """Return the columns of these names as lists of JSON values; a column that is None counts as missing.
 
-    Raises ``UserError`` for a column that is missing, not known, or not of its form.
+    Raises ``UserError`` for a column that is missing, unknown, or not valid.
 
     >>> checked_columns({"questions": ("Where?",), "passages": None}, ["questions"])
     {'questions': ['Where?']}
     """
-    given = {name: column for name, column in columns.items() if column is not None}
-    if given.keys() != set(names):
-        raise UserError(f"given {', '.join(sorted(given))}: give {', '.join(names)}")
-    for name, column in given.items():
+    present = {name: column for name, column in columns.items() if column is not None}
+    if present.keys() != set(names):
+        raise UserError(f"given {', '.join(sorted(present))}: give {', '.join(names)}")
+    for name, column in present.items():
         if not isinstance(column, Iterable):
             raise UserError(f"{name} is {_short(column)}: give a list")
     readers: Mapping[str, Callable[[Any], Sequence[Any]]] = {
@@ -149,41 +146,41 @@ def checked_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[st
         "steps": checked_steps,
         "evidence": checked_evidence,
     }
-    checked = {name: list(readers[name](column)) for name, column in given.items()}
-    same_length(**checked)
+    checked = {name: list(readers[name](column)) for name, column in present.items()}
+    check_lengths(**checked)
     return checked
 
 
 def loop_questions(
     questions: Sequence[Any], passages: Sequence[Any] | None, references: Sequence[Any] | None, benchmark: str | None
 ) -> list[Question]:
-    """What the loop is to answer; the id is the SHA-256 of the content."""
-    whole = [] if isinstance(questions, str) else list(questions)
-    if whole and all(isinstance(question, Question) for question in whole):
+    """Make the questions for the loop from its columns; an id is the SHA-256 of the content."""
+    items = [] if isinstance(questions, str) else list(questions)
+    if items and all(isinstance(question, Question) for question in items):
         if passages is not None or references is not None:
             raise UserError("Question objects bring passages and references: leave those out")
-        found = [replace(q, benchmark=benchmark or q.benchmark) for q in whole]
+        rows = [replace(q, benchmark=benchmark or q.benchmark) for q in items]
     else:
         texts = checked_texts(questions, "questions")
         if passages is None or references is None:
             raise UserError("the loop needs passages and references beside the questions")
         pages, accepted = plain_passages(passages), checked_references(references)
-        same_length(questions=texts, passages=pages, references=accepted)
-        found = [
+        check_lengths(questions=texts, passages=pages, references=accepted)
+        rows = [
             Question(
-                id=identity([text, canonical_json(shown), names]),
+                id=identity([text, canonical_json(content), names]),
                 benchmark=benchmark or "hotpotqa",
                 split="",
                 question=text,
                 answer=names[0],
                 aliases=names[1:],
-                passages=tuple(map(passage_of, shown)),
+                passages=tuple(map(passage_of, content)),
             )
-            for text, shown, names in zip(texts, pages, accepted, strict=True)
+            for text, content, names in zip(texts, pages, accepted, strict=True)
         ]
-    for question in found:
-        exact_match("", question.accepted, question.benchmark)  # an unknown benchmark is told now
-    return found
+    for question in rows:
+        exact_match("", question.accepted, question.benchmark)  # raises for an unknown benchmark
+    return rows
 
 
 def _short(value: Any) -> str:

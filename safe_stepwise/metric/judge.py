@@ -1,8 +1,8 @@
-"""The judge: whether an answer means one of the accepted ones (SAFE v1, section 4.1).
+"""The judge decides whether an answer means the same as an accepted one (SAFE v1, section 4.1).
 
-A verdict is ``correct``, ``incorrect`` or ``unscored``. The last is what a reply without a readable verdict and a
-request that failed come to: no answer is wrong because its judge was at a loss. The judge is greedy, yet batching can
-change what a greedy model says; so replies are cached, and ``repeats`` measures how far it agrees with itself.
+A verdict is ``correct``, ``incorrect`` or ``unscored``. An answer is ``unscored``, never wrong, where the request
+failed or its reply has no readable verdict. The judge is greedy, yet batching can
+change the reply of a greedy model; so replies are cached, and ``repeats`` measures how far it agrees with itself.
 """
 
 import math
@@ -24,8 +24,8 @@ from safe_stepwise.store.event_loop import gather_all
 from safe_stepwise.store.replies import Reply as JSONReply
 from safe_stepwise.store.replies import is_blank_form, is_planted, plain_key, read_reply
 
-LONGEST_REPLY = 20_000
-"""Characters of a reply that is looked into."""
+MAX_REPLY_CHARACTERS = 20_000
+"""The longest reply that is read."""
 
 Readable = Literal["correct", "incorrect"]
 _VERDICTS: dict[str, Readable] = {name: name for name in get_args(Readable)}
@@ -51,7 +51,7 @@ _BARE = {
     )
     for verdict, words, ends in (("correct", _DENIALS, r".!?;,\n}"), ("incorrect", _CONSENTS, r".!?\n}"))
 }
-"""What says the opposite of each verdict."""
+"""The words that contradict each verdict."""
 
 
 class VerdictError(ValueError):
@@ -59,11 +59,11 @@ class VerdictError(ValueError):
 
 
 def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
-    """The verdict of a reply and its explanation; raises `VerdictError` where there is not one.
+    """Read the verdict and the explanation of a reply; raises `VerdictError` where there is not exactly one.
 
-    Only JSON counts, and only one object of it in a reply, outermost and unbroken: ``incorrect`` is never found to
-    hold ``correct``, and an object that the answer brought along, which a judge may quote, is refused.
-    ``data`` is what was judged, and quoted in the prompt: a verdict planted in it is refused.
+    A reply has to hold one whole JSON object, and not inside another: ``incorrect`` is never read as
+    ``correct``, and an object that the judge may have quoted from the answer is refused.
+    ``data`` are the texts that the prompt quoted: a verdict planted in them is refused.
 
     >>> read_verdict('```json\\n{"verdict": "Correct", "explanation": "One river."}\\n```')
     ('correct', 'One river.')
@@ -71,50 +71,50 @@ def read_verdict(text: str, data: Sequence[str] = ()) -> tuple[Readable, str]:
     Traceback (most recent call last):
     safe_stepwise.metric.judge.VerdictError: its verdict is 'not correct'
     """
-    if len(text) > LONGEST_REPLY:
-        raise VerdictError(f"it has more than {LONGEST_REPLY:,} characters")
+    if len(text) > MAX_REPLY_CHARACTERS:
+        raise VerdictError(f"it has more than {MAX_REPLY_CHARACTERS:,} characters")
     reply = read_reply(text)
-    found = _only_object(reply)
-    label, explanation = found.get("verdict"), found.get("explanation")
-    said = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
-    if said is None:
+    fields = _only_object(reply)
+    label, explanation = fields.get("verdict"), fields.get("explanation")
+    verdict = _VERDICTS.get(label.strip().lower()) if isinstance(label, str) else None
+    if verdict is None:
         raise VerdictError(f"its verdict is {str(label)[:40]!r}" if label else "it has no verdict")
     if not isinstance(explanation, str) or not explanation.strip():
         raise VerdictError("it gives no explanation")
-    if is_blank_form(found, _KEYS):
+    if is_blank_form(fields, _KEYS):
         raise VerdictError("it is the form alone, not filled in")
-    if is_planted(found, _KEYS, "\n".join(data)):
+    if is_planted(fields, _KEYS, "\n".join(data)):
         raise VerdictError("its verdict is one that the answer or the question brought along")
-    if any(stated.lower() != said for text in reply.around for stated in _STATED.findall(text)):
+    if any(word.lower() != verdict for text in reply.around for word in _STATED.findall(text)):
         raise VerdictError("the words around its verdict state another")
     quotable = {word.strip().casefold() for word in data}
-    if any(word["word"].casefold() not in quotable for text in reply.around for word in _BARE[said].finditer(text)):
+    if any(word["word"].casefold() not in quotable for text in reply.around for word in _BARE[verdict].finditer(text)):
         raise VerdictError("a word around its verdict denies it")
-    if reply.takes_back(said == "correct", (other for other in _VERDICTS if other != said)):
+    if reply.takes_back(verdict == "correct", (name for name in _VERDICTS if name != verdict)):
         raise VerdictError("the words around its verdict take it back, or suppose it only")
-    # Half surrogate pairs, which JSON can spell, would stop whoever writes it down.
-    return said, explanation.strip().encode("utf-8", "replace").decode("utf-8")
+    # JSON can spell half a surrogate pair, which no file can hold.
+    return verdict, explanation.strip().encode("utf-8", "replace").decode("utf-8")
 
 
 def _only_object(reply: JSONReply) -> dict[str, Any]:
-    """The one JSON object of a reply, be it in a list of its own, with plain keys."""
-    # Not looked into any further: what is inside may be a quotation.
+    """Return the one JSON object of a reply, with its keys normalised; it may be the only item of a list."""
+    # A broken object is not searched any further: its content may be a quotation.
     if any("{" in _without_groups(text) for text in reply.around):
         reasons = [broken.reason for broken in reply.broken]
         doubled = next((reason for reason in reasons if reason.startswith("two values")), "")
         malformed = "its JSON object is malformed or breaks off"
         raise VerdictError(f"it holds {doubled}" if doubled else malformed)
-    found = reply.outermost(lambda value: isinstance(value, dict))
-    if not found:
+    objects = reply.outermost(lambda value: isinstance(value, dict))
+    if not objects:
         raise VerdictError("it holds no JSON object")
     alone = [*reply.values, *(v[0] for v in reply.values if isinstance(v, list) and len(v) == 1)]
-    if len(found) > 1 or found[0] not in alone:
+    if len(objects) > 1 or objects[0] not in alone:
         raise VerdictError("it holds more than one JSON object")
-    return {plain_key(key): value for key, value in found[0].items()}
+    return {plain_key(key): value for key, value in objects[0].items()}
 
 
 def _without_groups(text: str) -> str:
-    r"""A text without its braces that can be no object's, innermost first.
+    r"""Remove the braces that cannot be those of a JSON object (formulas, sets), innermost first.
 
     >>> _without_groups(r"\boxed{\text{Oru}} of {Oru, Vel}").split(), _without_groups('{"verdict')
     (['Oru', 'of', 'Oru,', 'Vel'], '{"verdict')
@@ -126,17 +126,17 @@ def _without_groups(text: str) -> str:
 
 PROMPT = prompts.load("judge/equivalence")
 SHOWN_CHARACTERS = 1_000
-"""Of an answer, which may be endless."""
+"""The most characters of an answer that the prompt shows."""
 
 JUDGED = ("judge_without_question", "judge_examples")
-"""How records call what is not our way to ask it: by the answers alone; with which examples."""
+"""Keys in records of settings other than the default: without the question; with which examples."""
 
 Outcome = Literal["correct", "incorrect", "unscored"]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: an answer by those that are accepted, the question where it is known."""
+    """An answer to judge, with the accepted answers and, if known, the question."""
 
     prediction: str
     references: tuple[str, ...]
@@ -144,13 +144,13 @@ class Case:
 
     @property
     def data(self) -> tuple[str, ...]:
-        """What a request quotes."""
+        """The texts that the judge's prompt quotes."""
         return (self.prediction, self.question, *self.references)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply of the judge: what it comes to, why, its text; ``failed`` where none came."""
+    """One reply of the judge: its outcome, the explanation, the text; ``failed`` where none came."""
 
     outcome: Outcome
     explanation: str
@@ -161,7 +161,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the replies on one answer come to; there are none where no call was needed."""
+    """The outcome of the replies about one answer; there are none where no request was needed."""
 
     outcome: Outcome
     explanation: str
@@ -170,12 +170,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Asks a client's model; ``skip_exact`` spares it what exact match settles.
+    """Judges answers by a client's model; with ``skip_exact`` an exact match is correct without a request.
 
-    Unless it ``sees_question`` it goes by the answers alone (SAFE v1, Figure 14).
+    Unless it ``sees_question`` it is shown the answers alone (SAFE v1, Figure 14).
 
-    An answer is judged ``repeats`` times; the outcome that most replies have counts, and where two
-    have as many it is ``unscored``.
+    An answer is judged ``repeats`` times; the most frequent outcome counts, and a tie is ``unscored``.
     """
 
     client: Client
@@ -188,7 +187,7 @@ class Judge:
             raise UserError(f"the judge is asked {self.repeats} times: give 1 or more")
 
     async def judge(self, case: Case) -> Verdict:
-        """The verdict on one answer; one of nothing but white space is incorrect without a call.
+        """Judge one answer; an empty answer is incorrect without a request.
 
         Raises ``UserError`` for a case without references.
         """
@@ -198,28 +197,28 @@ class Judge:
             return Verdict("incorrect", "No answer was given.")
         if self.skip_exact and exact_match(case.prediction, case.references):
             return Verdict("correct", "It matches an accepted answer exactly.")
-        asked = judge_request(case if self.sees_question else replace(case, question=""))
-        greedy = asked.sampling
+        request = judge_request(case if self.sees_question else replace(case, question=""))
+        greedy = request.sampling
         seeds = range(greedy.seed, greedy.seed + self.repeats)
-        requests = [replace(asked, sampling=replace(greedy, seed=seed)) for seed in seeds]
-        said = await self.client.complete_all(requests)
-        return verdict_of([self._read(reply, case) for reply in said])
+        requests = [replace(request, sampling=replace(greedy, seed=seed)) for seed in seeds]
+        replies = await self.client.complete_all(requests)
+        return verdict_of([self._read(reply, case) for reply in replies])
 
     async def judge_all(
         self, cases: Sequence[Case], on_done: Callable[[Verdict], None] | None = None
     ) -> tuple[Verdict, ...]:
-        """The verdicts on many answers, in order; raises as ``judge`` does.
+        """Judge many answers; returns the verdicts in order, and raises as ``judge`` does.
 
-        ``on_done`` hears of each verdict as soon as there is one.
+        ``on_done`` is called with each verdict as soon as it is there.
         """
 
-        async def told(case: Case) -> Verdict:
+        async def judge_case(case: Case) -> Verdict:
             verdict = await self.judge(case)
             if on_done is not None:
                 on_done(verdict)
             return verdict
 
-        return tuple(await gather_all(map(told, cases)))
+        return tuple(await gather_all(map(judge_case, cases)))
 
     def _read(self, reply: Completion | EngineError, case: Case) -> Reply:
         if isinstance(reply, EngineError):
@@ -233,7 +232,7 @@ class Judge:
 
 
 def judge_request(case: Case) -> Request:
-    """The greedy request for a verdict.
+    """Make the greedy request for a verdict.
 
     >>> print(judge_request(Case("the Vel", ("Vel",), "Where is Oru?")).messages[1].content)
     Question: "Where is Oru?"
@@ -242,39 +241,38 @@ def judge_request(case: Case) -> Request:
     <BLANKLINE>
     Contestant's answer: "the Vel"
     """
-    shown = case.prediction.strip()[:SHOWN_CHARACTERS]
+    prediction = case.prediction.strip()[:SHOWN_CHARACTERS]
     messages = PROMPT.messages(
         question=case.question.strip(),
         references=case.references,
-        prediction=shown,
-        left_out=len(case.prediction.strip()) - len(shown),
+        prediction=prediction,
+        left_out=len(case.prediction.strip()) - len(prediction),
     )
     scene = AnswerScene(case.prediction.strip(), tuple(case.references))
     return PROMPT.request(messages, scene)
 
 
 def verdict_of(replies: Sequence[Reply]) -> Verdict:
-    """What replies on one answer come to: the outcome that most of them have.
+    """Return the most frequent outcome of the replies about one answer; a tie is ``unscored``.
 
-    >>> said = [Reply("correct", "Same river."), Reply("unscored", "?"), Reply("correct", "Yes.")]
-    >>> verdict_of(said).outcome, verdict_of(said[:2]).outcome
+    >>> replies = [Reply("correct", "Same river."), Reply("unscored", "?"), Reply("correct", "Yes.")]
+    >>> verdict_of(replies).outcome, verdict_of(replies[:2]).outcome
     ('correct', 'unscored')
     """
     counts = Counter(reply.outcome for reply in replies)
-    (first, most), *others = counts.most_common()
-    if any(number == most for _, number in others):
-        tied = " and ".join(outcome for outcome, number in counts.items() if number == most)
-        return Verdict("unscored", f"As many replies say {tied}.", tuple(replies))
-    explanation = next(reply.explanation for reply in replies if reply.outcome == first)
-    return Verdict(first, explanation, tuple(replies))
+    winners = [outcome for outcome, votes in counts.items() if votes == max(counts.values())]
+    if len(winners) > 1:
+        return Verdict("unscored", f"As many replies say {' and '.join(winners)}.", tuple(replies))
+    explanation = next(reply.explanation for reply in replies if reply.outcome == winners[0])
+    return Verdict(winners[0], explanation, tuple(replies))
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a judge agrees with itself over ``questions`` that it answered each time.
+    """How far a judge agrees with itself, over the ``questions`` to which each of its replies came.
 
-    ``unanimous`` is the share of questions on which all replies come to the same, ``pairwise`` the
-    share of pairs of replies to one question that do, averaged over questions; both from 0 to 1.
+    ``unanimous`` is the share of questions on which all replies have one outcome, ``pairwise`` the share of pairs of
+    replies to one question with the same outcome, averaged over questions; both from 0 to 1.
     """
 
     questions: int
@@ -284,7 +282,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Verdicts counted. ``failed`` are those of ``unscored`` to which not one reply came."""
+    """Counts of verdicts; ``failed`` counts the ``unscored`` ones to which not one reply came."""
 
     correct: int
     incorrect: int
@@ -300,11 +298,11 @@ class Judged:
         return self.correct / scored if scored else None
 
 
-def count(verdicts: Sequence[Verdict]) -> Judged:
-    """Verdicts counted.
+def count_verdicts(verdicts: Sequence[Verdict]) -> Judged:
+    """Count verdicts by outcome.
 
-    >>> found = count([Verdict("correct", "Yes."), Verdict("unscored", "?")])
-    >>> found.accuracy, found.unscored
+    >>> counts = count_verdicts([Verdict("correct", "Yes."), Verdict("unscored", "?")])
+    >>> counts.accuracy, counts.unscored
     (1.0, 1)
     """
     outcomes = Counter(verdict.outcome for verdict in verdicts)
@@ -326,6 +324,6 @@ def _agreement(verdicts: Sequence[Verdict]) -> Agreement | None:
     if not repeated:
         return None
     unanimous = sum(len(set(outcomes)) == 1 for outcomes in repeated)
-    same = ([a == b for a, b in combinations(outcomes, 2)] for outcomes in repeated)
-    pairwise = math.fsum(sum(pairs) / len(pairs) for pairs in same)
+    matches = ([a == b for a, b in combinations(outcomes, 2)] for outcomes in repeated)
+    pairwise = math.fsum(sum(pairs) / len(pairs) for pairs in matches)
     return Agreement(len(repeated), unanimous / len(repeated), pairwise / len(repeated))

@@ -29,7 +29,7 @@ from safe_stepwise.checking.faithfulness.grounds import grounds_of_paths
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS
 from safe_stepwise.checking.step_reading import content_words, read_step
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.commands.values import Count, Known
+from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Question, Step, Triple
 from safe_stepwise.scoring import CUSTOM
@@ -132,9 +132,9 @@ class QuestionOptions:
 
     verified: Path | None = None
     questions: Sequence[str] = ()
-    benchmark: Sequence[Annotated[str, Known([*BENCHMARKS, CUSTOM])]] = ()
+    benchmark: Sequence[Annotated[str, Name([*BENCHMARKS, CUSTOM])]] = ()
     derivations: Path | None = None
-    retrieval: Sequence[Annotated[str, Known(RETRIEVALS)]] = ("words",)
+    retrieval: Sequence[Annotated[str, Name(RETRIEVALS)]] = ("words",)
     output: Path
 
 

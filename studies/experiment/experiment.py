@@ -10,7 +10,7 @@ from evaluators.comparison.comparing import compare
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import System, in_order, system_of
 from evaluators.outcomes import Outcome, QuestionRecord, read_outcomes, read_questions
-from safe_stepwise.commands.telling import lines_of_attempt
+from safe_stepwise.commands.transcript import render_attempt
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import VERIFIER
 from safe_stepwise.methods.verified import doubts, step_of
@@ -357,4 +357,4 @@ def _lines(question: QuestionRecord, plain: Trajectory, learned: Trajectory) -> 
     yield from (printable(step_of(attempt)) for attempt in plain.attempts)
     yield from ("", "SAFE, learned verifier:")
     for attempt in learned.attempts:
-        yield from lines_of_attempt(attempt)
+        yield from render_attempt(attempt)

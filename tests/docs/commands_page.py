@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from safe_stepwise.commands.main import BEYOND, NAME, OWN, group
+from safe_stepwise.commands.main import CHECKOUT_COMMANDS, NAME, PACKAGE_COMMANDS, group
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 100
@@ -32,7 +32,7 @@ def page() -> str:
 def of_scripts() -> list[str]:
     """The commands of a checkout: the order of `safe-stepwise --help`, then the demonstrations."""
     known = {file.stem for file in (ROOT / "scripts" / "help").glob("*.txt")}
-    return [*(name for name in BEYOND if name in known), *sorted(known - BEYOND.keys())]
+    return [*(name for name in CHECKOUT_COMMANDS if name in known), *sorted(known - CHECKOUT_COMMANDS.keys())]
 
 
 def help_of(name: str) -> str:
@@ -46,8 +46,8 @@ def help_of(name: str) -> str:
 
 def _own() -> Iterator[str]:
     yield "## Commands of the package\n"
-    yield from _table({f"{NAME} {name}": told for name, told in OWN.items()})
-    for name in OWN:
+    yield from _table({f"{NAME} {name}": told for name, told in PACKAGE_COMMANDS.items()})
+    for name in PACKAGE_COMMANDS:
         yield _section(f"{NAME} {name}", help_of(name))
 
 

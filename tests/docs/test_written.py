@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from safe_stepwise.commands.main import OWN
+from safe_stepwise.commands.main import PACKAGE_COMMANDS
 from tests.docs.commands_page import of_scripts
 from tests.docs.drawing import SIZE, WIDEST, WIDTH, lines_of
 from tests.docs.house_picture import rows
@@ -69,7 +69,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "../notes/" not in (tmp_path / "verify.html").read_text("utf-8")
     commands = (tmp_path / "commands.html").read_text("utf-8")
     assert all(f'id="{name}"' in commands for name in of_scripts())
-    assert all(f'id="safe-stepwise-{name}"' in commands for name in OWN)
+    assert all(f'id="safe-stepwise-{name}"' in commands for name in PACKAGE_COMMANDS)
     package = (tmp_path / "api.html").read_text("utf-8")
     assert 'id="safe_stepwise.records.Question"' in package
     assert "<blockquote>" not in package  # what a doctest is without a fence

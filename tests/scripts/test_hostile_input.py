@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 
-from safe_stepwise.commands.main import BEYOND, OWN, group
+from safe_stepwise.commands.main import CHECKOUT_COMMANDS, PACKAGE_COMMANDS, group
 from safe_stepwise.commands.values import LARGEST, ByRole, Commas, Number, Place
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
@@ -37,7 +37,7 @@ def options() -> Iterator[tuple[str, click.Parameter]]:
             yield from below(inner, f"{name} {inner.name}")
 
     with click.Context(group) as ctx:
-        for name in (*OWN, *BEYOND):
+        for name in (*PACKAGE_COMMANDS, *CHECKOUT_COMMANDS):
             command = group.get_command(ctx, name)
             assert command is not None
             yield from below(command, name)

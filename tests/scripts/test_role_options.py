@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from safe_stepwise.commands.command import Command
-from safe_stepwise.commands.options import Line, read_words
+from safe_stepwise.commands.options import CommandLine, read_option_specs
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.errors import UserError
 from scripts.cli import HELP, ModelOptions, roles_of
@@ -15,7 +15,7 @@ ROLES = ("extract", "path")
 
 def parsed(*arguments: str) -> Allowance:
     made: list[ModelOptions] = []
-    line = Line(ModelOptions, read_words(HELP / "shared.yaml"), ROLES)
+    line = CommandLine(ModelOptions, read_option_specs(HELP / "shared.yaml"), ROLES)
     Command("try", made.append, line, "", "notes")(arguments)
     return made[0].allowance
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.serving.http import serve
 from safe_stepwise.commands.serving.stand_in import StandIn
-from safe_stepwise.commands.serving.verified import Bounds, Served, VerifiedLoop
+from safe_stepwise.commands.serving.verified import Bounds, Tally, VerifiedLoop
 from safe_stepwise.records import Question
 
 Started = Callable[[int], None]
@@ -70,7 +70,7 @@ def verified_loop(
     method: str = "safe",
     timeout: float = 60.0,
     max_retries: int = 3,
-    served: Served | None = None,
+    served: Tally | None = None,
     log: bool = True,
 ) -> Iterator[str]:
     """The address of a server that answers by the loop."""
@@ -80,7 +80,7 @@ def verified_loop(
 
     async def whole(started: Started) -> None:
         async with settings.opened() as clients:
-            loop = VerifiedLoop(settings.answer, clients, limits, served or Served(), log)
+            loop = VerifiedLoop(settings.answer, clients, limits, served or Tally(), log)
             await serve(loop.application(), "127.0.0.1", 0, started)
 
     with running(whole) as url:

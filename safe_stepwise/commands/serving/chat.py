@@ -1,4 +1,4 @@
-"""The OpenAI protocol's chat completions, as far as a server of ours speaks it."""
+"""Chat completions of the OpenAI protocol: the parts that both servers use."""
 
 import json
 import time
@@ -10,7 +10,7 @@ from safe_stepwise.records import Usage
 
 
 class Refused(Exception):
-    """A request that is not answered: an HTTP ``status`` and one line that says why."""
+    """The refusal of a request: an HTTP ``status``, and a message of one line that says why."""
 
     def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -19,50 +19,48 @@ class Refused(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The error as the protocol has it."""
+        """The error in the protocol's form."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         return {"error": {"message": str(self), "type": kind, "param": None, "code": self.status}}
 
 
 class Reply:
-    """One answer under way: its id, and its parts in the protocol's forms."""
+    """Writes one reply in the protocol's forms, all with the same id."""
 
     def __init__(self, model: str, marks: Mapping[str, Any]) -> None:
         self.model, self.marks = model, marks
         self._id = f"chatcmpl-{uuid.uuid4().hex}"
         self._created = int(time.time())
 
-    def whole(self, message: Mapping[str, Any], usage: Usage, finish: str = "stop") -> bytes:
-        """The body of a reply that comes in one piece."""
+    def completion(self, message: Mapping[str, Any], usage: Usage, finish: str = "stop") -> bytes:
+        """Write the body of a reply that is not a stream."""
         choice = {"index": 0, "message": {"role": "assistant", **message}, "logprobs": None, "finish_reason": finish}
-        told = self._head("chat.completion") | {"choices": [choice], "usage": counted(usage)}
-        return json.dumps(told).encode()
+        content = self._head("chat.completion") | {"choices": [choice], "usage": usage_object(usage)}
+        return json.dumps(content).encode()
 
-    def chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
-        """An event of a stream."""
+    def chunk(self, delta: Mapping[str, Any], finish: str | None = None, **fields: Any) -> bytes:
+        """Write an event of a stream; ``fields`` are added to it."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return event(self._head("chat.completion.chunk") | {"choices": [choice]} | more)
+        return event(self._head("chat.completion.chunk") | {"choices": [choice]} | fields)
 
-    def spent(self, usage: Usage) -> bytes:
-        """The event of a stream that says what it took."""
-        told = self._head("chat.completion.chunk") | {"choices": [], "usage": counted(usage)}
-        return event(told)
+    def usage_chunk(self, usage: Usage) -> bytes:
+        """Write the event of a stream that counts its tokens."""
+        return event(self._head("chat.completion.chunk") | {"choices": [], "usage": usage_object(usage)})
 
     def _head(self, kind: str) -> dict[str, Any]:
-        head = {"id": self._id, "object": kind, "created": self._created, "model": self.model}
-        return head | dict(self.marks)
+        return {"id": self._id, "object": kind, "created": self._created, "model": self.model, **self.marks}
 
 
 DONE = b"data: [DONE]\n\n"
 
 
 def event(content: Mapping[str, Any]) -> bytes:
-    """An event of a stream; JSON in ASCII has no line break of any sort in it."""
+    """Write an event of a stream, in ASCII JSON, which has no line break in it."""
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
-def counted(usage: Usage) -> dict[str, Any]:
-    """Tokens as the protocol counts them."""
+def usage_object(usage: Usage) -> dict[str, Any]:
+    """Make the protocol's ``usage`` object."""
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,
@@ -72,44 +70,41 @@ def counted(usage: Usage) -> dict[str, Any]:
     }
 
 
-def models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """The list of models; of each name what else is told of it."""
+def list_models(names: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Make the list of models; ``names`` maps each to its further fields."""
     head = {"object": "model", "created": 0, "owned_by": owner}
-    data = [{"id": name, **head, **more} for name, more in names.items()]
+    data = [{"id": name, **head, **fields} for name, fields in names.items()]
     return {"object": "list", "data": data}
 
 
-def known_model(name: Any, names: Iterable[str]) -> str:
-    """The name of a model that a server has; raises `Refused` for another."""
+def check_model(name: Any, names: Iterable[str]) -> str:
+    """Return the name of a model that the server has; raises `Refused` for any other."""
     if name not in names:
         raise Refused(404, f"no such model: this server has {', '.join(names)} alone")
     return str(name)
 
 
-def text_of(message: Any) -> str:
-    """The text of a message, whose content is one, or a list of parts that are text.
-
-    Raises `Refused` for any other.
-    """
+def message_text(message: Any) -> str:
+    """Return the text of a message; its content is a text or a list of text parts, else `Refused` is raised."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):
-        texts = [part["text"] for part in content if _is_text(part)]
+        texts = [item["text"] for item in content if _is_text(item)]
         content = "\n".join(texts) if texts and len(texts) == len(content) else None
     if not isinstance(content, str):
         raise Refused(400, "a message's content has to be text")
     return content
 
 
-def _is_text(part: Any) -> bool:
-    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
+def _is_text(item: Any) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get("text"), str)
 
 
-def messages_of(body: Mapping[str, Any], model: str) -> list[Any]:
-    """The messages of a request for this ``model``; raises `Refused`."""
-    known_model(body.get("model"), [model])
-    found = body.get("messages")
-    if not isinstance(found, list) or not found:
+def request_messages(body: Mapping[str, Any], model: str) -> list[Any]:
+    """Return the messages of a request for a ``model``; raises `Refused` for a request that is not valid."""
+    check_model(body.get("model"), [model])
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
         raise Refused(400, "messages has to be a list of at least one")
     if body.get("n") not in (None, 1):
         raise Refused(400, "n can't be but 1: the answer is always the same")
-    return found
+    return messages

@@ -1,4 +1,4 @@
-"""What both servers share: limits of a request, errors in the protocol's form, a log without keys.
+"""The part that both servers share: limits of a request, errors in the protocol's form, a log without keys.
 
 The library is aiohttp, which is here already (`datasets` reads remote files by it, and so is the
 client of `openai:` engines): it parses HTTP, holds bodies to their limit and streams.
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from safe_stepwise.commands.ending import told
+from safe_stepwise.commands.ending import sanitize
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused
 from safe_stepwise.errors import UserError
@@ -26,9 +26,9 @@ from safe_stepwise.store.names import LOOPBACK
 
 MOST_BYTES = 4 << 20
 BODY_S = 30.0
-"""Seconds in which a request's body has to be here."""
+"""Seconds in which the body of a request has to arrive."""
 HEAD_S = 30.0
-"""The same of its head, from the connection's begin or the end of the answer before."""
+"""Seconds for its head, from the connection's begin or the end of the previous answer."""
 _LEAVE_S = 5.0
 _SHORT_BODY = 1 << 16
 _EVERYWHERE = ("0.0.0.0", "::", "")
@@ -37,45 +37,45 @@ Started = Callable[[int], None]
 
 
 def model_routes(names: Mapping[str, Any], owner: str) -> list[web.RouteDef]:
-    """The list of a server's models, and each of them; of each name what else is told of it."""
+    """Make the routes to the list of models and to each; ``names`` maps a model to its further fields."""
 
-    async def listed(_: web.Request) -> web.Response:
-        return answer_json(chat.models(names, owner))
+    async def get_models(_: web.Request) -> web.Response:
+        return answer_json(chat.list_models(names, owner))
 
-    async def one(request: web.Request) -> web.Response:
-        name = chat.known_model(request.match_info["name"], names)
-        (found,) = chat.models({name: names[name]}, owner)["data"]
-        return answer_json(found)
+    async def get_model(request: web.Request) -> web.Response:
+        name = chat.check_model(request.match_info["name"], names)
+        (model,) = chat.list_models({name: names[name]}, owner)["data"]
+        return answer_json(model)
 
-    return [web.get("/v1/models", listed), web.get("/v1/models/{name:.+}", one)]
+    return [web.get("/v1/models", get_models), web.get("/v1/models/{name:.+}", get_model)]
 
 
 def application(routes: list[web.RouteDef], most_bytes: int, host: str = "127.0.0.1") -> web.Application:
-    """The application of some routes; what they raise is answered in the protocol's form.
+    """Make the application of some routes; it answers their errors in the protocol's form.
 
-    It answers to the name of the ``host`` it serves at, and to this machine's own: a page of another site reaches a
-    server here by a name of its own, or says where it comes from.
+    It refuses requests that name another host than ``host`` or this machine, or that come from a page of another site
+    (DNS rebinding).
     """
     names = None if host in _EVERYWHERE else frozenset((*LOOPBACK, host.lower()))
-    app = web.Application(client_max_size=most_bytes, middlewares=[_answered, _by_name(names)])
+    app = web.Application(client_max_size=most_bytes, middlewares=[_errors_as_json, _host_guard(names)])
     app.add_routes(routes)
     return app
 
 
-def _by_name(names: frozenset[str] | None) -> Any:
-    """A middleware that answers where a request names this server and comes from no other site; None: any name."""
+def _host_guard(names: frozenset[str] | None) -> Any:
+    """Make a middleware that refuses requests to other host names (None: none) and from pages of other sites."""
 
     @web.middleware
-    async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = _hostname(f"//{request.headers.get('Host', '')}")
-        if names is not None and asked not in names:
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        host = _hostname(f"//{request.headers.get('Host', '')}")
+        if names is not None and host not in names:
             raise Refused(403, f"this server answers to {', '.join(sorted(names))} alone: start it with --host NAME")
         origin = request.headers.get("Origin")
-        if origin is not None and _hostname(origin) not in (names or {asked}):
+        if origin is not None and _hostname(origin) not in (names or {host}):
             raise Refused(403, "a page of another site may not ask here")
         return await handler(request)
 
-    return answered
+    return guard
 
 
 def _hostname(address: str) -> str:
@@ -85,12 +85,12 @@ def _hostname(address: str) -> str:
         return ""
 
 
-async def body_of(request: web.Request) -> dict[str, Any]:
-    """The JSON object that a request brings; raises `Refused` for none, in time and size.
+async def read_body(request: web.Request) -> dict[str, Any]:
+    """Read the JSON object in the body of a request; raises `Refused` for a late, long, compressed or other body.
 
-    It has to be called JSON: a page in the browser of whoever serves can send nothing so called
-    without being asked for leave, which no server here gives. And it has to come as it is: what is packed may be a
-    thousand times as long. A long one is parsed beside the event loop, which goes on.
+    The content type has to be JSON: a web page cannot send that to a foreign server without its leave (CORS), which is
+    never given. A compressed body could unpack to a thousand times its size. A long body is parsed in another thread,
+    so that the event loop goes on.
     """
     if request.content_type != "application/json":
         raise Refused(415, "send Content-Type: application/json")
@@ -112,14 +112,14 @@ async def body_of(request: web.Request) -> dict[str, Any]:
     return body
 
 
-def fault() -> Refused:
-    """What is said of the exception under way, which the log tells whole."""
+def log_fault() -> Refused:
+    """Print the current exception to the log, and return the refusal that tells the client of a fault."""
     traceback.print_exc()
     return Refused(500, "a fault of ours, which its log tells of")
 
 
 def answer_json(content: Any, status: int = 200) -> web.Response:
-    """A response of JSON."""
+    """Make a response of JSON; ``content`` is a JSON value, or bytes of JSON."""
     return web.Response(
         body=content if isinstance(content, bytes) else json.dumps(content).encode(),
         status=status,
@@ -128,7 +128,7 @@ def answer_json(content: Any, status: int = 200) -> web.Response:
 
 
 async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
-    """A response whose events are to follow."""
+    """Send the head of a stream of events."""
     response = web.StreamResponse(headers={"Cache-Control": "no-cache", **headers})
     response.content_type = "text/event-stream"
     await response.prepare(request)
@@ -136,9 +136,9 @@ async def begin_stream(request: web.Request, headers: dict[str, str]) -> web.Str
 
 
 async def serve(app: web.Application, host: str, port: int, started: Started) -> None:
-    """Serve until cancelled; ``started`` hears the port. ``UserError`` where it can't be had.
+    """Serve until cancelled; ``started`` is called with the port. Raises ``UserError`` where the port can't be had.
 
-    Who is gone is no longer answered: a client that leaves ends what is done for it.
+    A client that disconnects cancels the work on its request.
     """
     runner = web.AppRunner(
         app,
@@ -147,7 +147,7 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
         handler_cancellation=True,
         shutdown_timeout=_LEAVE_S,
         auto_decompress=False,
-        keepalive_timeout=HEAD_S,  # aiohttp goes by it till a whole head is here, though half of one is
+        keepalive_timeout=HEAD_S,  # aiohttp also closes a connection whose head is not complete by then
     )
     await runner.setup()
     try:
@@ -164,26 +164,26 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
 
 
 def run_server(serving: Callable[[], Awaitable[None]], end: Callable[[], str]) -> None:
-    """Serve until Ctrl-C or SIGTERM, which is how a server ends."""
+    """Serve until Ctrl-C or SIGTERM, then print the text that ``end`` returns."""
 
-    async def whole() -> None:
+    async def main() -> None:
         await serving()
 
     try:
-        asyncio.run(whole())
+        asyncio.run(main())
     except KeyboardInterrupt:
         print(end(), file=sys.stderr)
 
 
 def _silent() -> logging.Logger:
-    """The library would log headers that it can't read, and a key may be among them."""
+    """Make a logger that drops everything: aiohttp would log unreadable headers, which may hold a key."""
     silent = logging.Logger("safe_stepwise.serving")
     silent.addHandler(logging.NullHandler())
     return silent
 
 
 @web.middleware
-async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Refused as error:
@@ -195,28 +195,28 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         limit = f"{request.client_max_size:,} bytes"
         return answer_json(Refused(413, f"the body is longer than {limit}").body, 413)
     except web.HTTPException as error:
-        said = f"{request.method} {request.path}: {error.reason.lower()}"
-        return answer_json(Refused(error.status, said).body, error.status)
+        reason = f"{request.method} {request.path}: {error.reason.lower()}"
+        return answer_json(Refused(error.status, reason).body, error.status)
     except Exception:
-        return answer_json(fault().body, 500)
+        return answer_json(log_fault().body, 500)
 
 
 @contextmanager
-def log_line(is_wanted: bool) -> Iterator[list[str]]:
-    """One line on a request that ends: what its context says of it, how it was refused, its time.
+def log_line(is_enabled: bool) -> Iterator[list[str]]:
+    """Log one line when a request ends: the notes that its context adds, a refusal, its duration.
 
-    Neither headers nor what was asked are in it.
+    Neither headers nor the question are in it.
     """
-    begun, said = time.monotonic(), list[str]()
+    start, notes = time.monotonic(), list[str]()
     try:
-        yield said
+        yield notes
     except Refused as error:
-        said.append(f"refused with {error.status}")
+        notes.append(f"refused with {error.status}")
         raise
     except asyncio.CancelledError:
-        said.append("gone before its end")
+        notes.append("gone before its end")
         raise
     finally:
-        if is_wanted:
-            line = f"{', '.join(said)} in {time.monotonic() - begun:.1f} s"
-            print(told(line), file=sys.stderr, flush=True)
+        if is_enabled:
+            line = f"{', '.join(notes)} in {time.monotonic() - start:.1f} s"
+            print(sanitize(line), file=sys.stderr, flush=True)

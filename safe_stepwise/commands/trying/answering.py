@@ -1,4 +1,4 @@
-"""The loop over one question that a stranger types (data, of a limited size), by players that the Space has set."""
+"""Answers one question that a visitor of the Space types, by the loop; the Space's owner sets the players."""
 
 import asyncio
 import sys
@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from traceback import format_exc
 from typing import Any
 
-from safe_stepwise.commands.check import verdict
-from safe_stepwise.commands.ending import told
+from safe_stepwise.commands.check import label_step
+from safe_stepwise.commands.ending import sanitize
 from safe_stepwise.commands.loop import Loop
-from safe_stepwise.commands.telling import record
+from safe_stepwise.commands.transcript import answer_record
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import read_reply
@@ -22,116 +22,115 @@ from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.records import FAILED, Attempt, Passage, Question, Step, Triple, identity
 
 LIMITS: Mapping[str, int] = {"question": 500, "passages": 20_000, "facts": 4_000, "answer": 200}
-"""Characters of each field."""
+"""The most characters of each field."""
 MOST_PASSAGES, MOST_FACTS = 20, 12
 TITLE = "# "
-"""What a passage's title stands behind, on a line of its own."""
+"""The mark before a passage's title, on a line of its own."""
 
 
 def typed_question(question: str, passages: str, facts: str = "", answer: str = "") -> Question:
-    """The question that four fields make; ``UserError`` for what is too much, or none.
+    """Make a question of four typed fields; raises ``UserError`` for a field that is too long or not valid.
 
     A blank line ends a passage; a fact is a line ``head | relation | tail``. Facts and answer may
-    be left out: players without a model go by them, and so does the checker.
+    be left out; only the checker, and players without a model, need them.
 
     >>> pages = "# Low Tide\\nA film by Ana Brell.\\n\\nAna Brell was born in Oru."
     >>> facts = "Low Tide | director | Ana Brell\\nAna Brell | place of birth | Oru"
-    >>> found = typed_question("Where was the director of Low Tide born?", pages, facts)
-    >>> found.passages[0].title, found.hops, found.answer
+    >>> typed = typed_question("Where was the director of Low Tide born?", pages, facts)
+    >>> typed.passages[0].title, typed.hops, typed.answer
     ('Low Tide', 2, 'Oru')
     """
     fields = {"question": question, "passages": passages, "facts": facts, "answer": answer}
-    texts = {name: _limited(name, text) for name, text in fields.items()}
-    asked, known = " ".join(texts["question"].split()), tuple(_facts(texts["facts"]))
-    if not asked:
+    texts = {name: _check_length(name, text) for name, text in fields.items()}
+    question_text, evidence = " ".join(texts["question"].split()), tuple(_parse_facts(texts["facts"]))
+    if not question_text:
         raise UserError("there is no question: type one")
-    pages = [*_pages(texts["passages"], known)]
+    pages = [*_parse_passages(texts["passages"], evidence)]
     if not pages:
         raise UserError("there are no passages: the loop answers from them, type at least one")
     if len(pages) > MOST_PASSAGES:
         raise UserError(f"there are {len(pages)} passages: {MOST_PASSAGES} at most")
-    for number, fact in enumerate(known, 1):
-        if not any(_names(page, fact) for page in pages):
+    for number, fact in enumerate(evidence, 1):
+        if not any(_names_both(page, fact) for page in pages):
             raise UserError(
                 f"fact {number}: no passage names both “{fact.head}” and “{fact.tail}”; a fact has to stand in one"
             )
-    told = " ".join(texts["answer"].split()) or (known[-1].tail if known else "")
-    ends = {end.casefold() for fact in known for end in (fact.head, fact.tail)}
-    if known and told.casefold() not in {"yes", "no", *ends}:
+    answer_text = " ".join(texts["answer"].split()) or (evidence[-1].tail if evidence else "")
+    ends = {end.casefold() for fact in evidence for end in (fact.head, fact.tail)}
+    if evidence and answer_text.casefold() not in {"yes", "no", *ends}:
         raise UserError("the answer has to be yes, no, or one end of a fact")
-    named = identity([asked, [[page.title, page.text] for page in pages]])
     return Question(
-        id=named,
+        id=identity([question_text, [[page.title, page.text] for page in pages]]),
         benchmark="2wikimultihopqa",  # whose annotations are facts
         split="",
-        question=asked,
-        answer=told,
+        question=question_text,
+        answer=answer_text,
         kind="",
-        hops=min(len(known), sum(page.is_gold for page in pages)),  # one may state several
+        hops=min(len(evidence), sum(page.is_gold for page in pages)),  # one may state several
         passages=tuple(pages),
-        evidence=known,
+        evidence=evidence,
     )
 
 
 def typed_fields(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """What to type for a row with annotations: question, passages, facts and answer."""
+    """Return the texts to type for an annotated row: question, passages, facts and answer."""
     pages = (f"{TITLE}{page['title']}\n{' '.join(page['sentences'])}" for page in row["passages"])
-    facts = (f"{one['head']} | {one['relation']} | {one['tail']}" for one in row["evidence"])
+    facts = (f"{fact['head']} | {fact['relation']} | {fact['tail']}" for fact in row["evidence"])
     return row["question"], "\n\n".join(pages), "\n".join(facts), row["answer"]
 
 
-def _limited(name: str, text: Any) -> str:
+def _check_length(name: str, text: Any) -> str:
     if not isinstance(text, str | None):
         raise UserError(f"the {name} has to be text")
-    found, most = text or "", LIMITS[name]
-    if len(found) > most:
-        raise UserError(f"the field {name} has {len(found):,} characters: {most:,} at most")
+    content, limit = text or "", LIMITS[name]
+    if len(content) > limit:
+        raise UserError(f"the field {name} has {len(content):,} characters: {limit:,} at most")
     # Half a surrogate pair is in no encoding, and NUL is in no file of replies.
-    return found.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+    return content.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def _facts(text: str) -> Iterator[Triple]:
+def _parse_facts(text: str) -> Iterator[Triple]:
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) == 1 or len(lines) > MOST_FACTS:
         raise UserError(f"facts: {len(lines)}; give none, or from 2 (one is no hop) to {MOST_FACTS}")
     for number, line in enumerate(lines, 1):
-        parts = [" ".join(part.split()) for part in line.split("|")]
-        if len(parts) != 3 or not all(parts):
+        fields = [" ".join(item.split()) for item in line.split("|")]
+        if len(fields) != 3 or not all(fields):
             raise UserError(f"fact {number}: write head | relation | tail")
-        head, relation, tail = parts
+        head, relation, tail = fields
         yield Triple(head, relation, tail)
 
 
-def _pages(text: str, facts: tuple[Triple, ...]) -> Iterator[Passage]:
-    """The passages; gold are those that name both ends of a fact."""
+def _parse_passages(text: str, facts: tuple[Triple, ...]) -> Iterator[Passage]:
+    """Yield the passages; those that name both ends of a fact are gold."""
     block: list[str] = []
     for line in [*text.splitlines(), ""]:
         if line.strip():
             block.append(" ".join(line.split()))
             continue
-        titled = bool(block) and block[0].startswith(TITLE)
-        title = block[0].removeprefix(TITLE) if titled else ""
-        told = " ".join(block[titled:])
-        if told:
-            page = Passage(title, (told,), False)
-            yield replace(page, is_gold=any(_names(page, fact) for fact in facts))
+        is_titled = bool(block) and block[0].startswith(TITLE)
+        title = block[0].removeprefix(TITLE) if is_titled else ""
+        content = " ".join(block[is_titled:])
+        if content:
+            page = Passage(title, (content,), False)
+            yield replace(page, is_gold=any(_names_both(page, fact) for fact in facts))
         block = []
 
 
-def _names(page: Passage, fact: Triple) -> bool:
-    """Whether a passage names both ends of a fact."""
-    whole = f"{page.title} {page.text}".casefold()
-    return fact.head.casefold() in whole and fact.tail.casefold() in whole
+def _names_both(page: Passage, fact: Triple) -> bool:
+    """Return whether a passage names both ends of a fact."""
+    content = f"{page.title} {page.text}".casefold()
+    return fact.head.casefold() in content and fact.tail.casefold() in content
 
 
 GENERATOR, VERIFIER = "SAFE_STEPWISE_GENERATOR", "SAFE_STEPWISE_VERIFIER"
-"""Variables of the Space; nobody but its owner sets them."""
+"""Environment variables of the Space, which its owner may set."""
 SIMULATED = {"generator": "symbolic:error_rate=0.4,seed=3", "verifier": "symbolic"}
-"""Players where the owner has set none."""
+"""The players where the owner has set none."""
 KINDS = ("openai", "symbolic", "mock")
-"""A page opens its players anew for each question: nothing with weights."""
+"""The kinds of engine that a Space may have: each question opens its players anew, so none that loads weights."""
 SECONDS, CALL_S = 180.0, 60.0
-"""For a question, and for one call to a model's server."""
+"""Time limits of a question, and of one call to a model's server."""
 NO_MODEL = (
     "this Space has no model: its players go by facts, so type some, as head | relation | tail "
     f"(its owner may set {GENERATOR} and {VERIFIER})"
@@ -139,56 +138,55 @@ NO_MODEL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What was tried so far, the checker's label of each try, and at the end what it came to."""
+class Progress:
+    """The attempts so far, the checker's label of each, and at the end the answer's record."""
 
     attempts: tuple[Attempt, ...]
     labels: tuple[str, ...]
-    """Empty where the question has no facts that the checker could go by."""
+    """Empty where the question has no facts for the checker."""
     record: Mapping[str, Any] | None = None
 
 
 def players(settings: Mapping[str, str]) -> Mapping[str, str]:
-    """The specs that the owner's settings name, by role; ``UserError`` for half of them.
+    """Return the owner's specs by role, or `SIMULATED`; raises ``UserError`` where only one of them is valid.
 
     >>> players({})["verifier"]
     'symbolic'
     """
-    found = {"generator": settings.get(GENERATOR, ""), "verifier": settings.get(VERIFIER, "")}
-    if not any(found.values()):
+    specs = {"generator": settings.get(GENERATOR, ""), "verifier": settings.get(VERIFIER, "")}
+    if not any(specs.values()):
         return SIMULATED
-    for name, spec in zip((GENERATOR, VERIFIER), found.values(), strict=True):
+    for name, spec in zip((GENERATOR, VERIFIER), specs.values(), strict=True):
         if spec.partition(":")[0] not in KINDS:
             raise UserError(f"the Space's owner has to set {name} to a spec of {', '.join(KINDS)}")
-    return found
+    return specs
 
 
-async def standings(question: Question, specs: Mapping[str, str]) -> AsyncIterator[Standing]:
-    """Where the loop stands after each try, and at the end; ``UserError`` if it can't answer.
+async def answer_progress(question: Question, specs: Mapping[str, str]) -> AsyncIterator[Progress]:
+    """Answer a question and yield the progress after each attempt and at the end; raises ``UserError`` if that fails.
 
-    What was typed, and what was said to it, is kept by nobody: replies go to a folder that is gone
-    with the answer.
+    Neither question nor replies are kept: the cache of replies is in a folder that is removed at the end.
     """
-    with TemporaryDirectory(prefix="safe-stepwise-") as kept:
-        loop = _loop(specs, Path(kept) / "replies.sqlite")
-        if not question.is_annotated and any(one.startswith("symbolic") for one in specs.values()):
+    with TemporaryDirectory(prefix="safe-stepwise-") as folder:
+        loop = _loop(specs, Path(folder) / "replies.sqlite")
+        if not question.is_annotated and any(spec.startswith("symbolic") for spec in specs.values()):
             raise UserError(NO_MODEL)
-        said: asyncio.Queue[Attempt | None] = asyncio.Queue()
-        answering = asyncio.create_task(_answered(question, loop, said))
-        tried: list[Attempt] = []
+        queue: asyncio.Queue[Attempt | None] = asyncio.Queue()
+        answering = asyncio.create_task(_answer(question, loop, queue))
+        attempts: list[Attempt] = []
         try:
-            while (attempt := await said.get()) is not None:
-                tried.append(attempt)
-                yield Standing(tuple(tried), checked(question, tried))
-            yield Standing(tuple(tried), checked(question, tried), await answering)
+            while (attempt := await queue.get()) is not None:
+                attempts.append(attempt)
+                yield Progress(tuple(attempts), label_attempts(question, attempts))
+            yield Progress(tuple(attempts), label_attempts(question, attempts), await answering)
         finally:
-            answering.cancel()  # where whoever asked has left
+            answering.cancel()  # where the visitor has left
             with suppress(asyncio.CancelledError, UserError):
                 await answering
 
 
-def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
-    """What the checker says of each try after the steps accepted before it."""
+def label_attempts(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    """Label each attempt by the checker, after the steps accepted before it."""
     if not question.is_annotated:
         return ()
     try:
@@ -197,32 +195,32 @@ def checked(question: Question, attempts: Sequence[Attempt]) -> tuple[str, ...]:
         return ()
     labels, previous = [], list[Step]()
     for attempt in attempts:
-        step, label, _ = verdict(checker.check, previous, partial(read_reply, attempt.text, attempt.number))
+        step, label, _ = label_step(checker.check, previous, partial(read_reply, attempt.text, attempt.number))
         labels.append(label)
         previous += [step] if step and attempt.accepted else []
     return tuple(labels)
 
 
-async def _answered(question: Question, loop: Loop, said: asyncio.Queue[Attempt | None]) -> dict[str, Any]:
+async def _answer(question: Question, loop: Loop, queue: asyncio.Queue[Attempt | None]) -> dict[str, Any]:
     try:
         async with asyncio.timeout(SECONDS), loop.opened() as clients:
-            trajectory = await loop.answer(question, clients, said.put_nowait)
+            trajectory = await loop.answer(question, clients, queue.put_nowait)
             if trajectory.stop_reason == FAILED:
                 raise UserError(trajectory.failure)
-            return record(question, trajectory, clients, loop.stepwise)
+            return answer_record(question, trajectory, clients, loop.stepwise)
     except TimeoutError:
         raise UserError(f"the question took longer than {SECONDS:g} s and was ended") from None
     except UserError as error:
         raise UserError(_reason(str(error), loop.specs)) from None
-    except Exception:  # of the server, one question ends, and its log says why
-        print(told(format_exc()), file=sys.stderr, flush=True)
+    except Exception:  # ends one question, not the server; the log says why
+        _log(format_exc())
         raise UserError("this ended by a fault of ours; other words may do") from None
     finally:
-        said.put_nowait(None)
+        queue.put_nowait(None)
 
 
 def _reason(failure: str, specs: Mapping[str, str]) -> str:
-    """Why a question failed, but for what tells of the owner's server."""
+    """Return why a question failed, without details of the owner's server."""
     if specs == SIMULATED:
         return f"the simulated players can't answer this: {failure}"
     _log(failure)
@@ -238,4 +236,4 @@ def _loop(specs: Mapping[str, str], cache: Path) -> Loop:
 
 
 def _log(reason: str) -> None:
-    print(told(reason), file=sys.stderr, flush=True)
+    print(sanitize(reason), file=sys.stderr, flush=True)

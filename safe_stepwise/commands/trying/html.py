@@ -1,10 +1,10 @@
-"""What the page shows, as HTML: every text in it escaped, and none of it ours to trust."""
+"""Renders the results of the Space's page as HTML, with every text escaped."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
 
 from safe_stepwise.commands.traces import Trace
-from safe_stepwise.commands.trying.answering import Standing
+from safe_stepwise.commands.trying.answering import Progress
 from safe_stepwise.methods.verified import doubt, doubts, fate_of, step_of
 from safe_stepwise.records import Attempt
 from safe_stepwise.store.terminal import printable
@@ -23,39 +23,36 @@ ul.tries { list-style: none !important; margin: 0; padding: 0 !important; }
 """
 
 
-def shown(standing: Standing) -> str:
-    """The tries so far, and the answer once there is one."""
-    body = _tries(standing.attempts, standing.labels)
-    known = standing.record
-    if known is None:
+def render_progress(progress: Progress) -> str:
+    """Render the attempts so far, and the answer once there is one."""
+    body = _tries(progress.attempts, progress.labels)
+    if (record := progress.record) is None:
         return f"{body}<p>at work …</p>"
-    why = known["doubts"]
-    return body + _end(known["answer"], why, simulated=known["simulated"])
+    return body + _end(record["answer"], record["doubts"], simulated=record["simulated"])
 
 
-def trace_shown(trace: Trace) -> str:
-    """A trajectory of a release."""
+def render_trajectory(trace: Trace) -> str:
+    """Render a trajectory of a release."""
     run = trace.trajectory
-    asked = f"<p><b>{_text(trace.question or run.question_id)}</b></p>"
+    question = f"<p><b>{_text(trace.question or run.question_id)}</b></p>"
     end = _end(run.answer, doubts(run), simulated=trace.simulated)
     scores = f"<p>{_text(trace.scores)}</p>" if trace.scores else ""
-    return f"{asked}{_tries(run.attempts, ())}{end}{scores}"
+    return f"{question}{_tries(run.attempts, ())}{end}{scores}"
 
 
-def complaint(message: str) -> str:
-    """One line that says what is wrong."""
+def render_error(message: str) -> str:
+    """Render one line that says what is wrong."""
     return f'<p role="alert">{_text(message)}</p>'
 
 
 def _tries(attempts: Sequence[Attempt], labels: Sequence[str]) -> str:
-    """Each try with its verdict, and what the checker says where it was asked."""
-    said = [f"the checker: {label}" for label in labels] or [""] * len(attempts)
-    parts = (_try(one, text) for one, text in zip(attempts, said, strict=True))
-    return f'<ul class="tries">{"".join(parts)}</ul>'
-
-
-def _try(attempt: Attempt, checker: str) -> str:
-    return f'<li class="{_class(attempt)}">{"".join(_lines(attempt, checker))}</li>'
+    """Render each attempt with its verdict, and with the checker's label if there are ``labels``."""
+    labels = [f"the checker: {label}" for label in labels] or [""] * len(attempts)
+    items = (
+        f'<li class="{_class(attempt)}">{"".join(_lines(attempt, label))}</li>'
+        for attempt, label in zip(attempts, labels, strict=True)
+    )
+    return f'<ul class="tries">{"".join(items)}</ul>'
 
 
 def _lines(attempt: Attempt, checker: str) -> Iterator[str]:
@@ -74,11 +71,11 @@ def _class(attempt: Attempt) -> str:
     return "doubted" if doubt(attempt) else "passed"
 
 
-def _end(answer: str, why: Sequence[str], *, simulated: bool) -> str:
+def _end(answer: str, reasons: Sequence[str], *, simulated: bool) -> str:
     marked = "<p>Simulated: no model wrote or judged this.</p>" if simulated else ""
-    verified = f"NOT VERIFIED: {'; '.join(why)}" if why else "verified"
-    told = _line("verified", verified) + _line("answer", f"Answer: {answer or 'none'}")
-    return f'<div class="ended">{told}{marked}</div>'
+    verified = f"NOT VERIFIED: {'; '.join(reasons)}" if reasons else "verified"
+    lines = _line("verified", verified) + _line("answer", f"Answer: {answer or 'none'}")
+    return f'<div class="ended">{lines}{marked}</div>'
 
 
 def _line(name: str, text: str) -> str:
@@ -86,5 +83,5 @@ def _line(name: str, text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A text of whoever, in which nothing is markup and nothing steers."""
+    """Escape markup and control characters."""
     return escape(printable(text))

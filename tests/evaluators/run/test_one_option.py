@@ -13,7 +13,7 @@ import pytest
 
 from evaluators.comparison.systems import System, differing
 from evaluators.run.options import Options
-from safe_stepwise.commands.options import Line, Words, read_words
+from safe_stepwise.commands.options import CommandLine, OptionSpec, read_option_specs
 from safe_stepwise.commands.values import Commas
 from safe_stepwise.engines.client import Client, ResponseCache
 from safe_stepwise.engines.mock import MockEngine
@@ -46,8 +46,11 @@ class ToyOptions(Options):
 
 
 def parsed(*arguments: str) -> ToyOptions:
-    words = {**read_words(HELP / "evaluate_stepwise.yaml"), "pauses": Words("--pauses", "P", "rests", "how", "pauses")}
-    line = Line(ToyOptions, words, ("generate",))
+    words = {
+        **read_option_specs(HELP / "evaluate_stepwise.yaml"),
+        "pauses": OptionSpec("--pauses", "P", "rests", "how", "pauses"),
+    }
+    line = CommandLine(ToyOptions, words, ("generate",))
     made: list[Any] = []
 
     def fill(**given: Any) -> None:

@@ -21,7 +21,7 @@ from builders.verified.verification import verify
 from examples.trajectories import Trajectories, trajectories
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.rewards import AFTER_THE_ANSWER, COLUMNS, MALFORMED, checker_of, judge_trajectory
-from safe_stepwise.commands.reading import examples, question_in
+from safe_stepwise.commands.reading import examples, parse_question
 from safe_stepwise.errors import UserError
 from safe_stepwise.players.steps import strict_checker_of
 from safe_stepwise.rewards import async_step_reward, async_trajectory_reward, step_reward, trajectory_reward
@@ -102,7 +102,7 @@ def test_neither_padding_nor_stopping_early_nor_what_cannot_be_read_pays() -> No
 )
 def test_what_is_left_open_or_denied_is_not_proved(said: str, instead: str) -> None:
     row = examples()[0]
-    question = question_in("example", row)
+    question = parse_question("example", row)
     checker = strict_checker_of(question)
     told = (
         "Step 1: According to Passage 2, The Salt Clock was directed by Maro Quill. (Attribution)\n"

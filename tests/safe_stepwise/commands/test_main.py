@@ -18,7 +18,7 @@ import pytest
 from safe_stepwise import errors, register
 from safe_stepwise.commands import main as commands
 from safe_stepwise.commands.ending import EXIT_STATUS
-from safe_stepwise.commands.main import BEYOND, OWN, carry_out
+from safe_stepwise.commands.main import CHECKOUT_COMMANDS, PACKAGE_COMMANDS, carry_out
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.errors import UserError
 
@@ -59,11 +59,11 @@ def test_it_is_the_console_command() -> None:
 
 
 def test_it_knows_all_commands_of_a_checkout() -> None:
-    assert set(BEYOND) == scripts()
-    assert not set(BEYOND) & {name.replace("-", "_") for name in OWN}
+    assert set(CHECKOUT_COMMANDS) == scripts()
+    assert not set(CHECKOUT_COMMANDS) & {name.replace("-", "_") for name in PACKAGE_COMMANDS}
 
 
-@pytest.mark.parametrize("name", sorted({*OWN, *scripts()}))
+@pytest.mark.parametrize("name", sorted({*PACKAGE_COMMANDS, *scripts()}))
 def test_every_help_tells_the_exit_status(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with suppress(SystemExit):  # argparse leaves so
         carry_out([name, "--help"])
@@ -81,11 +81,11 @@ def test_a_command_of_the_checkout_takes_its_own_options(capsys: pytest.CaptureF
 
 @pytest.mark.usefixtures("wheel")
 def test_a_wheel_says_what_a_checkout_adds(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in BEYOND:
+    for name in CHECKOUT_COMMANDS:
         with pytest.raises(UserError) as told:
             carry_out([name, "--help"])
         assert f"{name} needs a checkout" in str(told.value)
-        assert BEYOND[name] in str(told.value)
+        assert CHECKOUT_COMMANDS[name] in str(told.value)
     carry_out(["--help"])
     assert "A checkout adds:" in capsys.readouterr().out
 

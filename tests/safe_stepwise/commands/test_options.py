@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from safe_stepwise.commands.command import Command
-from safe_stepwise.commands.options import Line, check_one_of, copy_into, read_words
-from safe_stepwise.commands.values import Commas, Count, Known, Share
+from safe_stepwise.commands.options import CommandLine, check_exclusive, copy_into, read_option_specs
+from safe_stepwise.commands.values import Commas, Count, Name, Share
 from safe_stepwise.errors import UserError
 
 WORDS = """\
@@ -38,7 +38,7 @@ class Inner:
 @dataclass(frozen=True, kw_only=True)
 class Options:
     file: Path
-    name: Annotated[str, Known(("hotpotqa", "musique"))]
+    name: Annotated[str, Name(("hotpotqa", "musique"))]
     sources: Sequence[str] = ()
     share: Share = 0.5
     steps: Annotated[Sequence[int], Commas(1)] = ()
@@ -55,7 +55,7 @@ def said(tmp_path: Path) -> Any:
     """What a command line comes to."""
     (tmp_path / "try.yaml").write_text(WORDS)
     made: list[Options] = []
-    line = Line(Options, read_words(tmp_path / "try.yaml"), usual={"share": 0.25})
+    line = CommandLine(Options, read_option_specs(tmp_path / "try.yaml"), defaults={"share": 0.25})
     command = Command("try", made.append, line, "Try it.", "examples:\n  try\n\nall of it\n\nexit status: 0")
 
     def run(*arguments: str) -> Options:
@@ -116,10 +116,10 @@ def test_help_shows_the_everyday_options_and_help_all_the_rest(said: Any, capsys
 def test_one_of_several_is_enough() -> None:
     options = Options(file=Path("a"), name="musique", sources=("a",), keep=True)
     with pytest.raises(UserError, match="argument --keep: not allowed with argument --sources"):
-        check_one_of(options, "sources", "keep")
+        check_exclusive(options, "sources", "keep")
     with pytest.raises(UserError, match="one of the arguments --flag --steps is required"):
-        check_one_of(options, "flag", "steps", needed=True)
-    check_one_of(options, "sources", "flag", needed=True)
+        check_exclusive(options, "flag", "steps", required=True)
+    check_exclusive(options, "sources", "flag", required=True)
 
 
 def test_a_plan_takes_the_options_of_its_names() -> None:

@@ -20,10 +20,10 @@ from typing import Any
 import openai
 import pytest
 
-from safe_stepwise.commands.serving.verified import Bounds, Served, content_of
-from safe_stepwise.commands.telling import verdict
-from safe_stepwise.commands.traces import Trace, lines_of
-from safe_stepwise.commands.trying.html import trace_shown
+from safe_stepwise.commands.serving.verified import Bounds, Tally, render_content
+from safe_stepwise.commands.traces import Trace, render_trace
+from safe_stepwise.commands.transcript import render_answer
+from safe_stepwise.commands.trying.html import render_trajectory
 from safe_stepwise.methods.verified import doubts
 from safe_stepwise.records import Attempt, Trajectory
 from tests.servers.openai_server import Cut, MockServer
@@ -156,7 +156,7 @@ def test_none_of_200_is_lost_and_none_unverified_in_silence(tmp_path: Path) -> N
     """32 at once, a fifth of the model's calls go wrong in every way that may pass, and some for
     good; some verdicts can't be read."""
     names = [f"{'XZ'[n % 2] if n % 10 < 2 else 'A'}{n}" for n in range(200)]
-    served = Served()
+    served = Tally()
 
     async def ask_all(url: str) -> list[Any]:
         # 600 s also to connect, which by default may take five: the machine may stand still.
@@ -318,7 +318,7 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
                 await asyncio.sleep(0.01)
             return third
 
-    served = Served()
+    served = Tally()
     with (
         MockServer(Stepper(), last=0) as model,
         verified_loop(model.spec, model.spec, tmp_path / "c.sqlite", bounds=bounds, served=served) as url,
@@ -326,7 +326,7 @@ def test_whoever_comes_when_it_is_full_is_told_to_come_again(tmp_path: Path) -> 
         (refused,) = asyncio.run(three(url))
     assert isinstance(refused, openai.RateLimitError)
     assert refused.response.headers["retry-after"] == "5"
-    assert (served.refused, served.gone) == (1, 2)
+    assert (served.refused, served.disconnected) == (1, 2)
 
 
 def test_clients_that_left_keep_no_place_and_no_call(tmp_path: Path) -> None:
@@ -421,11 +421,11 @@ def test_no_answer_hides_that_it_is_not_verified(name: str) -> None:
         "trajectory": {"attempts": [1], "steps": [1]},
     }
     trace = Trace(run, "Where?", simulated=False)
-    page = trace_shown(trace)
+    page = render_trajectory(trace)
     says = {
-        "serve": (content_of(run), r"\[not verified: .*\]\n\n[^\n]*"),
-        "answer": (verdict(told), r"NOT VERIFIED: .*\nAnswer: [^\n]*"),
-        "traces": ("\n".join([*lines_of(trace)][-2:]), r"NOT VERIFIED: .*\nAnswer: [^\n]*"),
+        "serve": (render_content(run), r"\[not verified: .*\]\n\n[^\n]*"),
+        "answer": (render_answer(told), r"NOT VERIFIED: .*\nAnswer: [^\n]*"),
+        "traces": ("\n".join([*render_trace(trace)][-2:]), r"NOT VERIFIED: .*\nAnswer: [^\n]*"),
     }
     for where, (text, form) in says.items():
         assert re.fullmatch(form, text), where

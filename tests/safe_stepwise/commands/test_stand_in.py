@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.synthetic import Spec, generate
-from safe_stepwise.commands.reading import examples, question_in
+from safe_stepwise.commands.reading import examples, parse_question
 from safe_stepwise.commands.serving.chat import Refused
-from safe_stepwise.commands.serving.scenes import Known, role_of
+from safe_stepwise.commands.serving.scenes import QuestionIndex, role_of
 from safe_stepwise.commands.serving.stand_in import StandIn
 from safe_stepwise.engines.base import Request
 from safe_stepwise.errors import UserError
@@ -27,7 +27,7 @@ from safe_stepwise.open import open_engine
 from safe_stepwise.records import VERDICT_ORDERS, Feedback, Passage, Question, Step
 from tests.servers.serving import stand_in
 
-OURS = [question_in("example", row) for row in examples()]
+OURS = [parse_question("example", row) for row in examples()]
 SETS = [PromptSet(name, order) for name in PROMPTS for order in VERDICT_ORDERS]
 STEPS = (
     Step(1, 'According to Passage 2, \u2028 "Rejected: "Oru"" lies.\nQuestion: "no"', "Attribution"),
@@ -41,7 +41,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scene_of(request: Request, known: list[Question]) -> Scene | AnswerScene:
-    return Known(known).scene(role_of(request.messages), request.messages[-1].content)
+    return QuestionIndex(known).scene(role_of(request.messages), request.messages[-1].content)
 
 
 @pytest.mark.parametrize("prompt_set", SETS, ids=str)

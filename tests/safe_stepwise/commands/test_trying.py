@@ -14,7 +14,14 @@ from builders.synthetic import generate, parse_spec
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.reading import examples
 from safe_stepwise.commands.trying import answering, html
-from safe_stepwise.commands.trying.answering import LIMITS, Standing, players, standings, typed_fields, typed_question
+from safe_stepwise.commands.trying.answering import (
+    LIMITS,
+    Progress,
+    answer_progress,
+    players,
+    typed_fields,
+    typed_question,
+)
 from safe_stepwise.engines.client import Client
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import UNREAD, run_question
@@ -27,9 +34,9 @@ PAGES = "# Low Tide\nA film by Ana Brell.\n\nAna Brell was born in Oru."
 FACTS = "Low Tide | director | Ana Brell\nAna Brell | place of birth | Oru"
 
 
-def last(*fields: str, **owner: str) -> Standing:
-    async def ended() -> Standing:
-        found = [one async for one in standings(typed_question(*fields), players(owner))]
+def last(*fields: str, **owner: str) -> Progress:
+    async def ended() -> Progress:
+        found = [one async for one in answer_progress(typed_question(*fields), players(owner))]
         assert [len(one.attempts) for one in found[:-1]] == [*range(1, len(found))]
         return found[-1]
 
@@ -126,7 +133,7 @@ def test_every_text_is_escaped() -> None:
         Attempt(1, nasty, Feedback(UNREAD, nasty, ""), True),
     )
     end = {"answer": nasty, "doubts": [nasty], "simulated": True}
-    for page in (html.shown(Standing(tried, (), end)), html.complaint(nasty)):
+    for page in (html.render_progress(Progress(tried, (), end)), html.render_error(nasty)):
         for mark in ("<script", "<img", "<svg", "<!--", "\u202e", "\0"):
             assert mark not in page
     assert typed_question(nasty[:400], nasty).question

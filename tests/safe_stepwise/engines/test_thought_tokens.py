@@ -19,8 +19,8 @@ from evaluators.comparison.costs import cost_sheet
 from evaluators.run.evaluation import scores
 from evaluators.run.runner import collect_verdicts, usage_lines
 from evaluators.traces.page import _run
-from safe_stepwise.commands.serving.chat import counted
-from safe_stepwise.commands.telling import tokens
+from safe_stepwise.commands.serving.chat import usage_object
+from safe_stepwise.commands.transcript import tokens_by_role
 from safe_stepwise.engines.base import Completion, EngineError, Message, Request, completion
 from safe_stepwise.engines.client import Client, ResponseCache, render_usage
 from safe_stepwise.engines.openai import read_completion
@@ -160,8 +160,8 @@ def test_what_did_not_think_is_cached_and_recorded_as_before(tmp_path: Path) -> 
     assert canonical_json(Usage(9, 3, 4, 2)) == '{"cached":3,"completion":4,"prompt":9,"thought":2}'
     for usage in (Usage(9, 3, 4), Usage(9, 3, 4, 2)):
         assert read(Usage, parse_json(canonical_json(usage)), "usage") == usage
-    assert "thought" not in json.dumps(counted(Usage(9, 3, 4)))
-    assert counted(Usage(9, 3, 4, 2))["completion_tokens_details"] == {"reasoning_tokens": 2}
+    assert "thought" not in json.dumps(usage_object(Usage(9, 3, 4)))
+    assert usage_object(Usage(9, 3, 4, 2))["completion_tokens_details"] == {"reasoning_tokens": 2}
 
 
 @pytest.fixture(scope="module")
@@ -210,9 +210,9 @@ def test_the_page_of_traces_and_the_answers_tokens_tell_them(runs: dict[bool, li
     assert attempt["thoughts"] == [("generator (5 tokens)", "is it so or not")]
     assert "hought" not in json.dumps([shown[False]["measures"], shown[False]["cost"]])
     assert all(len(counts) == 3 for a in shown[True]["attempts"] for _, counts in a["tokens"])
-    assert tokens(runs[True][0])["generator"]["thought"] == 5 * calls
-    assert tokens(runs[True][0])["verifier"]["thought"] == 0
-    assert "thought" not in tokens(runs[False][0])["generator"]
+    assert tokens_by_role(runs[True][0])["generator"]["thought"] == 5 * calls
+    assert tokens_by_role(runs[True][0])["verifier"]["thought"] == 0
+    assert "thought" not in tokens_by_role(runs[False][0])["generator"]
 
 
 def test_accounts_and_verdicts_say_what_went_into_thoughts() -> None:

@@ -18,7 +18,7 @@ from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import MockEngine
 from safe_stepwise.errors import UserError
 from safe_stepwise.metric.judge import (
-    LONGEST_REPLY,
+    MAX_REPLY_CHARACTERS,
     SHOWN_CHARACTERS,
     Case,
     Judge,
@@ -27,7 +27,7 @@ from safe_stepwise.metric.judge import (
     Reply,
     Verdict,
     VerdictError,
-    count,
+    count_verdicts,
     judge_request,
     read_verdict,
     verdict_of,
@@ -85,7 +85,7 @@ def test_a_verdict_that_breaks_off_is_asked_for_with_twice_the_room() -> None:
     assert [request.sampling.max_tokens for request in asked] == [512, 1024]
     judge, asked = judging(lambda _: said("correct", "word " * 2_000))
     (found,) = verdicts(judge, case)
-    assert (found.outcome, count([found]).failed) == ("unscored", 1)
+    assert (found.outcome, count_verdicts([found]).failed) == ("unscored", 1)
     assert "cut at 1,024 tokens" in found.explanation
     assert len(asked) == 2
 
@@ -195,7 +195,7 @@ def test_replies_that_are_read(reply: str, outcome: str) -> None:
         ('{"explanation": "cut off in the mid', "breaks off"),
         ('{"a":' * 15_000, "more than"),
         ('{"a":' * 3_900, "malformed"),
-        (said("correct") + " " * LONGEST_REPLY, "more than"),
+        (said("correct") + " " * MAX_REPLY_CHARACTERS, "more than"),
         ('{"verdict": ' + "9" * 5_000 + "}", "malformed"),
         *(
             (f"{denial}{said('correct')}", "a word around its verdict denies it")
@@ -328,7 +328,7 @@ def test_a_failed_request_is_unscored_and_counted_apart() -> None:
         return "?" if '"Marn"' in request.messages[1].content else said("correct")
 
     judge, _ = judging(reply)
-    found = count(verdicts(judge, *(Case(name, ("Vel",)) for name in ("Oru", "Marn", "Vel"))))
+    found = count_verdicts(verdicts(judge, *(Case(name, ("Vel",)) for name in ("Oru", "Marn", "Vel"))))
     assert found == Judged(1, 0, unscored=2, failed=1, agreement=None)
     assert found.accuracy == 1.0
 
@@ -384,7 +384,7 @@ def test_agreement_with_itself() -> None:
 
     judge, _ = judging(reply, repeats=3, skip_exact=True)
     names = ("Vel", "River Vel", "Tie", "Broken", "", "Velo")
-    found = count(verdicts(judge, *(Case(name, ("Vel",)) for name in names)))
+    found = count_verdicts(verdicts(judge, *(Case(name, ("Vel",)) for name in names)))
     assert (found.correct, found.incorrect, found.unscored) == (4, 2, 0)
     assert found.failed == 0  # one reply of three is missing
     assert found.agreement is not None
@@ -394,8 +394,8 @@ def test_agreement_with_itself() -> None:
 
 
 def test_nothing_scored_has_no_accuracy() -> None:
-    assert count(()).accuracy is None
-    assert count([Verdict("unscored", "?")]).accuracy is None
+    assert count_verdicts(()).accuracy is None
+    assert count_verdicts([Verdict("unscored", "?")]).accuracy is None
 
 
 # -------------------------------------------------------------------------------------- no model

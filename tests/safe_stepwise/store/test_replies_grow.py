@@ -22,7 +22,7 @@ from builders.steps.replies import StepRefused, as_step, read_injection, read_tr
 from builders.verified.teachers.replies import UnreadableReply, read_groups, read_path, read_triples
 from safe_stepwise.feedback import FeedbackError, parse_feedback
 from safe_stepwise.methods.loop import read_answer
-from safe_stepwise.metric.judge import LONGEST_REPLY, VerdictError, read_verdict
+from safe_stepwise.metric.judge import MAX_REPLY_CHARACTERS, VerdictError, read_verdict
 from safe_stepwise.steps import StepError, parse_step
 from safe_stepwise.store.replies import DEEPEST, LONGEST, ReplyError, read_reply
 from tests import sizes
@@ -156,7 +156,7 @@ def test_a_reply_without_end_is_not_looked_into() -> None:
             read, (error, *_) = READERS[name]
             with pytest.raises(error, match="longer than 262,144 characters"):
                 read(text)
-    with pytest.raises(VerdictError, match=f"{LONGEST_REPLY:,}"):
+    with pytest.raises(VerdictError, match=f"{MAX_REPLY_CHARACTERS:,}"):
         read_verdict(text)
     fits = VERDICT + " " * (LONGEST - len(VERDICT))
     assert parse_feedback(fits).error_type == "Correct"

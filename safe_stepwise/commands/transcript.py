@@ -1,0 +1,66 @@
+"""Renders an answer of the loop as text and as JSON, for `answer`, `serve` and `traces`."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from safe_stepwise.engines.client import Client
+from safe_stepwise.methods.base import Method
+from safe_stepwise.methods.running import statistics
+from safe_stepwise.methods.verified import doubts, fate_of, step_of
+from safe_stepwise.records import Attempt, Question, Trajectory, as_object
+from safe_stepwise.store.boundary import plain
+from safe_stepwise.store.names import SIMULATED
+from safe_stepwise.store.terminal import printable
+
+
+def render_attempt(attempt: Attempt) -> Iterator[str]:
+    """Yield the lines of an attempt: its step, its verdict, and the guidance for the next one."""
+    yield printable(step_of(attempt))
+    yield f"    {printable(fate_of(attempt))}"
+    if attempt.feedback is not None and attempt.feedback.guidance.strip():
+        yield f"    next: {printable(attempt.feedback.guidance)}"
+
+
+def ascii_json(value: Any) -> str:
+    """Write a value as one line of ASCII JSON, which any terminal and encoding shows alike.
+
+    >>> ascii_json({"answer": "Oru, é"})
+    '{"answer":"Oru, \\\\u00e9"}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=as_object)
+
+
+def answer_record(
+    question: Question, trajectory: Trajectory, clients: Mapping[str, Client], method: Method
+) -> dict[str, Any]:
+    """Make the record of an answer, or of a question that failed, as JSON values."""
+    reasons = doubts(trajectory)
+    return {
+        "question": question.question,
+        "answer": trajectory.answer,
+        "verified": not reasons,
+        "doubts": list(reasons),
+        "simulated": any(clients[role].engine.simulated for role in method.roles),
+        "players": {role: clients[role].name for role in method.roles},
+        "passages": [{"title": p.title, "text": p.text} for p in question.passages],
+        "trajectory": plain(trajectory),
+    }
+
+
+def render_answer(record: Mapping[str, Any]) -> str:
+    """Render the last lines: the answer and its verification; a warning that it is not verified comes first."""
+    end = "verified" if record["verified"] else f"NOT VERIFIED: {'; '.join(record['doubts'])}"
+    tries, steps = record["trajectory"]["attempts"], record["trajectory"]["steps"]
+    marked = SIMULATED if record["simulated"] else ""
+    answer = f"Answer: {printable(record['answer']) or 'none'}"
+    summary = printable(f"{end}; {len(steps)} steps, {len(tries)} tries{marked}")
+    return f"{answer}\n{summary}" if record["verified"] else f"{summary}\n{answer}"
+
+
+def tokens_by_role(trajectory: Trajectory) -> dict[str, dict[str, int]]:
+    """Count tokens by role: of prompts, of their cached part, of replies, and of thoughts if there are any."""
+    stats = statistics([trajectory])
+    counts = {"prompt": stats.prompt_tokens, "cached": stats.cached_tokens, "completion": stats.completion_tokens}
+    counts |= {"thought": stats.thought_tokens} if stats.thought_tokens else {}
+    return {role: {name: count.get(role, 0) for name, count in counts.items()} for role in stats.calls}
