@@ -1,7 +1,7 @@
-"""Between caller and engine: the response cache, bounded retries, a limit, and the accounts.
+"""The layer between callers and engines: response cache, bounded retries, a limit of requests, and accounts.
 
-A server is a stranger: whatever it says passes here before anyone keeps or prints it, and loses the keys that it
-was sent. No engine has to think of it, and none can forget it.
+No server is trusted: every reply and error passes through here, where credentials are removed from it before it is
+kept or printed.
 
 The response cache is also the journal: one SQLite file, shared by several processes. A completion is on disk before
 its caller sees it, so a run that is killed and started again repeats no call whose reply it had received.
@@ -47,14 +47,14 @@ TRIES = 8
 IN_FLIGHT = 256
 """Requests under way at a time: what keeps one vLLM replica busy."""
 FIRST = 8
-"""The same until one is answered: a wrong key or model shows before hundreds are sent."""
+"""Requests under way until one is answered: a wrong key or model shows before hundreds are sent."""
 HOPELESS = 50
-"""Requests that have to fail, with none answered, for a run to be given up."""
+"""Failed requests after which a run with no answered one is given up."""
 REFUSALS = 3
-"""The same of requests that were forbidden: one alone may be for what its text says."""
+"""Forbidden requests after which it is given up; a single one may be forbidden for its text."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 LIMIT, EFFORT = "--max-tokens", "--reasoning-effort"
-"""How commands call the two kinds of `Allowance`."""
+"""The options of commands for an `Allowance`."""
 
 
 _TABLE = """
@@ -73,28 +73,27 @@ _BUSY_S = 60
 
 
 def default_cache() -> Path:
-    """Where replies of models are kept: ``$SAFE_STEPWISE_CACHE``, or the user's cache folder."""
+    """Return the file of replies: ``$SAFE_STEPWISE_CACHE``, or one in the user's cache folder."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    named = os.environ.get("SAFE_STEPWISE_CACHE")
-    return Path(named) if named else Path(folder) / "safe_stepwise" / "replies.sqlite"
+    return Path(os.environ.get("SAFE_STEPWISE_CACHE") or Path(folder) / "safe_stepwise" / "replies.sqlite")
 
 
 class ResponseCache:
-    """Completions by `request_key`.
+    """A file of completions by `request_key`.
 
-    Opened in WAL mode, where readers never wait and writers queue; a file system without shared memory (NFS) can't do
-    that, so processes on several machines need a file each. Raises ``UserError`` when the file can't be opened, is no
-    such cache, or the disk is full.
+    In its WAL mode readers never wait and writers queue. A file system without shared memory (NFS) can't do that, so
+    processes on several machines need a file each. Raises ``UserError`` when the file can't be opened, is no such
+    cache, or the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # The event loop that asks may run in another thread than the one that opens.
+            # The event loop that reads may run in another thread than the one that opens.
             self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             self._use_wal()
-            # Survives a killed process; only a power cut may lose the last replies.
+            # Replies survive a killed process; only a power cut may lose the last ones.
             self._db.execute("pragma synchronous = normal")
             self._db.execute(_TABLE)
             self._row("")  # a table of that name with other columns shows here
@@ -102,24 +101,19 @@ class ResponseCache:
             raise UserError(f"{path}: cannot be used as a response cache ({error}); choose another --cache") from error
 
     def get(self, key: str) -> Completion | None:
-        """The completion stored under a key; raises ``UserError`` if the file is damaged."""
+        """Return the completion stored under a key, if any; raise ``UserError`` if the file is damaged."""
         try:
             row = self._row(key)
-            if row is None:
-                return None
-            return _completion(*row)
+            return None if row is None else _completion(*row)
         except (sqlite3.Error, ValueError) as error:
             raise UserError(f"{self.path}: cannot be read ({error}); choose another --cache") from error
 
-    def store(self, found: Sequence[tuple[str, Completion]]) -> None:
-        """Store whole completions, all or none; what is there already stays, unless it was cut off.
-
-        Earlier versions kept what was cut, too.
-        """
+    def store(self, replies: Iterable[tuple[str, Completion]]) -> None:
+        """Store whole completions, all or none; they replace only cut ones, which earlier versions kept."""
         # As JSON, which can hold the half surrogates that a broken reply may contain.
         rows = [
             (key, json.dumps(_stored_reply(reply)), "stop", *astuple(reply.usage)[:3])
-            for key, reply in found
+            for key, reply in replies
             if reply.ending == "whole"
         ]
         try:
@@ -136,7 +130,7 @@ class ResponseCache:
         reraise=True,
     )
     def _use_wal(self) -> None:
-        """Of several who open a new file at once SQLite lets one switch and sends the rest away."""
+        """Switch to WAL mode, again if SQLite refuses because another process is switching."""
         self._db.execute("pragma journal_mode = wal")
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
@@ -149,7 +143,7 @@ class ResponseCache:
         return int(number)
 
     def close(self) -> None:
-        """Close the file; what was put stays."""
+        """Close the file."""
         self._db.close()
 
 
@@ -160,27 +154,27 @@ def _stored_reply(reply: Completion) -> str | dict[str, Any]:
 
 
 def _completion(reply: Any, finish: Any, *counts: Any) -> Completion:
-    """What a row says; ``ValueError`` if we never wrote it, as SQLite's columns take any type."""
+    """Read a row; raise ``ValueError`` if we never wrote it, as SQLite's columns accept any type."""
     stored = parse_json(reply) if isinstance(reply, str) else None
-    parts: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
-    text, thought, counts = parts.get("text"), parts.get("thought"), (*counts, parts.get("thought_tokens", 0))
-    counted = all(type(count) is int and count >= 0 for count in counts)
-    if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and counted):
+    fields: dict[str, Any] = stored if isinstance(stored, dict) else {"text": stored, "thought": ""}
+    text, thought, counts = fields.get("text"), fields.get("thought"), (*counts, fields.get("thought_tokens", 0))
+    are_counts = all(type(count) is int and count >= 0 for count in counts)
+    if not (isinstance(text, str) and isinstance(thought, str) and finish in ("stop", "length") and are_counts):
         raise ValueError("a row is no reply of a model")
     usage = Usage(*counts)
-    if "thought_tokens" not in parts:  # as earlier versions kept it
+    if "thought_tokens" not in fields:  # a row of an earlier version
         usage = count_thought(usage, thought, text)
-    if parts is stored:
+    if fields is stored:
         return Completion(text, usage, thought=thought)
     return completion(text, usage, finish)
 
 
 @dataclass(slots=True)
 class Account:
-    """What a role's requests came to in this run; tokens are those of calls made, not of hits."""
+    """The requests and tokens of one role in this run; hits add no tokens."""
 
     hits: int = 0
-    """Replies that cost no call: from the cache, or shared with one who asked first."""
+    """Replies that cost no call: from the cache, or shared with an equal request under way."""
     answered: int = 0
     calls: int = 0
     retries: int = 0
@@ -191,17 +185,17 @@ class Account:
     cached: int = 0
     completion: int = 0
     thought: int = 0
-    """The part of ``completion`` that reasoning models spent before they replied."""
+    """The tokens of ``completion`` that belong to thoughts."""
 
 
 @dataclass
 class Client:
-    """How everything here asks a model.
+    """A client completes requests by an engine; every caller of a model uses one.
 
-    A reply is looked up, then asked for at most once however many ask for it at the same time. Transient errors are
-    tried again with jittered back-off (or after what the server says). A reply that was cut, or ended in a thought, is
-    asked for once more, with twice the tokens. If that one says nothing, either, or the request wants it in full, the
-    request failed; else it is given back as it is. No cache keeps a reply that is not whole.
+    It looks in the cache first, and sends equal requests at the same time only once. It repeats a request after a
+    transient error, with jittered back-off or when the server says. It repeats a request whose reply was cut, or ended
+    in a thought, once with twice the tokens. If that reply has no text either, or it is cut and the request is
+    ``in_full``, the request has failed. The cache keeps whole replies only.
     """
 
     engine: Engine
@@ -211,104 +205,100 @@ class Client:
     allowance: Allowance = AS_PROMPTED
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""
-    """Why the last request that failed for good did."""
-    _ours: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
+    """The error of the last request that failed for good."""
+    _credentials: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
     _waiting_for: Counter[str] = field(default_factory=Counter)
-    """How many wait for the call under a key."""
+    """The number of callers that wait for the call under a key."""
     _fault: str = ""
-    """What the last call came to, if to nothing."""
+    """The error of the last call; empty if it succeeded."""
     _refused: int = 0
     _over: str = ""
-    """Why the run was given up, if it was: whoever still waits for a place sends nothing."""
+    """The reason why the run was given up, if it was: requests that still wait are not sent."""
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(min(FIRST, self.in_flight))
-        self._held_back = max(0, self.in_flight - FIRST)
+        self._withheld_slots = max(0, self.in_flight - FIRST)
         self._wait = Wait(lambda seconds: self._waiting(seconds))
 
     async def complete(self, request: Request) -> Completion:
-        """The completion of one request; raises ``EngineError`` when every try failed."""
+        """Complete one request; raise ``EngineError`` when every try failed."""
         account = self.accounts.setdefault(request.role, Account())
-        asked = self.allowance.apply(request)
-        key = request_key(self.engine, asked)
-        if (stored := self._stored(key, asked, request.sampling.max_tokens)) is not None:
+        if (reply := self.cached_reply(request)) is not None:
             account.hits += 1
-            return stored
-        if asked.sampling.effort and self.engine.simulated:
+            return reply
+        sent = self.allowance.apply(request)
+        key = request_key(self.engine, sent)
+        if sent.sampling.effort and self.engine.simulated:
             raise UserError(f"{self.engine.name}: no model thinks there; leave out {EFFORT} for it")
         pending = self._pending.get(key)
         shared = pending is not None
         if pending is None:
-            pending = asyncio.ensure_future(self._call(key, asked, account))
+            pending = asyncio.ensure_future(self._call(key, sent, account))
             self._pending[key] = pending
-            pending.add_done_callback(functools.partial(self._settle, key))
+            pending.add_done_callback(functools.partial(self._forget, key))
         self._waiting_for[key] += 1
         try:
-            completion = await asyncio.shield(pending)  # one who gives up must not take the reply from the others
+            reply = await asyncio.shield(pending)  # a caller that gives up must not take the reply from the others
         finally:
             self._waiting_for[key] -= 1
             if not self._waiting_for[key]:
                 del self._waiting_for[key]
                 self._drop(key, pending)
         account.hits += shared
-        return completion
+        return reply
 
     def cached_reply(self, request: Request) -> Completion | None:
-        """The reply that the cache holds, if it is whole."""
-        asked = self.allowance.apply(request)
-        key = request_key(self.engine, asked)
-        return self._stored(key, asked, request.sampling.max_tokens)
+        """Return the cached reply of a request, if there is one and it is whole.
 
-    def _stored(self, key: str, asked: Request, own: int) -> Completion | None:
-        """What a model ended by itself in the prompt's ``own`` room it would not end otherwise with
-        more: a limit that is raised for the few costs no call for the many."""
+        A reply that ended by itself within the prompt's own limit would be no other under a higher one, so raising a
+        limit repeats no call.
+        """
         if self.cache is None:
             return None
-        found = self.cache.get(key)
-        if found is None and asked.sampling.max_tokens > own and not self.engine.simulated:
-            found = self.cache.get(request_key(self.engine, _with_room(asked, own)))
-        return found if found is not None and found.ending == "whole" else None
+        sent, limit = self.allowance.apply(request), request.sampling.max_tokens
+        reply = self.cache.get(request_key(self.engine, sent))
+        if reply is None and sent.sampling.max_tokens > limit and not self.engine.simulated:
+            reply = self.cache.get(request_key(self.engine, _limit_tokens(sent, limit)))
+        return reply if reply is not None and reply.ending == "whole" else None
 
     @property
     def name(self) -> str:
-        """The engine's, with the effort that it is asked for."""
+        """The engine's name, with the reasoning effort."""
         return f"{self.engine.name}{self.allowance.effort_suffix}"
 
     async def complete_all(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
-        """A completion or an error for each request, in order.
+        """Return a completion or an error for each request, in order; any other exception ends all of them at once."""
 
-        Anything but an ``EngineError`` ends it at once: a run given up waits for no other request.
-        """
-        return await gather_all(self._settled(request) for request in requests)
+        async def complete_or_fail(request: Request) -> Completion | EngineError:
+            try:
+                return await self.complete(request)
+            except EngineError as error:
+                return error
+
+        return await gather_all(complete_or_fail(request) for request in requests)
 
     def total(self) -> Account:
-        """The sum over roles."""
+        """Sum the accounts of all roles."""
         return _total(self.accounts.values())
 
     def _drop(self, key: str, call: asyncio.Future[Completion]) -> None:
-        """End a call that nobody waits for any more, so that its place is free."""
+        """Cancel a call that nobody waits for any more, which frees its slot."""
         if not call.done():
             self._pending.pop(key, None)
             call.cancel()
 
-    def _settle(self, key: str, done: asyncio.Future[Completion]) -> None:
-        if self._pending.get(key) is done:
+    def _forget(self, key: str, call: asyncio.Future[Completion]) -> None:
+        if self._pending.get(key) is call:
             del self._pending[key]
-        if not done.cancelled():
-            done.exception()  # looked at: asyncio would print that of a call nobody waits for
-
-    async def _settled(self, request: Request) -> Completion | EngineError:
-        try:
-            return await self.complete(request)
-        except EngineError as error:
-            return error
+        if not call.cancelled():
+            call.exception()  # asyncio prints an exception that nobody retrieves
 
     async def _call(self, key: str, request: Request, account: Account) -> Completion:
         account.pending += 1
         try:
             async with self._slots:
-                found = await self._whole(key, request, account)
+                replies = await self._complete_cut(key, request, account)
         except EngineError as error:
             account.failed += 1
             self.last_error = str(error)
@@ -320,44 +310,42 @@ class Client:
         finally:
             account.pending -= 1
         account.answered += 1
-        while self._held_back:
-            self._held_back -= 1
+        while self._withheld_slots:
+            self._withheld_slots -= 1
             self._slots.release()
         if self.cache is not None:
-            self.cache.store([*found.items()])
-        return found[key]
+            self.cache.store(replies.items())
+        return replies[key]
 
     def _give_up_if_hopeless(self, error: EngineError) -> None:
-        """Stop a run of which nothing comes, instead of failing every row of it."""
-        whole = self.total()
+        """Stop a run in which every request fails, instead of failing each of its rows."""
+        total = self.total()
         self._refused += error.refused
-        if whole.answered or whole.hits:
+        if total.answered or total.hits:
             return
-        if whole.failed >= HOPELESS or self._refused >= REFUSALS:
-            self._over = f"{self.engine.name}: the first {whole.failed} requests failed, the last: {error}"
+        if total.failed >= HOPELESS or self._refused >= REFUSALS:
+            self._over = f"{self.engine.name}: the first {total.failed} requests failed, the last: {error}"
             raise UserError(self._over)
 
-    async def _whole(self, key: str, request: Request, account: Account) -> dict[str, Completion]:
-        """The reply under its key; if it took a second call, also under the key of that."""
-        first = await self._tried(request, account)
-        if first.ending not in ("cut", "thought"):
-            return {key: first}
+    async def _complete_cut(self, key: str, request: Request, account: Account) -> dict[str, Completion]:
+        """Complete a request, with twice the tokens if its reply is cut; return each reply by its request's key."""
+        reply = await self._retry(request, account)
+        if reply.ending not in ("cut", "thought"):
+            return {key: reply}
         limit = request.sampling.max_tokens
-        more = _with_room(request, 2 * limit)
+        longer_request = _limit_tokens(request, 2 * limit)
         account.retries += 1
         try:
-            second = await self._tried(more, account)
+            longer_reply = await self._retry(longer_request, account)
         except EngineError as error:
             raise EngineError(f"cut at {limit:,} tokens; with {2 * limit:,}: {error}") from None
-        if second.ending != "whole" and (request.in_full or not second.fragment.strip()):
-            thinking = "in a thought, with nothing said" if second.thought else "with nothing readable in it"
-            raise EngineError(
-                f"cut at {2 * limit:,} tokens {thinking}; raise {LIMIT} {request.role}=N above {2 * limit}"
-            )
-        both = Usage(*map(sum, zip(astuple(first.usage), astuple(second.usage), strict=True)))
-        return {request_key(self.engine, more): second, key: replace(second, usage=both)}
+        if longer_reply.ending != "whole" and (request.in_full or not longer_reply.fragment.strip()):
+            flaw = "in a thought, with nothing said" if longer_reply.thought else "with nothing readable in it"
+            raise EngineError(f"cut at {2 * limit:,} tokens {flaw}; raise {LIMIT} {request.role}=N above {2 * limit}")
+        usage = Usage(*map(sum, zip(astuple(reply.usage), astuple(longer_reply.usage), strict=True)))
+        return {request_key(self.engine, longer_request): longer_reply, key: replace(longer_reply, usage=usage)}
 
-    async def _tried(self, request: Request, account: Account) -> Completion:
+    async def _retry(self, request: Request, account: Account) -> Completion:
         tries = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
             wait=_Wait(),
@@ -365,86 +353,82 @@ class Client:
             reraise=True,
         )
 
-        async def tried() -> Completion:
+        async def call() -> Completion:
             if self._over:
                 raise UserError(self._over)
             account.calls += 1
             account.retries += tries.statistics["attempt_number"] > 1
-            found = await self._generated(request)
+            try:
+                reply = await complete_once(self.engine, request, self._credentials)
+            except EngineError as error:
+                self._fault = str(error)
+                raise
+            self._fault = ""
             self._wait.restart()
-            account.prompt += found.usage.prompt
-            account.cached += found.usage.cached
-            account.completion += found.usage.completion
-            account.thought += found.usage.thought
-            if found.ending == "failed":
-                raise EngineError(found.flaw, transient=True)
-            return found
+            account.prompt += reply.usage.prompt
+            account.cached += reply.usage.cached
+            account.completion += reply.usage.completion
+            account.thought += reply.usage.thought
+            if reply.ending == "failed":
+                raise EngineError(reply.flaw, transient=True)
+            return reply
 
         with self._wait:
-            return await tries(tried)
-
-    async def _generated(self, request: Request) -> Completion:
-        try:
-            reply = await complete_once(self.engine, request, self._ours)
-        except EngineError as error:
-            self._fault = str(error)
-            raise
-        self._fault = ""
-        return reply
+            return await tries(call)
 
     def _waiting(self, seconds: int) -> str:
-        where = self.engine.identity.get("base_url") or "a reply"
-        last = f"; the last error: {self._fault}" if self._fault else ""
-        return f"{self.engine.name}: waiting for {where} since {seconds} s{last}"
+        source = self.engine.identity.get("base_url") or "a reply"
+        fault = f"; the last error: {self._fault}" if self._fault else ""
+        return f"{self.engine.name}: waiting for {source} since {seconds} s{fault}"
 
 
-async def complete_once(engine: Engine, request: Request, ours: Collection[str] = ()) -> Completion:
-    """One reply, whole or not, without ``ours``, our credentials; raises ``EngineError`` where there is none."""
-    with fit_to_print():
+async def complete_once(engine: Engine, request: Request, secrets: Collection[str] = ()) -> Completion:
+    """Return one reply, whole or not, without our ``secrets``; raise ``EngineError`` where there is none."""
+    with printable_errors():
         (reply,) = await engine.generate([request])
         if isinstance(reply, EngineError):
             raise reply
-    return kept(reply, ours)
+    return redact_reply(reply, secrets)
 
 
 async def check(engine: Engine) -> None:
-    """Raise ``UserError`` if an engine can't work, and say so if that takes long to find out."""
-    where = engine.identity.get("base_url") or "the model"
-    with Wait(lambda seconds: f"{engine.name}: waiting for {where} since {seconds} s", soon=True), fit_to_print():
+    """Raise ``UserError`` if an engine can't work; print a line if the check takes long."""
+    source = engine.identity.get("base_url") or "the model"
+    with Wait(lambda seconds: f"{engine.name}: waiting for {source} since {seconds} s", soon=True), printable_errors():
         await engine.check()
 
 
-def _with_room(request: Request, tokens: int) -> Request:
+def _limit_tokens(request: Request, tokens: int) -> Request:
     return replace(request, sampling=replace(request.sampling, max_tokens=tokens))
 
 
 class _Wait(wait_base):
-    """Jittered exponential back-off, and never less than the server asked for."""
+    """Jittered exponential back-off, but never less than the server's Retry-After."""
 
     def __init__(self) -> None:
         self._jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
 
     def __call__(self, retry_state: RetryCallState) -> float:
         error = retry_state.outcome.exception() if retry_state.outcome else None
-        asked = error.retry_after if isinstance(error, EngineError) else None
-        return max(self._jittered(retry_state), min(asked or 0.0, LONGEST_WAIT_S))
+        retry_after = error.retry_after if isinstance(error, EngineError) else None
+        return max(self._jittered(retry_state), min(retry_after or 0.0, LONGEST_WAIT_S))
 
 
 def render_requests(accounts: Iterable[Account]) -> str:
-    """How the requests of some accounts stand together."""
-    whole = _total(accounts)
-    return f"requests: done {whole.answered} cached {whole.hits} failed {whole.failed} owed {whole.pending}"
+    """Render how many requests of all accounts are done, cached, failed and pending."""
+    total = _total(accounts)
+    return f"requests: done {total.answered} cached {total.hits} failed {total.failed} owed {total.pending}"
 
 
 def _total(accounts: Iterable[Account]) -> Account:
-    whole = Counter[str]()
+    total = Counter[str]()
     for account in accounts:
-        whole.update(asdict(account))
-    return Account(**whole)
+        total.update(asdict(account))
+    return Account(**total)
 
 
 def render_usage(account: Account) -> str:
-    """How an account's requests stand, of which nobody knows how many will come, and the tokens."""
+    """Render an account's requests and tokens, for a run of unknown length."""
     a, short = account, tqdm.format_sizeof
     thought = f" (of which thought {short(a.thought)})" if a.thought else ""
     return (
@@ -454,31 +438,31 @@ def render_usage(account: Account) -> str:
 
 
 LONGEST, LONGEST_ENDING = 300, 1000
-"""Characters that are kept of a request's error, and of one that ends the run."""
+"""Characters of a request's error, and of one that ends the run; longer ones are shortened."""
 
 
-def kept(reply: Completion, ours: Collection[str]) -> Completion:
-    """A completion without ``ours``, our credentials, what only a key looks like, and excess."""
-    # Beyond that no reader looks, and a hundred such replies would be waited for at a time.
+def redact_reply(reply: Completion, secrets: Collection[str]) -> Completion:
+    """Remove our ``secrets`` and everything that looks like a key from a reply, and shorten its texts."""
+    # No reader uses more than `LONGEST_REPLY` characters, and redacting longer texts takes too long.
     texts = {name: getattr(reply, name) for name in ("text", "thought", "fragment", "reason")}
-    clean = {name: redact_keys(text[: LONGEST_REPLY + 1], ours) for name, text in texts.items() if text}
+    clean = {name: redact_keys(text[: LONGEST_REPLY + 1], secrets) for name, text in texts.items() if text}
     return reply if all(text == texts[name] for name, text in clean.items()) else replace(reply, **clean)  # type: ignore[arg-type]
 
 
 @contextmanager
-def fit_to_print() -> Iterator[None]:
-    """Errors raised inside lose what looks like a credential, and become one line."""
+def printable_errors() -> Iterator[None]:
+    """Shorten errors raised inside to one line without credentials (`shorten_error`)."""
     try:
         yield
     except (EngineError, UserError) as error:
-        error.args = (fitted(error),)
+        error.args = (shorten_error(error),)
         raise
 
 
-def fitted(error: EngineError | UserError) -> str:
-    """An error's text as one line without credentials, cut at its limit.
+def shorten_error(error: EngineError | UserError) -> str:
+    """Return an error's text as one line without credentials, cut at its limit.
 
-    >>> fitted(EngineError("Bearer abcdefgh12345678\\nis unknown"))
+    >>> shorten_error(EngineError("Bearer abcdefgh12345678\\nis unknown"))
     'Bearer [redacted] is unknown'
     """
     return sanitize(error, LONGEST_ENDING if isinstance(error, UserError) else LONGEST)
