@@ -13,9 +13,9 @@ Spec: ``mock:FILE``, a JSON or YAML file::
     cache: {block: 16, blocks: 4096}                   # of the prefix cache, in tokens
     faults: {rate: 0.2, seed: 1, kinds: ["429", "500", timeout, dropped], retry_after: 0.1}
 
-Only ``replies`` is needed. Time is slept, unless ``latency`` has ``scale: 0``; ``seconds`` adds up what the calls
-would have taken. A fault depends on the seed, the request and the number of the try. Replies given in turn depend on
-the order of the calls, which is that of the requests only as long as one is asked after the other.
+Only ``replies`` is required. The engine sleeps for the latency, unless its ``scale`` is 0; ``seconds`` is the sum over
+all calls. A fault depends on the seed, the request and the number of the try. Replies in turn depend on the order of
+the calls, which is that of the requests only as long as they are sent one after another.
 """
 
 from __future__ import annotations
@@ -47,96 +47,95 @@ FAULTS: Mapping[FaultKind, str] = {
     "timeout": "timed out",
     "dropped": "connection failed",
 }
-"""What an error says, by the kind of fault."""
+"""The message of an error, by the kind of fault."""
 Tokens = tuple[Callable[[Request], Sequence[str]], Callable[[str], Sequence[str]]]
 
 
-def _need(holds: bool, otherwise: str) -> None:
+def _require(holds: bool, message: str) -> None:
     if not holds:
-        raise ValueError(otherwise)
+        raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds of a call: ``base`` plus uncached prompt and completion tokens at their rates."""
+    """The seconds of a call: ``base``, plus uncached prompt and completion tokens at their rates (tokens a second)."""
 
     base: float = 0.0
     prefill: float = float("inf")
     decode: float = float("inf")
     scale: float = 1.0
-    """How much of it is slept."""
+    """The share of the seconds that the engine sleeps."""
 
     def __post_init__(self) -> None:
-        _need(min(self.base, self.scale) >= 0, "base and scale are 0 or more")
-        _need(min(self.prefill, self.decode) > 0, "prefill and decode are more than 0")
+        _require(min(self.base, self.scale) >= 0, "base and scale are 0 or more")
+        _require(min(self.prefill, self.decode) > 0, "prefill and decode are more than 0")
 
-    def of(self, usage: Usage) -> float:
-        """Seconds of a call with this usage."""
+    def seconds(self, usage: Usage) -> float:
+        """Return the seconds of a call with this usage."""
         computed = usage.prompt - usage.cached
         return self.base + computed / self.prefill + usage.completion / self.decode
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The share of tries that go wrong, all in ways that may pass."""
+    """The share of tries that fail, all with transient errors."""
 
     rate: float = 0.0
     seed: int = 0
     kinds: tuple[FaultKind, ...] = get_args(FaultKind)
     retry_after: float = 0.0
-    """Seconds that a 429 asks for."""
+    """The Retry-After of a 429, in seconds."""
 
     def __post_init__(self) -> None:
-        _need(0 <= self.rate <= 1, "rate is from 0 to 1")
-        _need(self.retry_after >= 0, "retry_after is 0 or more")
-        _need(bool(self.kinds), "kinds are an empty list")
+        _require(0 <= self.rate <= 1, "rate is from 0 to 1")
+        _require(self.retry_after >= 0, "retry_after is 0 or more")
+        _require(bool(self.kinds), "kinds are an empty list")
 
-    def drawn(self, key: str, number: int) -> EngineError | None:
-        """The error of a request's try, counted from 1, if it goes wrong."""
+    def sample(self, key: str, number: int) -> EngineError | None:
+        """Return the error of a request's try, counted from 1, if it fails."""
         chance = Random(f"{self.seed} {key} {number}")
         kind = chance.choice(self.kinds)
         if chance.random() >= self.rate:
             return None
-        wait = self.retry_after if kind == "429" else None
-        return EngineError(FAULTS[kind], transient=True, retry_after=wait)
+        return EngineError(FAULTS[kind], transient=True, retry_after=self.retry_after if kind == "429" else None)
 
 
 class PrefixCache:
-    """A radix cache: whole blocks of tokens, each known by the whole prefix that it ends.
+    """A radix cache of full blocks of tokens, each identified by the prefix that it ends.
 
-    As in vLLM, a block is found only after all blocks before it, and at least the last token of a
-    prompt is computed. When it is full, the leaf goes that was not used for longest: whatever uses
-    a block uses all before it, and is noted as using those later, so the oldest is always a leaf.
+    As in vLLM, a block is a hit only after all blocks before it, and at least the last token of a prompt is computed.
+    A full cache evicts the least recently used block. A prompt uses its blocks in reverse order, so that this block is
+    always a leaf.
     """
 
     def __init__(self, block: int = 16, blocks: int = 4096) -> None:
         self.block = block
         self.blocks = blocks
-        self._known: OrderedDict[bytes, None] = OrderedDict()
+        self._blocks: OrderedDict[bytes, None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._blocks)
 
     def take(self, prompt: Sequence[str], reply: Sequence[str] = ()) -> int:
-        """How many leading tokens of a prompt are cached; its blocks and the reply's then are.
+        """Return how many leading tokens of a prompt are cached, then cache its blocks and the reply's.
 
         >>> cache = PrefixCache(block=2)
         >>> cache.take("abcde", "fgh"), cache.take("abcdefgh"), cache.take("abcx")
         (0, 6, 2)
         """
         names = list(self._names([*prompt, *reply]))
-        found = next((n for n, name in enumerate(names) if name not in self._known), len(names))
-        for name in reversed(names):  # so that a prefix outlives what builds on it
-            self._known[name] = None
-            self._known.move_to_end(name)
-        for name in list(islice(self._known, max(0, len(self._known) - self.blocks))):
-            del self._known[name]
-        return min(found, max(0, len(prompt) - 1) // self.block) * self.block
+        hits = next((n for n, name in enumerate(names) if name not in self._blocks), len(names))
+        for name in reversed(names):  # so that a prefix outlives its continuations
+            self._blocks[name] = None
+            self._blocks.move_to_end(name)
+        for name in list(islice(self._blocks, max(0, len(self._blocks) - self.blocks))):
+            del self._blocks[name]
+        return min(hits, max(0, len(prompt) - 1) // self.block) * self.block
 
     def _names(self, tokens: Sequence[str]) -> Iterator[bytes]:
         digest = hashlib.sha256()
         for start in range(0, len(tokens) - self.block + 1, self.block):
-            # A token holds no space, so none can pass for two.
+            # No token contains a space, so one never looks like two.
             text = " ".join(tokens[start : start + self.block]) + " "
             digest.update(text.encode("utf-8", "surrogatepass"))
             yield digest.digest()
@@ -144,7 +143,7 @@ class PrefixCache:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which requests it fits (all that it says must hold), and what they are told in turn."""
+    """A rule of a script: its conditions on a request, all of which must hold, and its replies in turn."""
 
     reply: str | tuple[str, ...]
     match: str = ""
@@ -152,23 +151,23 @@ class Rule:
     role: str | None = None
 
     def __post_init__(self) -> None:
-        _need(self.reply != (), "reply is an empty list")
+        _require(self.reply != (), "reply is an empty list")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """That of a `PrefixCache`."""
+    """The size of a `PrefixCache`: tokens a block, and blocks."""
 
     block: int = 16
     blocks: int = 4096
 
     def __post_init__(self) -> None:
-        _need(min(self.block, self.blocks) >= 1, "block and blocks are 1 or more")
+        _require(min(self.block, self.blocks) >= 1, "block and blocks are 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a file says; see the module docstring."""
+    """The content of a script file; see the module docstring."""
 
     replies: tuple[Rule, ...]
     default: str | None = None
@@ -179,18 +178,18 @@ class Script:
 
 @dataclass
 class MockEngine:
-    """See the module docstring; ``reply`` makes the text of a request, or raises EngineError."""
+    """An engine whose ``reply`` function returns the text for a request, or raises ``EngineError``."""
 
     reply: Callable[[Request], str]
     digest: str = ""
-    """Of the script, which decides on the replies."""
+    """The SHA-256 of the script, which determines the replies."""
     latency: Latency = Latency()
     cache: PrefixCache = field(default_factory=PrefixCache)
     faults: Faults = Faults()
     seconds: float = 0.0
-    """What the calls took, were they made one after the other."""
+    """The seconds of all calls, as if they were made one after another."""
     tokens: Tokens = field(default_factory=lambda: (prompt_tokens, split_tokens))
-    """How a request's prompt and a reply come apart into tokens."""
+    """The functions that split a request's prompt and a reply into tokens."""
 
     simulated = True
 
@@ -201,13 +200,13 @@ class MockEngine:
 
     @classmethod
     def read(cls, path: str | Path) -> MockEngine:
-        """The engine of a script; raises ``UserError`` for a file that is none, with the place."""
+        """Make the engine of a script file; raise ``UserError`` with the place of a fault in it."""
         path = Path(path)
         try:
             raw = read_bounded(path, MOST_JSON)
             content = parse_json(raw) if path.suffix == ".json" else parse_yaml(raw)
             script = read(Script, content, "", exact=True)
-            rules = [_turns(number, rule) for number, rule in enumerate(script.replies)]
+            rules = [_compile_rule(number, rule) for number, rule in enumerate(script.replies)]
         except OSError as error:
             raise UserError(f"mock:{path}: cannot be read ({error.strerror})") from None
         except ValueError as error:
@@ -215,47 +214,46 @@ class MockEngine:
                 f"mock:{path}: is no script of replies ({' '.join(str(error).split())[:300]}); see the docstring of "
                 "safe_stepwise/engines/mock.py"
             ) from None
-        prefixes = PrefixCache(script.cache.block, script.cache.blocks)
-        reply = partial(_reply, rules, script.default)
-        return cls(reply, hashlib.sha256(raw).hexdigest(), script.latency, prefixes, script.faults)
+        reply, digest = partial(_reply, rules, script.default), hashlib.sha256(raw).hexdigest()
+        return cls(reply, digest, script.latency, PrefixCache(script.cache.block, script.cache.blocks), script.faults)
 
     async def check(self) -> None:
-        """Nothing that could be missing."""
+        """Do nothing, as nothing can be missing."""
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing, as nothing has to be freed."""
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        """One reply a request, all at once."""
-        return await asyncio.gather(*map(self._one, requests))
+        """Reply to all requests at once."""
+        return await asyncio.gather(*map(self._complete, requests))
 
-    async def _one(self, request: Request) -> Completion | EngineError:
+    async def _complete(self, request: Request) -> Completion | EngineError:
         try:
-            self._draw_fault(request)
-            whole = self.reply(request)
+            self._raise_fault(request)
+            reply = self.reply(request)
         except EngineError as error:
             return error
-        text, is_whole = _cut(whole, request.sampling.max_tokens, request.sampling.stop)
-        prompt, said = self.tokens[0](request), self.tokens[1](text)
-        usage = Usage(len(prompt), self.cache.take(prompt, said), len(said))
-        seconds = self.latency.of(usage)
+        text, is_whole = _cut(reply, request.sampling.max_tokens, request.sampling.stop)
+        prompt_words, reply_words = self.tokens[0](request), self.tokens[1](text)
+        usage = Usage(len(prompt_words), self.cache.take(prompt_words, reply_words), len(reply_words))
+        seconds = self.latency.seconds(usage)
         self.seconds += seconds
         if seconds and self.latency.scale:
             await asyncio.sleep(seconds * self.latency.scale)
         return completion(text, usage, "stop" if is_whole else "length")
 
-    def _draw_fault(self, request: Request) -> None:
+    def _raise_fault(self, request: Request) -> None:
         if not self.faults.rate:
             return
         key = request_key(self, request)
         self._tries[key] += 1
-        if fault := self.faults.drawn(key, self._tries[key]):
+        if fault := self.faults.sample(key, self._tries[key]):
             raise fault
-        del self._tries[key]  # asked again, it goes the same way again
+        del self._tries[key]  # so that the request, sent again later, has the same faults
 
 
 def prompt_tokens(request: Request) -> list[str]:
-    """Words, punctuation, and a token before every turn, the one to come included.
+    """Split a prompt into words, punctuation, and a token before every turn, the next one included.
 
     >>> from safe_stepwise.engines.base import Message
     >>> prompt_tokens(Request((Message("user", "Where's Oru?"),)))
@@ -266,22 +264,22 @@ def prompt_tokens(request: Request) -> list[str]:
 
 
 def split_tokens(text: str) -> list[str]:
-    """The words and the punctuation of a text."""
+    """Split a text into words and punctuation."""
     return _TOKEN.findall(text)
 
 
 def _cut(text: str, max_tokens: int, stop: Sequence[str]) -> tuple[str, bool]:
-    """What is said before a stop string or the limit, and whether the limit was kept."""
-    for end in filter(None, stop):
-        text = text.partition(end)[0]
+    """Return the text before a stop string or the limit of tokens, and whether it is within the limit."""
+    for stop_string in filter(None, stop):
+        text = text.partition(stop_string)[0]
     ends = [token.end() for token in islice(_TOKEN.finditer(text), max_tokens + 1)]
     if len(ends) <= max_tokens:
         return text, True
     return text[: ends[max_tokens - 1]] if max_tokens else "", False
 
 
-def _turns(number: int, rule: Rule) -> tuple[Rule, re.Pattern[str], Iterator[str]]:
-    """A rule, its pattern, and what it replies in turn."""
+def _compile_rule(number: int, rule: Rule) -> tuple[Rule, re.Pattern[str], Iterator[str]]:
+    """Return a rule, its pattern and its replies in turn."""
     try:
         pattern = re.compile(rule.match)
     except (re.error, OverflowError, RecursionError) as error:
@@ -291,11 +289,10 @@ def _turns(number: int, rule: Rule) -> tuple[Rule, re.Pattern[str], Iterator[str
 
 
 def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default: str | None, request: Request) -> str:
-    """What a script says to a request."""
-    turns = (m.content for m in reversed(request.messages) if m.role == "user")
-    last = next(turns, "")
+    """Return the reply of the first rule that fits a request, or the default."""
+    turn = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
     for rule, pattern, replies in rules:
-        if rule.role in (None, request.role) and rule.contains in last and pattern.search(last):
+        if rule.role in (None, request.role) and rule.contains in turn and pattern.search(turn):
             return next(replies)
     if default is None:
         raise EngineError("no rule of the script fits, and it has no default")
@@ -303,11 +300,11 @@ def _reply(rules: Sequence[tuple[Rule, re.Pattern[str], Iterator[str]]], default
 
 
 class CountingClient(Client):
-    """A client for one question, which counts where a simulated engine does not.
+    """A client for one question that counts the tokens of a simulated engine, which counts none itself.
 
-    Tokens are `mock`'s words and punctuation, and so is the prefix cache, of which each question
-    has its own, with the instructions in it that all questions share: how many questions are under
-    way, in what order, and whether a run was stopped in between, changes no number.
+    Tokens are words and punctuation. Each question has a prefix cache of its own, which also holds the instructions
+    that all questions share. So neither the number and order of questions under way nor an interruption changes a
+    count.
     """
 
     def __init__(self, client: Client) -> None:
@@ -317,7 +314,7 @@ class CountingClient(Client):
         self._instructions: set[str] = set()
 
     async def complete(self, request: Request) -> Completion:
-        """The completion of one request; raises as the client does."""
+        """Complete one request; raise as the client does."""
         reply = await self._client.complete(request)
         if reply.usage != NO_USAGE or not self.engine.simulated:
             return reply
@@ -326,9 +323,9 @@ class CountingClient(Client):
         return replace(reply, usage=replace(usage, thought=len(split_tokens(reply.thought))))
 
     def _usage(self, request: Request, text: str) -> Usage:
-        first = request.messages[0]
-        if first.role == "system" and first.content not in self._instructions:
-            self._instructions.add(first.content)
-            self._prefixes.take(prompt_tokens(replace(request, messages=(first,)))[:-1])
-        prompt, said = prompt_tokens(request), split_tokens(text)
-        return Usage(len(prompt), self._prefixes.take(prompt, said), len(said))
+        system = request.messages[0]
+        if system.role == "system" and system.content not in self._instructions:
+            self._instructions.add(system.content)
+            self._prefixes.take(prompt_tokens(replace(request, messages=(system,)))[:-1])
+        prompt_words, reply_words = prompt_tokens(request), split_tokens(text)
+        return Usage(len(prompt_words), self._prefixes.take(prompt_words, reply_words), len(reply_words))

@@ -1,10 +1,9 @@
-"""Transformers, on the CPU or one GPU: for a machine without a server, and to compare with.
+"""Transformers on the CPU or one GPU, for machines without a server and for comparisons.
 
-Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder; a
-folder whose only weights are one ``*.gguf`` works too. Calls that are made at the same time are
-answered as one batch. Nothing is kept from one batch to the next, so ``Usage.cached`` is always 0,
-and a JSON schema is not enforced: the prompt has to ask for JSON, and the caller to read with care.
-Replies that a request lists are: only tokens that lead to one of them can be generated.
+Spec: ``transformers:MODEL[@REVISION][+ADAPTER[@REVISION]]``, each a Hub id or a local folder; a folder whose only
+weights are one ``*.gguf`` works too. Requests at the same time form a batch. The engine has no prefix cache, so
+``Usage.cached`` is always 0, and it does not enforce a JSON schema: the prompt has to demand JSON. It does enforce a
+request's ``choices``: only tokens that lead to one of them can be generated.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = "transformers:./my-model"
 BATCH = 16
-"""Requests at a time; halved as often as the accelerator's memory asks for it."""
+"""Requests of a batch; halved as often as the accelerator's memory requires."""
 
 
 class TransformersEngine(LocalModel):
-    """See the module docstring; the model is found at once and loaded with the first call."""
+    """An engine of Transformers; the constructor looks for the model, and the first call loads it."""
 
     def __init__(self, model: Model, adapter: Model | None = None, *, batch: int = BATCH) -> None:
         modules = ("torch", "transformers", *(("peft",) if adapter else ()))
@@ -39,8 +38,8 @@ class TransformersEngine(LocalModel):
         import torch
 
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        # On a CPU float32 was twice as fast as bfloat16, and it is exact enough that a greedy reply
-        # hardly ever depends on what else is in its batch.
+        # On a CPU float32 was twice as fast as bfloat16, and it is so exact that a greedy reply hardly ever depends on
+        # the other rows of its batch.
         dtype = "auto" if self._device == "cuda" else "float32"
         super().__init__("transformers", model, adapter, dtype=dtype)
         self._batch = batch
@@ -55,17 +54,16 @@ class TransformersEngine(LocalModel):
         await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        """Queued with whatever else waits, and answered in batches, first come first served."""
+        """Queue the requests, which are answered in batches, first come first served."""
         loop = asyncio.get_running_loop()
-        mine: list[tuple[Request, asyncio.Future[Completion | EngineError]]]
-        mine = [(request, loop.create_future()) for request in requests]
-        self._waiting += mine
+        futures: list[asyncio.Future[Completion | EngineError]] = [loop.create_future() for _ in requests]
+        self._waiting += zip(requests, futures, strict=True)
         if self._answering is None or self._answering.done():
             self._answering = loop.create_task(self._answer_waiting())
-        return await asyncio.gather(*(future for _, future in mine))
+        return await asyncio.gather(*futures)
 
     async def close(self) -> None:
-        """Cut the running batch short, and free the memory; whoever still waits is cancelled."""
+        """Stop the running batch, cancel the waiting requests, and free the memory."""
         self._closed.set()
         self._thread.shutdown(cancel_futures=True)
         self._runner = None
@@ -73,31 +71,31 @@ class TransformersEngine(LocalModel):
     async def _answer_waiting(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            await asyncio.sleep(0)  # those that ask in the same turn of the loop come along
+            await asyncio.sleep(0)  # so that requests of the same turn of the loop join the batch
             rows, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
             rows = [(request, future) for request, future in rows if not future.done()]
-            asked = [request for request, _ in rows]
-            found: Sequence[Completion | EngineError | UserError]
+            requests = [request for request, _ in rows]
+            results: Sequence[Completion | EngineError | UserError]
             try:
-                found = await loop.run_in_executor(self._thread, self._answers, asked)
+                results = await loop.run_in_executor(self._thread, self._answers, requests)
             except _CutError:
                 for _, future in (*rows, *self._waiting):
                     future.cancel()
                 return
-            except UserError as error:  # nothing could be loaded
-                found = [error] * len(rows)
-            except Exception as error:  # a fault in one batch leaves the next one alone
-                found = [self._fault(error)] * len(rows)
-            for (_, future), one in zip(rows, found, strict=True):
+            except UserError as error:  # the model can't be loaded
+                results = [error] * len(rows)
+            except Exception as error:  # a fault in one batch does not affect the next
+                results = [self._fault(error)] * len(rows)
+            for (_, future), result in zip(rows, results, strict=True):
                 if future.done():  # its caller was cancelled
                     continue
-                if isinstance(one, UserError):
-                    future.set_exception(one)
+                if isinstance(result, UserError):
+                    future.set_exception(result)
                 else:
-                    future.set_result(one)
+                    future.set_result(result)
 
     def _fault(self, error: Exception) -> EngineError:
-        """The error of a batch; after the first one that memory is not the reason of the model is loaded anew."""
+        """Return the error of a batch; after a first one that is not for lack of memory the model is loaded again."""
         reason = f"{type(error).__name__}: {error_line(error)}"
         if "OutOfMemory" in reason or self.is_dead:
             return EngineError(reason)
@@ -107,29 +105,29 @@ class TransformersEngine(LocalModel):
         return self.loss_error(reason)
 
     def _answers(self, requests: Sequence[Request]) -> list[Completion | EngineError]:
-        """In the worker thread: what can't be asked is sorted out, the rest is one batch."""
+        """Answer the requests as one batch, without those that can't be answered; runs in the worker thread."""
         runner = self._loaded()
         rows = [runner.row(request) for request in requests]
-        _in_memory(runner, [row for row in rows if isinstance(row, _Row)])
+        _run_in_memory(runner, [row for row in rows if isinstance(row, _Row)])
         return [runner.completion(row) if isinstance(row, _Row) else row for row in rows]
 
     def _loaded(self) -> _Runner:
         if self._runner is None:
             dtype = self.identity["dtype"]
             self._runner = _Runner.load(self._model, self.adapter, self._device, dtype)
-            _cut_at(self._closed, self._runner.model)
+            _stop_when(self._closed, self._runner.model)
         return self._runner
 
 
 @dataclass(slots=True)
 class _Row:
-    """One request in a batch. ``tokens`` is what was generated so far."""
+    """One request of a batch; ``tokens`` are those generated so far."""
 
     request: Request
     prompt: list[int]
     limit: int
     tokens: list[int] = field(default_factory=list)
-    done: bool = False
+    is_finished: bool = False
     stopped: bool = False
     chance: torch.Generator | None = None
     choices: Trie | None = None
@@ -137,7 +135,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Runner:
-    """A loaded model and how to generate a batch with it."""
+    """A loaded model, which generates batches."""
 
     chat: Chat
     model: Any
@@ -160,7 +158,7 @@ class _Runner:
         return cls(chat, model.to(device).eval(), context, ends)
 
     def row(self, request: Request) -> _Row | EngineError:
-        """The row, or why there is none: a chat refused, or no room for an answer."""
+        """Make the row of a request; return an error if the template refuses it or it leaves no room for a reply."""
         import torch
 
         if request.sampling.repetition_penalty != 1:
@@ -172,22 +170,20 @@ class _Runner:
         room = self.context - len(prompt)
         if room < 1:
             return EngineError(f"the prompt has {len(prompt):,} tokens, the context holds {self.context:,}")
-        sampling = request.sampling
-        row = _Row(request, prompt, min(room, sampling.max_tokens))
-        if sampling.temperature > 0:
-            row.chance = torch.Generator().manual_seed(sampling.seed)
+        row = _Row(request, prompt, min(room, request.sampling.max_tokens))
+        if request.sampling.temperature > 0:
+            row.chance = torch.Generator().manual_seed(request.sampling.seed)
         if request.choices:
             row.choices = self.trie(request.choices)
         return row
 
     def trie(self, choices: Sequence[str]) -> Trie:
-        """The replies as tokens, each to its end; in a prompt's place they would be so, too."""
-        encode = self.chat.tokenizer.encode
-        said = [escape_control(choice, self.chat.control) for choice in choices]
-        return Trie(encode(text, add_special_tokens=False) for text in said)
+        """Make a trie of the choices' tokens, whose control tokens are broken up as in a prompt."""
+        texts = (escape_control(choice, self.chat.control) for choice in choices)
+        return Trie(self.chat.tokenizer.encode(text, add_special_tokens=False) for text in texts)
 
     def run(self, rows: Sequence[_Row]) -> None:
-        """Generate until every row is done."""
+        """Generate until every row is finished."""
         import torch
         from transformers import GenerationConfig
 
@@ -202,49 +198,49 @@ class _Runner:
                 input_ids=torch.tensor(ids, device=self.model.device),
                 attention_mask=torch.tensor(mask, device=self.model.device),
                 generation_config=GenerationConfig(
-                    do_sample=False,  # _sampled has drawn already
+                    do_sample=False,  # _sampled has sampled already
                     max_new_tokens=max(row.limit for row in rows),
                     eos_token_id=sorted(self.ends),
                     pad_token_id=pad,
                 ),
-                logits_processor=[lambda _, scores: _sampled(rows, self._held(rows, scores))],
+                logits_processor=[lambda _, scores: _sampled(rows, self._masked(rows, scores))],
                 stopping_criteria=[lambda ids, _, **__: self._ended(rows, ids)],
             )
 
-    def _held(self, rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
-        """Leaves possible only what leads to a listed reply, where there is a list."""
+    def _masked(self, rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
+        """Mask every token that leads to no choice, in the rows that have choices."""
         for number, row in enumerate(rows):
-            if row.choices is not None and not row.done:
-                following, whole = row.choices.after(row.tokens)
-                allowed = [*following, *(self.ends if whole else ())]
-                kept = scores[number, allowed]
+            if row.choices is not None and not row.is_finished:
+                following, is_complete = row.choices.after(row.tokens)
+                allowed = [*following, *(self.ends if is_complete else ())]
+                allowed_scores = scores[number, allowed]
                 scores[number] = -float("inf")
-                scores[number, allowed] = kept
+                scores[number, allowed] = allowed_scores
         return scores
 
     def _ended(self, rows: Sequence[_Row], ids: torch.Tensor) -> torch.Tensor:
-        """Notes each row's new token, and says which are done: end of turn, stop string, limit."""
+        """Add each row's new token, and return which rows are finished: by end of turn, stop string or limit."""
         import torch
 
         for row, token in zip(rows, ids[:, -1].tolist(), strict=True):
-            if not row.done:
+            if not row.is_finished:
                 row.tokens.append(token)
-                row.stopped = token in self.ends or self._said_stop(row)
-                row.done = row.stopped or len(row.tokens) >= row.limit
-        return torch.tensor([row.done for row in rows], device=ids.device)
+                row.stopped = token in self.ends or self._has_stop(row)
+                row.is_finished = row.stopped or len(row.tokens) >= row.limit
+        return torch.tensor([row.is_finished for row in rows], device=ids.device)
 
-    def _said_stop(self, row: _Row) -> bool:
+    def _has_stop(self, row: _Row) -> bool:
         stops = row.request.sampling.stop
         if not stops:
             return False
-        # A token holds a byte at least, so a stop string that ends now began within these.
+        # A token has one byte or more, so a stop string that ends here began within these tokens.
         reach = max(len(stop.encode()) for stop in stops) + 4
         tail = self.chat.decode(row.tokens[-reach:])
         return any(stop in tail for stop in stops)
 
     def completion(self, row: _Row) -> Completion:
         text = self.chat.decode(row.tokens)
-        cuts = [at for stop in row.request.sampling.stop if (at := text.find(stop)) >= 0]
+        cuts = [start for stop in row.request.sampling.stop if (start := text.find(stop)) >= 0]
         usage = Usage(prompt=len(row.prompt), completion=len(row.tokens))
         return completion(text[: min(cuts, default=None)], usage, "stop" if row.stopped else "length")
 
@@ -253,20 +249,20 @@ class _CutError(Exception):
     """The engine was closed while a batch was running."""
 
 
-def _cut_at(closed: threading.Event, model: Any) -> None:
-    """Once it is ``closed`` let the model do no further layer: a prompt alone may take minutes."""
+def _stop_when(closed: threading.Event, model: Any) -> None:
+    """Let the model raise `_CutError` before its next layer once the event is set: a prompt may take minutes."""
     from transformers.modeling_layers import GradientCheckpointingLayer
 
-    def look(*_: Any) -> None:
+    def raise_if_closed(*_: Any) -> None:
         if closed.is_set():
             raise _CutError
 
-    layers = [one for one in model.modules() if isinstance(one, GradientCheckpointingLayer)]
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     for module in (model.get_input_embeddings(), *layers):
-        module.register_forward_pre_hook(look)
+        module.register_forward_pre_hook(raise_if_closed)
 
 
-def _in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
+def _run_in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
     """Run a batch, in halves if the accelerator's memory doesn't hold it."""
     import torch
 
@@ -276,25 +272,25 @@ def _in_memory(runner: _Runner, rows: Sequence[_Row]) -> None:
     except torch.OutOfMemoryError:
         if len(rows) == 1:
             raise
-    # Outside of the handler, which keeps what the failed batch had allocated.
+    # Outside of the handler, which holds the failed batch's memory.
     torch.cuda.empty_cache()
     half = len(rows) // 2
-    for part in (rows[:half], rows[half:]):
-        for row in part:
+    for batch in (rows[:half], rows[half:]):
+        for row in batch:
             row.tokens.clear()
-            row.done = row.stopped = False
+            row.is_finished = row.stopped = False
             if row.chance is not None:
                 row.chance.manual_seed(row.request.sampling.seed)
-        _in_memory(runner, part)
+        _run_in_memory(runner, batch)
 
 
 def _sampled(rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
-    """Draws each row's next token with its own temperature and seed, and leaves no other possible.
+    """Sample each row's next token with its own temperature and seed, and mask all others.
 
-    So greedy and sampled rows share a batch, and what a seed gives does not depend on the company.
+    So greedy and sampled rows share a batch, and a seed's tokens do not depend on the other rows.
     """
     for number, row in enumerate(rows):
-        if row.chance is not None and not row.done:
+        if row.chance is not None and not row.is_finished:
             sampling = row.request.sampling
             token = _draw(scores[number], sampling.temperature, sampling.top_p, row.chance)
             scores[number] = -float("inf")
@@ -303,12 +299,12 @@ def _sampled(rows: Sequence[_Row], scores: torch.Tensor) -> torch.Tensor:
 
 
 def _draw(scores: torch.Tensor, temperature: float, top_p: float, chance: torch.Generator) -> torch.Tensor:
-    """One token of the smallest set of likeliest ones that hold ``top_p`` of the probability."""
+    """Sample one of the most probable tokens that together have the probability ``top_p``."""
     import torch
 
     likely = torch.softmax(scores.float().cpu() / temperature, dim=-1)
     ordered, tokens = likely.sort(descending=True, stable=True)
-    ordered[ordered.cumsum(0) - ordered >= top_p] = 0  # the likeliest always stays
+    ordered[ordered.cumsum(0) - ordered >= top_p] = 0  # the most probable token always stays
     return tokens[torch.multinomial(ordered, 1, generator=chance)]
 
 
@@ -316,45 +312,45 @@ def _load(weights: Weights, dtype: str) -> Any:
     from transformers import AutoModelForCausalLM, GgufConfig
     from transformers.utils import logging
 
-    # The libraries' own bars and hints would tear our progress bar.
+    # The libraries' own bars and hints would break our progress bar.
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     extra: dict[str, Any] = {}
     if weights.gguf:
-        # Without `dequantize` the linear layers keep the file's 4-bit blocks.
+        # Without `dequantize` the linear layers hold the file's 4-bit blocks.
         config = GgufConfig(gguf_file=weights.gguf, dequantize=True)
         extra = {"gguf_file": weights.gguf, "quantization_config": config}
     return AutoModelForCausalLM.from_pretrained(weights.place, **weights.pinned, dtype=dtype, **extra)
 
 
 def _ends(model: Any, chat: Chat) -> frozenset[int]:
-    """A model's end tokens, its generation settings being set to nothing else.
+    """Return a model's end tokens, and reset its generation settings.
 
-    ``generate`` would fill in what we leave open (a repetition penalty, say), so that "greedy"
-    meant something else here than under the other engines.
+    ``generate`` would use them for everything that we leave open, as a repetition penalty, so that "greedy" had
+    another meaning here than in the other engines.
     """
     from transformers import GenerationConfig
 
-    named = model.generation_config.eos_token_id
-    named = named if isinstance(named, list) else [named]
+    ends = model.generation_config.eos_token_id
+    ends = ends if isinstance(ends, list) else [ends]
     model.generation_config = GenerationConfig()
-    return frozenset(end for end in (*named, chat.tokenizer.eos_token_id) if end is not None)
+    return frozenset(end for end in (*ends, chat.tokenizer.eos_token_id) if end is not None)
 
 
 _END = -1
-"""Stands where a reply may end; no token has this number."""
+"""Marks where a reply may end; no token has this number."""
 
 
 class Trie:
-    """Token sequences by their beginnings.
+    """A prefix tree of token sequences.
 
     >>> replies = Trie([[5, 7], [5, 8, 9], [5]])
-    >>> [(sorted(following), whole) for following, whole in map(replies.after, ([], [5], [5, 8]))]
+    >>> [(sorted(following), is_complete) for following, is_complete in map(replies.after, ([], [5], [5, 8]))]
     [([5], False), ([7, 8], True), ([9], False)]
     """
 
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
-        """Raises ``ValueError`` for a sequence without a token, which is no reply."""
+        """Make a tree; raise ``ValueError`` for an empty sequence, which is no reply."""
         self._root: dict[int, Any] = {}
         for sequence in sequences:
             if not sequence:
@@ -364,12 +360,12 @@ class Trie:
                 node = node.setdefault(token, {})
             node[_END] = {}
 
-    def after(self, said: Iterable[int]) -> tuple[Collection[int], bool]:
-        """The tokens that may follow, and whether what was said is a whole sequence.
+    def after(self, prefix: Iterable[int]) -> tuple[Collection[int], bool]:
+        """Return the tokens that may follow a prefix, and whether it is a complete sequence.
 
-        Raises ``KeyError`` for what is the beginning of none.
+        Raises ``KeyError`` for a prefix of no sequence.
         """
         node = self._root
-        for token in said:
+        for token in prefix:
             node = node[token]
         return [token for token in node if token != _END], _END in node

@@ -98,7 +98,7 @@ class Slotted:
         async with self.slots:
             (said,) = await self.engine.generate([request])
         assert isinstance(said, Completion)
-        took = self.engine.latency.of(said.usage)
+        took = self.engine.latency.seconds(said.usage)
         self.calls.setdefault(request.scene.question.id, []).append((request.role, took))
         return [said]
 

@@ -116,7 +116,7 @@ def test_closed_it_ends_amid_a_batch(model_folder: Path, run: Run, monkeypatch: 
 
     run(interrupted())
     assert 0 < len(under_way[0].tokens) < 7000
-    assert not under_way[0].done
+    assert not under_way[0].is_finished
 
 
 def test_too_little_memory_halves_the_batch(

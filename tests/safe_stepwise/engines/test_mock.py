@@ -218,7 +218,7 @@ def test_time_is_slept_to_scale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_latency_adds_up() -> None:
     latency = Latency(base=1, prefill=10, decode=2, scale=0)
-    assert latency.of(Usage(prompt=30, cached=10, completion=4)) == 1 + 2 + 2
+    assert latency.seconds(Usage(prompt=30, cached=10, completion=4)) == 1 + 2 + 2
     engine = MockEngine(lambda _: "one two", latency=latency)
     ask(engine, request("a b c d e"))
     # Seven tokens of prompt: the words, and one before each of the two turns.
