@@ -72,7 +72,9 @@ def make(release: Release[Any]) -> str:
             refuse_hidden(output)
             unmade = {name: option for name, option in skip.items() if name not in kept_parts}
             _lock(release, counts, sorted(unmade))
-            _forget_rounds(output, skip)
+            (output / names.WORK / names.LOCK).unlink(missing_ok=True)
+            if REFINEMENT not in skip:  # whose rounds a later run needs
+                shutil.rmtree(output / names.WORK, ignore_errors=True)
     finally:
         release.close()
     return "\n\n".join([*summaries, *_describe(unmade, kept_parts), f"{output / names.README}\n{output / names.LOCK}"])
@@ -174,13 +176,6 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
     write_atomically(output / names.README, overview(output, record).encode())
     content = json.dumps({**record, "files": file_digests(output)}, indent=2, sort_keys=True)
     write_atomically(output / names.LOCK, f"{content}\n".encode())
-
-
-def _forget_rounds(output: Path, skip: Collection[str]) -> None:
-    """Remove the earlier lock; remove the rounds of refinement unless a later run needs them."""
-    (output / names.WORK / names.LOCK).unlink(missing_ok=True)
-    if REFINEMENT not in skip:
-        shutil.rmtree(output / names.WORK, ignore_errors=True)
 
 
 def _forget_work(output: Path) -> None:

@@ -1,13 +1,13 @@
 """Have people judge a sample of labels, or of verifier steps, and score what they say."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cards.pages import WORDS
 from evaluators.audit import report
-from evaluators.audit.rows import Sample, draw
+from evaluators.audit.rows import draw
 from evaluators.audit.score import read, score
 from safe_stepwise.commands.command import group
 from safe_stepwise.commands.values import Count
@@ -38,8 +38,12 @@ class ScoreOptions:
 def sample(options: SampleOptions) -> str:
     """Draw rows and write the page to judge them on."""
     selection = draw(options.input, options.kind, options.rows, options.seed)
-    report.write_sample(selection, label_meanings(options.kind), options.output)
-    return f"{_strata(selection)}\n\n{len(selection.rows):,} rows; open the page in a browser:\n{options.output}"
+    error_types = {entry.name: entry.definition for entry in TAXONOMY}
+    report.write_sample(selection, WORDS["noise_types"] if options.kind == LABELS else error_types, options.output)
+    counts = Counter(row.stratum for row in selection.rows)
+    rows = [(", ".join(stratum), size, counts[stratum]) for stratum, size in selection.sizes.items()]
+    table = text_table([("stratum", "rows", "drawn"), *rows])
+    return f"{table}\n\n{len(selection.rows):,} rows; open the page in a browser:\n{options.output}"
 
 
 def score_files(options: ScoreOptions) -> str:
@@ -50,17 +54,6 @@ def score_files(options: ScoreOptions) -> str:
         report.write_scores(scores, options.output)
         text += f"\n\n{options.output}"
     return text
-
-
-def label_meanings(kind: str) -> Mapping[str, str]:
-    """Return the meaning of each label that a reviewer judges: noise types, or error types of steps."""
-    return WORDS["noise_types"] if kind == LABELS else {entry.name: entry.definition for entry in TAXONOMY}
-
-
-def _strata(sample: Sample) -> str:
-    counts = Counter(row.stratum for row in sample.rows)
-    rows = [(", ".join(stratum), size, counts[stratum]) for stratum, size in sample.sizes.items()]
-    return text_table([("stratum", "rows", "drawn"), *rows])
 
 
 main = group("audit_labels", command(sample, "audit_labels sample"), command(score_files, "audit_labels score"))

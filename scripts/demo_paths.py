@@ -1,6 +1,5 @@
 """Train a tiny model to propose relation paths, and measure it beside what asks no training."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,24 +40,31 @@ def main(options: Options) -> None:
     if kb is None or questions is None:
         kb, questions = write_films(Films(), options.output / "films")
         print("Films, people and questions are made up (builders/synthetic/films.py).\n")
-    dataset = build_set(kb, questions, options.output)
+    plan = PathsBuild(BENCHMARK, (str(questions),), "train", output=options.output, kb=kb, workers=cores())
+    print(summary(plan, build(plan, card)), flush=True)
+    dataset = options.output / paths_set(BENCHMARK)
     recipes = {"SFT": train_adapter("sft", dataset, options.output, options.rows)}
     if options.kto:
         start = recipes["SFT"].output
         recipes["KTO"] = train_adapter("kto", dataset, options.output, options.rows, start)
     specs = [f"{name}=transformers:{recipe.base_model}+{recipe.output}" for name, recipe in recipes.items()]
-    specs = [*BASELINES, *specs]
-    print(evaluate_proposers(kb, questions, dataset, specs, options.per_hop, options.output / "quality"))
+    evaluation = deliberation.Options(
+        questions=(str(questions),),
+        paths=(*BASELINES, *specs),
+        output=options.output / "quality",
+        kb=kb,
+        benchmark=BENCHMARK,
+        split="train",
+        per_hop=options.per_hop,
+        train=dataset,
+        splits="template",
+        held_out=True,
+        candidates=1,
+        cache=options.output / "replies.sqlite",
+    )
+    print(evaluate(evaluation))
     if options.kb is None:
         print("\nOf made-up questions: a demonstration, and no result.")
-
-
-def build_set(kb: Path, questions: Path, output: Path) -> Path:
-    """Build the set of weakly labelled paths; return its folder."""
-    sources = (str(questions),)
-    plan = PathsBuild(BENCHMARK, sources, "train", output=output, kb=kb, workers=cores())
-    print(summary(plan, build(plan, card)), flush=True)
-    return output / paths_set(BENCHMARK)
 
 
 def train_adapter(method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None) -> PathRecipe:
@@ -69,28 +75,6 @@ def train_adapter(method: str, dataset: Path, output: Path, rows: int | None, st
     recipe, text = train_or_reuse(RECIPES / f"dp-{method}-smollm2-cpu.yaml", values, PathRecipe)
     print(f"\n{method.upper()}:", text, "\n")
     return recipe
-
-
-def evaluate_proposers(
-    kb: Path, questions: Path, dataset: Path, specs: Sequence[str], per_hop: int, output: Path
-) -> str:
-    """Answer the held-out questions by each proposer's first path; return the summary."""
-    return evaluate(
-        deliberation.Options(
-            questions=(str(questions),),
-            paths=tuple(specs),
-            output=output,
-            kb=kb,
-            benchmark=BENCHMARK,
-            split="train",
-            per_hop=per_hop,
-            train=dataset,
-            splits="template",
-            held_out=True,
-            candidates=1,
-            cache=output.with_name("replies.sqlite"),
-        )
-    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The stages that evaluate methods on the release's evaluation samples: the main evaluation and those of blocks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ from evaluators.outcomes import read_outcomes
 from evaluators.run.command import run_evaluation
 from evaluators.run.evaluation import ALL
 from evaluators.run.options import Options
-from evaluators.run.trial import Trial
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
 from releases.stage import COUNTED, Cost, Forecast, Release, Result, Stage, Take, add_costs, price_engine
 from releases.stages.training import Adapter, Generator
+from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import option_values, options_type
@@ -97,18 +97,19 @@ class Evaluation(Stage[Manifest]):
             yield price_engine(entry.judge, "judge", judged, forecast.expected["evaluation"]["judge"])
 
     def make(self) -> Result:
+        remove_folder(self.home / REPORT / REPORT)  # an older version wrote tables there
         options = self.options()
         if self.entry.matched:
             rate = measure_rate(options)
-            options["verifier"] = tuple(spec.replace(MEASURED_RATE, rate) for spec in options["verifier"])
-        summary = run_evaluation(Options(**options), read, BENCHMARKS)
+            options = replace(options, verifier=tuple(spec.replace(MEASURED_RATE, rate) for spec in options.verifier))
+        summary = run_evaluation(options, read, BENCHMARKS)
         self.refuse_failed(sum(run[ALL]["failed"] for run in read_json(self.home / REPORT / RESULTS)["runs"]))
         page.show(self.home / REPORT)
         if self.adapter is not None:
             self.adapter.write_card()
         return Result(summary)
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Options:
         """Return the options with which `evaluate_stepwise` would make this evaluation."""
         release, entry = self.release, self.entry
         adapter = str(release.output / ADAPTER if self.adapter is None else self.adapter.model)
@@ -117,25 +118,25 @@ class Evaluation(Stage[Manifest]):
         def fill_models(spec: str) -> str:
             return spec.replace(OWN_ADAPTER, adapter).replace(OWN_GENERATOR, generator)
 
-        remove_folder(self.home / REPORT / REPORT)  # an older version wrote tables there
-        return {
-            **{field.name: getattr(entry, field.name) for field in fields(Trial)},
-            "questions": str(release.datasets),
-            "output": self.home / REPORT,
-            "report": self.home / REPORT,
-            "method": entry.methods,
-            "generator": tuple(map(fill_models, entry.generator)),
-            "verifier": tuple(map(fill_models, entry.verifier)),
-            "judge": None if entry.judge is None else fill_models(entry.judge),
-            "seed": release.manifest.seed,
-            "allowance": entry.allowed(release.manifest.allowance),
-            "option": (f"verdict_order={entry.verdict_order}",) if entry.verdict_order else (),
-            "cache": release.options.cache,
-            "timeout": release.options.timeout,
-        }
+        return copy_into(
+            Options,
+            entry,
+            questions=str(release.datasets),
+            output=self.home / REPORT,
+            report=self.home / REPORT,
+            method=entry.methods,
+            generator=tuple(map(fill_models, entry.generator)),
+            verifier=tuple(map(fill_models, entry.verifier)),
+            judge=None if entry.judge is None else fill_models(entry.judge),
+            seed=release.manifest.seed,
+            allowance=entry.allowed(release.manifest.allowance),
+            option=(f"verdict_order={entry.verdict_order}",) if entry.verdict_order else (),
+            cache=release.options.cache,
+            timeout=release.options.timeout,
+        )
 
 
-def measure_rate(options: dict[str, Any]) -> str:
+def measure_rate(options: Options) -> str:
     """Measure the share of steps that the first verifier rejects; return it with three decimals.
 
     The loop runs with the first generator and the most retries of an evaluation's ``options``, in its folder of
@@ -143,21 +144,23 @@ def measure_rate(options: dict[str, Any]) -> str:
     request's hash gives it one verdict. An unreadable verdict counts as a rejection; a reply that is no step is left
     out. The rate is 0 without any step.
     """
-    folder = options["output"] / WORK / "rate"
+    folder = options.output / WORK / "rate"
     loop = {field.name for field in fields(Limits)}
     # The first value of each option of the loop; options of other methods do not apply.
-    first_values = {name: options[name][:1] if name in loop else () for name in METHOD_OPTIONS}
-    overrides = {
-        "output": folder,
-        "report": folder,
-        "method": ("safe",),
-        "generator": options["generator"][:1],
-        "verifier": (next(spec for spec in options["verifier"] if MEASURED_RATE not in spec),),
-        "max_retries": tuple(sorted(options["max_retries"])[-1:]),
-        "judge": None,
-        "judge_without_question": None,
-    }
-    run_evaluation(Options(**{**options, **first_values, **overrides}), read, BENCHMARKS)
+    choices: dict[str, Any] = {name: getattr(options, name)[:1] if name in loop else () for name in METHOD_OPTIONS}
+    choices["max_retries"] = tuple(sorted(options.max_retries)[-1:])
+    measured = replace(
+        options,
+        **choices,
+        output=folder,
+        report=folder,
+        method=("safe",),
+        generator=options.generator[:1],
+        verifier=(next(spec for spec in options.verifier if MEASURED_RATE not in spec),),
+        judge=None,
+        judge_without_question=None,
+    )
+    run_evaluation(measured, read, BENCHMARKS)
     labels = {
         (outcome.benchmark, outcome.question_id, attempt.number, attempt.text): attempt.feedback.error_type
         for outcome in read_outcomes(folder)

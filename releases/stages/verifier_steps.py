@@ -5,7 +5,7 @@ SAFE v1's cycle of train, diagnose and augment (section 3.3). The release's adap
 A round's folder has its verifier set, its adapter and the mined rows; complete ones are not made again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -265,22 +265,17 @@ class Refinement(Stage[Manifest]):
             mined = refine(plan_refinement, clients[0], clients[1], clients[2] if clients[2:] else None)
         return "\n\n" + refinement.summary(plan_refinement, mined)
 
-    @property
-    def _identity(self) -> Mapping[str, str]:
-        """The digests of the manifest, the recipe and the questions that the rounds are made from."""
-        manifest, datasets = self.release.manifest, self.release.datasets
+    def _check_identity(self) -> None:
+        """Write the digests of what rounds are made from; raise ``UserError`` if an earlier run wrote others."""
+        file, manifest = self._work / _IDENTITY, self.release.manifest
         recipe = self._adapter(self.release.output).recipe.plain()
-        files = [file for split in labeled_files(datasets / names.VERIFIED).values() for file in split]
+        files = [file for split in labeled_files(self.release.datasets / names.VERIFIED).values() for file in split]
         allowed = manifest.allowance.restrict(_roles(_PROMPTS)).plain
-        return {
+        current = {
             "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowed]),
             "recipe": identity({key: recipe[key] for key in recipe if key not in (*CHANGEABLE, "dataset")}),
             "set of questions": identity([sha256_of(file) for file in files]),
         }
-
-    def _check_identity(self) -> None:
-        """Write the digests of what rounds are made from; raise ``UserError`` if an earlier run wrote others."""
-        file, current = self._work / _IDENTITY, self._identity
         if not file.is_file():
             self._work.mkdir(parents=True, exist_ok=True)
             write_atomically(file, canonical_json(current).encode())

@@ -53,7 +53,7 @@ def test_a_step_that_is_tried_again_counts_once_and_what_is_no_step_never(
         "revisions": (2,),
     }
     monkeypatch.setattr(evaluation, "run_evaluation", evaluate)
-    assert evaluation.measure_rate(options) == "0.500"
+    assert evaluation.measure_rate(Options(**options)) == "0.500"
     (found,) = asked
     assert (found.method, found.generator, found.verifier) == (("safe",), ("first",), ("judge",))
     assert (found.max_retries, found.max_steps, found.tries_total) == ((3,), (10,), (False,))

@@ -80,21 +80,18 @@ class SafeMultihopTaskset(vf.Taskset[SafeMultihopTask, SafeMultihopConfig]):
     def load(self) -> Iterator[SafeMultihopTask]:
         from datasets import load_dataset
 
-        config = self.config
+        config, prompt = self.config, prompts.load("rewards/trajectory")
         rows = load_dataset(config.source, f"{config.benchmark}_labeled", split=config.split, revision=config.revision)
         for row in rows:
             columns = {name: row[name] for name in COLUMNS}
             checker = checker_of(columns) if row["noise_type"] == SOUND else None
             if checker is not None:
-                yield SafeMultihopTask(self._data(columns, checker), config.task)
-
-    def _data(self, row: dict[str, Any], checker: Checker) -> SafeMultihopData:
-        question = checker.question
-        prompt = prompts.load("rewards/trajectory")
-        return SafeMultihopData(
-            id=question.id,
-            system_prompt=prompt.system,
-            prompt=prompt.render_user(question=question.question, passages=question.passages),
-            benchmark=self.config.benchmark,
-            row=row,
-        )
+                question = checker.question
+                data = SafeMultihopData(
+                    id=question.id,
+                    system_prompt=prompt.system,
+                    prompt=prompt.render_user(question=question.question, passages=question.passages),
+                    benchmark=config.benchmark,
+                    row=columns,
+                )
+                yield SafeMultihopTask(data, config.task)
