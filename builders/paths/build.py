@@ -75,7 +75,7 @@ class _Probe:
         self.tally, self.rejects = Tally(), list[str]()
 
     def write(self, folder: Path) -> Files:
-        """Write the Parquet files of every config; ``UserError`` where no question has a path."""
+        """Write the Parquet files of every config; raise ``UserError`` if no question has a path."""
         plan, tally = self._plan, self.tally
         reading = (lambda: tally.read, lambda: counts(tally.read, 0, "?", **{"left out": tally.left_out.total()}))
         with show_progress("questions", "question", None, *reading):
@@ -159,7 +159,7 @@ class _Probe:
 
 
 def split_of(question: PathQuestion) -> str:
-    """The split of a question, which depends on its words alone; evaluation questions are in test."""
+    """Return the split of a question, which depends only on its words; evaluation questions are in test."""
     if question.is_held_out:
         return TEST
     digest = hashlib.sha256(question.key.encode("utf-8", "replace")).digest()
@@ -167,7 +167,7 @@ def split_of(question: PathQuestion) -> str:
 
 
 def rank(seed: int, question: PathQuestion) -> bytes:
-    """A random sort key that depends only on the seed and the question's words."""
+    """Return a random sort key that depends only on the seed and the question's words."""
     return hashlib.sha256(f"{seed}\0{question.key}".encode("utf-8", "replace")).digest()
 
 

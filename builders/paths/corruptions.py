@@ -24,7 +24,7 @@ from safe_stepwise.store.names import Corruption
 
 Draft = tuple[Path, int]
 TRIES = 20
-"""Drafts of a kind for one question at most."""
+"""The most drafts of a kind for one question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Scope:
 
 
 def corrupted(kind: Corruption, scope: Scope, refused: Counter[tuple[str, str]]) -> Draft | str:
-    """Corrupt a question's path; returns the draft, or the reason why there is none.
+    """Corrupt a question's path; return the draft, or the reason why there is none.
 
     ``refused`` counts the drafts that may be right, by kind and reason.
     """
@@ -109,7 +109,7 @@ def _misguided_walk(scope: Scope) -> Iterator[Draft]:
 
 
 def _walk(scope: Scope, length: int) -> Path:
-    """Walk along distinct triples; empty where the walk cannot go on."""
+    """Walk along distinct triples; return an empty path if the walk gets stuck."""
     end, walked = scope.question.start, list[Triple]()
     while len(walked) < length:
         steps = [triple for triple in scope.world.joined.get(end, ()) if triple not in walked]
@@ -163,13 +163,13 @@ def _with(path: Path, place: int, triple: Triple) -> Path:
 
 
 def _differs(path: Path, variant: Path) -> int:
-    """The first place (from 1) at which two paths differ."""
+    """Return the first place (from 1) at which two paths differ."""
     alike = zip(path, variant, strict=False)
     return next((n for n, (a, b) in enumerate(alike, 1) if a != b), min(len(path), len(variant)) + 1)
 
 
 def find_objection(kind: Corruption, scope: Scope, path: Path, position: int) -> str | None:
-    """The reason why a draft may be right; None if it is surely wrong."""
+    """Return the reason why a draft may be right; None if it is surely wrong."""
     question = scope.question
     if path == question.path:
         return "it is the original"
@@ -190,7 +190,7 @@ def find_objection(kind: Corruption, scope: Scope, path: Path, position: int) ->
 
 
 def _object_misguided(kind: Corruption, question: PathQuestion, path: Path) -> str | None:
-    """The reason why another path of true triples may be right: it leads from the question to the answer."""
+    """Return the reason why a path of true triples may be right: it leads from the question to the answer."""
     ends = {end_key(end) for triple in path for end in (triple.head, triple.tail)}
     is_from_here = kind == "misguided_walk" or bool(ends & question.starts)
     if is_from_here and not ends.isdisjoint(map(end_key, question.accepted)):
@@ -210,7 +210,7 @@ def _object_reversed(question: PathQuestion, old: Triple) -> str | None:
 
 
 def _object_exchanged(scope: Scope, old: Triple, new: Triple, position: int) -> str | None:
-    """The reason why an exchanged end may be right: it is the old one by another name, or as true."""
+    """Return the reason why an exchanged end may be right: it is another name of the old one, or as true."""
     question = scope.question
     is_head = old.head != new.head
     if is_head and old.relation in question.free and sort_of(old.tail) == "words":

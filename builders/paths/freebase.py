@@ -1,10 +1,10 @@
-"""WebQSP and ComplexWebQuestions in the form of RoG's copies: a question with a part of Freebase.
+"""Read WebQSP and ComplexWebQuestions in the form of the copies by RoG: a question with a part of Freebase.
 
 *WebQSP*: questions that people asked a search engine, of up to two hops over Freebase. Source:
 https://www.microsoft.com/en-us/download/details.aspx?id=52763 (2,826 questions to train on, 1,628 to test).
 
-*ComplexWebQuestions*: WebQSP made harder, of up to four hops. Source: https://www.tau-nlp.sites.tau.ac.il/compwebq
-(27,639 questions to train on, 3,519 to validate, 3,531 to test).
+*ComplexWebQuestions*: harder questions made from those of WebQSP, of up to four hops. Source:
+https://www.tau-nlp.sites.tau.ac.il/compwebq (27,639 questions to train on, 3,519 to validate, 3,531 to test).
 
 Both are read from a file or the Hub. A row, invented::
 
@@ -29,12 +29,12 @@ from safe_stepwise.records import KGQuestion
 from safe_stepwise.store.boundary import parse_json
 
 MOST_TRIPLES = 200_000
-"""Of a row, and its names; real ones have some thousands."""
+"""The most triples, or names, of a row; real rows have some thousands."""
 
 
 @dataclass
 class FreebaseQuestions:
-    """One of them: a `relation_readers.Reader`."""
+    """One of these benchmarks, as a `relation_readers.Reader`."""
 
     NAME: str
     HOMEPAGE: str
@@ -45,7 +45,7 @@ class FreebaseQuestions:
     chunks = staticmethod(sources.chunks)
 
     def parse(self, row: Mapping[str, Any], split: str) -> KGQuestion:
-        """The question of a row; RowError with the reason when it is unusable.
+        """Parse a row into its question; raise ``RowError`` with the reason if it is unusable.
 
         >>> row = {"id": "q7", "question": "what did ana write", "answer": ["Oru"], "q_entity": ["Ana"]}
         >>> WEBQSP.parse(row, "train").answers
@@ -65,7 +65,7 @@ class FreebaseQuestions:
 
     @staticmethod
     def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
-        """The row's own part of the graph; RowError for what is none."""
+        """Read the row's own part of the graph; raise ``RowError`` if it is no list of triples."""
         graph = fields.require(row, "graph")
         if isinstance(graph, str):
             try:
@@ -83,7 +83,7 @@ def _triple(triple: Any, number: int) -> NamedTriple:
 
 
 def _names(value: Any, label: str) -> tuple[str, ...]:
-    """Names in their order, each once."""
+    """Return names in their order, each once."""
     names = [value] if isinstance(value, str) else fields.items(value, label, MOST_TRIPLES)
     return tuple(dict.fromkeys(fields.filled_text(name, label) for name in names))
 

@@ -30,9 +30,9 @@ from safe_stepwise.store.progress import counts, show_progress
 
 SPLITS = (names.TRAIN, names.TEST)
 GROUPINGS = ("", names.BY_TEMPLATE)
-"""Endings of a config's name: split by question, or by template."""
+"""Suffixes of a config's name: split by question, or by template."""
 RULES = ("shortest", "best_f1", "best")
-"""Rules of weak labels: equation 1; all paths of the best F1, of any length; of these the likeliest."""
+"""Rules of weak labels: equation 1; all paths of the best F1, of any length; the most frequent of these."""
 
 
 def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
@@ -79,11 +79,11 @@ def build(plan: PathsBuild, card: publishing.SingleCard) -> publishing.Record:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Counts of the whole corpus, and the split of each question: one by question, one by template.
+    """Counts of the whole corpus, and the split of each question, by question or by template.
 
     Questions of one template differ only in their topic. So a set split by question tests little more than recall (a
-    nearest neighbour reaches .97); the set split by template is the honest one. ``popular`` says how often a path is
-    best, by grouping; it counts training questions only, so that no label depends on a test question.
+    nearest neighbour reaches .97), and the split by template is the fair test. ``popular`` has how often each path is
+    best, by grouping; only training questions count, so that no label depends on a test question.
     """
 
     popular: Mapping[str, Mapping[RelationPath, float]]
@@ -94,7 +94,7 @@ class Corpus:
     """Templates in test."""
 
     def split_of(self, plan: PathsBuild, grouping: str, question: str, template: str) -> str:
-        """The split of a question, by one of `GROUPINGS`; equal questions are in one split."""
+        """Return the split of a question, by one of `GROUPINGS`; equal questions are in one split."""
         if grouping == names.BY_TEMPLATE:
             return names.TEST if template in self.held_out else names.TRAIN
         return _split_by_question(plan, question)
@@ -129,11 +129,11 @@ class Audit:
                 counts[f"{rule} names gold"] += gold in paths
 
     def by_hop(self) -> dict[str, dict[str, Any]]:
-        """The counts by number of hops (0: not known)."""
+        """Return the counts by number of hops (0: not known)."""
         return {str(hops): _audited(counts) for hops, counts in sorted(self._counts.items())}
 
     def positive_share(self) -> float | None:
-        """Share of positive rows among the KTO rows (0-1)."""
+        """Return the share of positive rows among the KTO rows (0-1)."""
         counts = sum(self._counts.values(), Counter[str]())
         return _ratio(counts[POSITIVE], sum(counts[kind] for kind in KINDS))
 
@@ -240,7 +240,7 @@ def held_out(sizes: Mapping[str, int], hops: Mapping[str, int], share: float, se
 
 
 def _draw(seed: int, text: str) -> float:
-    """A random number in [0, 1) that depends only on the seed and the text."""
+    """Return a random number in [0, 1) that depends only on the seed and the text."""
     content = f"{seed}\0{text}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest()) / 2**48
 

@@ -60,7 +60,7 @@ class PathsBuild(plans.Plan):
     test_share: Share = TEST_SHARE
     max_hops: Count = store.HOPS
     negatives: Count = NEGATIVES
-    """Negatives of each hard kind at most."""
+    """The most negatives of each hard kind."""
 
     def __post_init__(self) -> None:
         check_graph(self.benchmark, self.kb)
@@ -69,7 +69,7 @@ class PathsBuild(plans.Plan):
 
 
 class Searcher(shards.NoModel):
-    """The annotator of searched rows: no model is asked."""
+    """The annotator of searched rows; it asks no model."""
 
     name = identity = "search"
 
@@ -80,7 +80,7 @@ class PathsChunk(RowsChunk):
 
     source: int
     graph: GraphFile | None
-    """None where each row has its own graph."""
+    """None if each row has its own graph."""
     max_hops: int
     max_negatives: int
     seed: int

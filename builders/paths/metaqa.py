@@ -1,4 +1,4 @@
-"""MetaQA: 1- to 3-hop questions about films, over a graph of 43,234 entities and 9 relations.
+"""Read MetaQA: 1- to 3-hop questions about films, over a graph of 43,234 entities and 9 relations.
 
 Source: https://github.com/yuyuz/MetaQA (``kb.txt``; ``qa_train.txt`` and so on in
 ``1-hop/vanilla``, ``2-hop/vanilla``, ``3-hop/vanilla``: 329,282 questions to train on, 39,138 and
@@ -52,7 +52,7 @@ CAVEAT = (
 )
 NEEDS_GRAPH = True
 MOST_ANSWERS = 50_000
-"""Of a question: more than the graph has entities."""
+"""The most answers of a question: more than the graph has entities."""
 
 _TOPIC = re.compile(r"\[(.+)\]")
 _HOP = re.compile(r"([123])-?hop")
@@ -60,7 +60,7 @@ _JSON = (b"{", b"[", b"PAR1", b"\xef\xbb\xbf")
 
 
 def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator[Chunk]:
-    """The source's rows in order, as `sources.chunks`; original files become objects of JSON."""
+    """Yield the source's rows in order, as `sources.chunks`; rows of original files become JSON objects."""
     file = Path(source)
     if not file.is_file() or _begins_like_json(file):
         return sources.chunks(source, split, size=size, limit=limit)
@@ -68,7 +68,7 @@ def chunks(source: str, split: str, *, size: int, limit: int | None) -> Iterator
 
 
 def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
-    """The question of a row; RowError with the reason when it is unusable.
+    """Parse a row into its question; raise ``RowError`` with the reason if it is unusable.
 
     >>> row = {"id": "1hop-dev-2", "hop": 1, "question": "who wrote [It]", "answers": ["Edo Marn"]}
     >>> parse(row, "validation").topics
@@ -94,7 +94,7 @@ def parse(row: Mapping[str, Any], split: str) -> KGQuestion:
 
 
 def triples(row: Mapping[str, Any]) -> list[NamedTriple]:
-    """None: the graph is a file of its own."""
+    """Return no triples, as the graph is a separate file."""
     return []
 
 
@@ -103,14 +103,14 @@ def _begins_like_json(file: Path) -> bool:
         with open_unpacked(file) as content:
             head = content.read(64)
     except (OSError, EOFError, zlib.error):
-        return True  # whose reader says what is wrong with it
+        return True  # the reader of JSON reports the fault
     # A question may begin with its topic, "[Ana Brell] wrote which films": an array has no tab.
     first = head.lstrip()
     return first.startswith(_JSON) and re.match(rb'\[\s*[^\s{\["]', first) is None
 
 
 def _lines(file: Path, split: str) -> Iterator[RawRow]:
-    """The rows of an original file; of a line that is none, its text, for `decode` to report."""
+    """Yield the rows of an original file; `decode` reports a line that is no row."""
     match = _HOP.search(f"{file.parent.parent.name}/{file.parent.name}/{file.name}".lower())
     hop = int(match[1]) if match else 0
     stem = f"{hop}hop-{split}" if hop else split

@@ -1,4 +1,4 @@
-"""Reads the questions over a graph to evaluate on, with their graphs and gold paths."""
+"""Read the questions over a graph to evaluate on, with their graphs and gold paths."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Questions:
     split: str
     kb: Path | None
     hops: int
-    """Relations of a path at most."""
+    """The most relations of a path."""
     work: Path
     """The folder into which a large graph is written."""
 
@@ -49,7 +49,7 @@ class Questions:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """Describe the questions for a record; raises ``UserError`` for an unreadable source or ``kb``."""
+        """Describe the questions for a record; raise ``UserError`` for an unreadable source or ``kb``."""
         graph = None if self._shared is None else self._shared[1]
         return {
             "benchmark": self.benchmark,
@@ -61,12 +61,12 @@ class Questions:
 
     @classmethod
     def of_options(cls, options: Any, work: Path) -> "Questions":
-        """The questions that an evaluation's options name; raises ``UserError`` for an unknown benchmark."""
+        """Return the questions that an evaluation's options name; raise ``UserError`` for an unknown benchmark."""
         benchmark = relation_readers.known_benchmark(options.benchmark)
         return cls(benchmark, options.questions, options.split, options.kb, options.max_hops, work)
 
     def read(self) -> list[KGQuestion]:
-        """Read all questions; raises ``UserError``, with the place, for a row that can't be read or repeats an id."""
+        """Read all questions; raise ``UserError``, with the place, for a row that can't be read or repeats an id."""
         questions: dict[str, KGQuestion] = {}
         for raw, content in self._rows():
             with placed(raw):
@@ -89,11 +89,11 @@ class Questions:
     def gold(
         self, questions: Sequence[KGQuestion], trained: Mapping[str, tuple[RelationPath, ...]], places: Collection[int]
     ) -> tuple[list[Gold], str]:
-        """The gold paths of each question by topic, and a text on where they come from.
+        """Return the gold paths of each question by topic, and a text on their origin.
 
         Annotated paths go first, then ``trained`` ones: those of a template in the training set. Other paths are
         derived (`weak.Templates`) from all questions, even if only those at ``places`` are answered, as questions of
-        other templates decide between the paths of one. Where the number of hops is unknown, the paths of the best
+        other templates decide between the paths of one. If the number of hops is unknown, the paths of the best
         execution F1 replace them; these are searched only for the questions at ``places``.
         """
         chosen = frozenset(places)

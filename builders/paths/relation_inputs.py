@@ -1,4 +1,4 @@
-"""Opens a knowledge graph for builds and evaluations, in memory or, if it is large, from SQLite."""
+"""Open a knowledge graph for builds and evaluations, in memory or, if it is large, from SQLite."""
 
 import functools
 from collections import Counter, deque
@@ -14,7 +14,7 @@ from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.progress import show_progress
 
 LARGE = 64 * 2**20
-"""Bytes of a graph's file from which it is kept on disk, as its dictionaries would take some GB."""
+"""Bytes of a graph file from which the graph is stored on disk, as its dictionaries would take some GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ def _opened(graph: GraphFile) -> GraphStore:
 
 
 def graph_of(kb: Path, work: Path) -> tuple[GraphFile, dict[str, Any]]:
-    """The graph of a file, and its record.
+    """Return the graph of a file, and its record.
 
-    A large graph is written into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a file that
-    is no graph.
+    A large graph is written into a SQLite file in the folder ``work``, once. Raises ``UserError`` for a file that is
+    no graph.
     """
     try:
         digest = sha256_of(kb)

@@ -1,4 +1,4 @@
-"""Lists the benchmarks over a knowledge graph by the names that ``--benchmark`` takes, and reads their rows."""
+"""List the benchmarks over a knowledge graph by the names that ``--benchmark`` takes, and read their rows."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,13 +43,14 @@ _SIZE = 1_000
 
 
 def reader_of(benchmark: str) -> Reader:
-    """The module of a benchmark; raises ``UserError`` with the nearest name for an unknown one."""
+    """Return the module of a benchmark; raise ``UserError`` with the nearest name for an unknown one."""
     return READERS[known_benchmark(benchmark)]
 
 
 def known_benchmark(name: str) -> str:
-    """``name`` if such a benchmark is known; else raises ``UserError`` with the nearest name, or with the
-    command for a benchmark of passages.
+    """Return ``name`` if it is a benchmark over a graph.
+
+    Otherwise raises ``UserError`` with the nearest name, or with the command for a benchmark of passages.
 
     >>> known_benchmark("webqsp")
     'webqsp'
@@ -63,7 +64,7 @@ def known_benchmark(name: str) -> str:
 
 
 def check_graph(benchmark: str, kb: object) -> None:
-    """Raise ``UserError`` where a benchmark lacks its graph's file, or needs none."""
+    """Raise ``UserError`` if a benchmark lacks its graph's file, or needs none."""
     needed = reader_of(benchmark).NEEDS_GRAPH
     if needed and kb is None:
         raise UserError(f"{benchmark}: name the file of its knowledge graph with --kb")

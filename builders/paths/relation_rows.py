@@ -1,4 +1,4 @@
-"""The columns of a set of relation paths, and the way from searched questions to its rows."""
+"""Define the columns of a set of relation paths, and make its rows from searched questions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def config_features(config: str) -> Any:
-    """The `datasets.Features` of a config, split either way."""
+    """Return the `datasets.Features` of a config, split either way."""
     from datasets import ClassLabel, Features, List, Value
 
     text, flag, number = Value("string"), Value("bool"), Value("int32")
@@ -47,7 +47,7 @@ def config_features(config: str) -> Any:
 
 
 def candidates_of(searched: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """The candidates of a row of a shard."""
+    """Return the candidates of a row of a shard."""
     return tuple(Candidate(tuple(c["path"]), c["f1"], c["shortest"], c["tied"]) for c in searched["candidates"])
 
 
@@ -79,7 +79,7 @@ class Labelled:
         return [c.path for c in self.candidates if c.shortest]
 
     def judged(self, limit: int, key: str) -> dict[RelationPath, str]:
-        """The positive paths, then the negative ones, with their kinds; ``limit`` and ``key`` as in `negatives`."""
+        """Return the positive paths, then the negative ones, with their kinds; arguments as in `negatives`."""
         kinds = dict.fromkeys(self.best, POSITIVE)
         for kind in KINDS[1:]:
             shard_negatives = [n for n in self.searched["negatives"] if n["kind"] == kind]
@@ -89,7 +89,7 @@ class Labelled:
         return kinds
 
     def rows(self, benchmark: str, judged: Mapping[RelationPath, str]) -> dict[str, list[Row]]:
-        """The rows of each config; ``judged`` are the paths of `judged`."""
+        """Return the rows of each config; ``judged`` are the paths of `judged`."""
         return {
             PATHS: [*self._paths()],
             PROMPT_COMPLETION: [{**self._turns(benchmark, path), "rank": n} for n, path in enumerate(self.best)],
@@ -100,7 +100,7 @@ class Labelled:
         }
 
     def _paths(self) -> Iterable[Row]:
-        """The weak paths of either rule, and the gold one."""
+        """Yield the weak paths of either rule, and the gold one."""
         candidates = [c for c in self.candidates if c.shortest or c.path in self.best or c.path == self.gold]
         if self.gold is not None and self.gold not in {c.path for c in candidates}:
             candidates.append(Candidate(self.gold, 0.0, False))  # it leads to no answer
@@ -120,7 +120,7 @@ class Labelled:
             }
 
     def _turns(self, benchmark: str, path: RelationPath, kind: str = "") -> Row:
-        """The columns of every row in TRL's conversational form."""
+        """Return the columns that all rows in conversational form share."""
         question_id = self.searched["question_id"]
         return {
             "id": identity([benchmark, question_id, self.searched["topic"], path, kind])[:16],

@@ -1,4 +1,4 @@
-"""Makes the probe's rows of a question, a valid path and its corruptions, and counts them."""
+"""Make the probe's rows of a question, a valid path and its corruptions, and count them."""
 
 import json
 from collections import Counter
@@ -37,7 +37,7 @@ class ProbeRow:
 
 
 def row_id(question: PathQuestion, path: Path, corruption: Corruption) -> str:
-    """SHA-256 of a row's content."""
+    """Return the SHA-256 of a row's content."""
     triples = [(triple.head, triple.relation, triple.tail) for triple in path]
     identifiers = [question.benchmark, question.id, question.question, question.answer]
     return identity([*identifiers, corruption, triples])
@@ -66,7 +66,7 @@ def rows_of(
 
 
 def config_features(config: str) -> Any:
-    """The `datasets.Features` of a config; `PROMPT_COMPLETION` is TRL's conversational form."""
+    """Return the `datasets.Features` of a config; `PROMPT_COMPLETION` is TRL's conversational form."""
     from datasets import ClassLabel, Features, List, Value
 
     text = Value("string")
@@ -90,7 +90,7 @@ def config_features(config: str) -> Any:
 
 
 def columns_of(config: str, row: ProbeRow) -> dict[str, Any]:
-    """The columns of a row in a config, with class labels as the numbers that `ClassLabel` stores."""
+    """Return the columns of a row in a config, with class labels as the numbers that `ClassLabel` stores."""
     question, is_valid = row.question, row.corruption == "valid"
     if config == PROMPT_COMPLETION:
         request = path_request(question.question, question.answer, row.path)
@@ -141,11 +141,11 @@ class Tally:
         self.lengths[question.benchmark, len(row.path)] += row.corruption == "valid"
 
     def count(self, *keys: str) -> int:
-        """Number of rows of a split, benchmark and kind (any may be left out); ``valid`` rows are questions."""
+        """Count the rows of a split, benchmark and kind (any may be left out); ``valid`` rows are questions."""
         return sum(number for key, number in list(self.row_counts.items()) if set(keys) <= set(key))
 
     def fields(self) -> dict[str, Any]:
-        """The counts for the record of a build, in rows unless a comment says otherwise."""
+        """Return the counts for the record of a build, in rows unless a comment says otherwise."""
         splits, benchmarks, _ = (sorted(set(names)) for names in zip(*self.row_counts, strict=True))
         return {
             "rows": self.count(),
@@ -176,11 +176,10 @@ def _nested(counts: Mapping[tuple[str, Any], int]) -> dict[str, dict[str, int]]:
 
 
 def is_marked(question: str, answer: str, path: Sequence[Triple]) -> bool:
-    """Whether a path looks wrong by its form alone: the probe that tries to cheat on the probe.
+    """Whether a path looks wrong by its form alone, so that a model needs no knowledge to reject it.
 
-    It uses no fact. A path is marked if its first triple names nothing of the question, if a triple joins nothing that
-    the question or an earlier triple names, or if no triple names the answer. What this probe gets right, a model can
-    get right without any knowledge.
+    A path is marked if its first triple names nothing of the question, if a triple joins nothing that the question or
+    an earlier triple names, or if no triple names the answer.
 
     >>> oru = Triple("Ana Vorr", "place of birth", "Oru")
     >>> question = "In which country was Ana Vorr born?"

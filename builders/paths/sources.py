@@ -1,6 +1,6 @@
-"""Reads questions with gold paths: of verified benchmarks, with R4C's derivations for HotpotQA, or of MetaQA.
+"""Read questions with gold paths from verified benchmarks, with R4C's derivations for HotpotQA, or from MetaQA.
 
-2Wiki's evidence triples, MuSiQue's decomposition and the synthetic benchmark's evidence are paths already. HotpotQA
+The evidence triples of 2Wiki and of the synthetic benchmark, and MuSiQue's decomposition, are paths already. HotpotQA
 annotates none; R4C (Inoue et al. 2020, CC0 1.0) has three annotators' derivations for some of its questions, each of
 which is a gold path. Only verified questions are read.
 """
@@ -67,7 +67,7 @@ class ProbeBuild(Plan):
 
 
 def origins(plan: ProbeBuild, builds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Records of all sources, in the form of ``builds``; raises ``UserError`` for a file that can't be read."""
+    """Return the records of all sources, in the form of ``builds``; raise ``UserError`` for an unreadable file."""
     records = [{name: build[name] for name in OF_A_BUILD} for build in builds]
     if plan.derivations is not None:
         records.append(_record(R4C, plan.version, plan.derivations))
@@ -122,7 +122,7 @@ def verified_questions(
 def _path_question(
     question: Question, label: Label, derivations: Sequence[Derivation], tested: set[str]
 ) -> PathQuestion | str:
-    """The question with its paths, or the reason why it has none."""
+    """Return the question with its paths, or the reason why it has none."""
     if label.noise_type != "none":
         return f"not verified: {label.noise_type}"
     gold = of_derivations(derivations) if derivations else of_annotations(question)
@@ -157,7 +157,7 @@ class Gold:
 
 
 def of_annotations(question: Question) -> Gold | None:
-    """The gold path of a question's annotations; None if it has none."""
+    """Return the gold path of a question's annotations; None if it has none."""
     hops = annotated_hops(question)
     path = bare(triple for hop in hops for triple in hop.triples)
     if not path:
@@ -167,7 +167,7 @@ def of_annotations(question: Question) -> Gold | None:
 
 
 def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
-    """The gold paths of R4C's derivations, the shortest first; None if all are empty.
+    """Return the gold paths of R4C's derivations, the shortest first; None if all are empty.
 
     A triple is needed if every annotator has one of that sentence, since annotators also write down facts that the
     answer does not need.
@@ -187,7 +187,7 @@ def of_derivations(derivations: Sequence[Derivation]) -> Gold | None:
 
 
 _MOST_PATHS = 200
-"""Gold paths of a question that are kept; a genre alone has thousands of films."""
+"""The most gold paths of a question; a genre alone has thousands of films."""
 
 
 class Films(NamedTuple):
@@ -199,7 +199,7 @@ class Films(NamedTuple):
 
 
 def read_films(kb: File, questions_file: File) -> Films:
-    """Read the files of MetaQA; raises ``UserError``, with the line, for a bad file."""
+    """Read the files of MetaQA; raise ``UserError``, with the line, for a bad file."""
     triples = list(dict.fromkeys(store.read_triples(kb)))
     with at_place(f"{kb}", ValueError):
         graph = MemoryGraph(triples)
@@ -208,7 +208,7 @@ def read_films(kb: File, questions_file: File) -> Films:
 
 
 def derived(graph: GraphStore, questions: Sequence[KGQuestion]) -> dict[str, RelationPath]:
-    """Derive the relation path of each template of the questions, where it is beyond doubt.
+    """Derive the relation path of each template of the questions, if it is beyond doubt.
 
     No path is annotated. The path is derived as for training rows (`builders.paths.weak`): over all questions of a
     template, the path of their number of hops that yields their answers best. A template is left out if another path
@@ -268,7 +268,7 @@ def _over_graph(graph: GraphStore, question: KGQuestion, gold: RelationPath | No
 
 
 def facts(chain: Sequence[str], path: RelationPath) -> Path:
-    """The triples of a chain of entities, in the direction that the graph has.
+    """Return the triples of a chain of entities, in the direction that the graph has.
 
     >>> facts(("Ana", "Oru"), ("~directed_by",))
     (Triple(head='Oru', relation='directed_by', tail='Ana', passage=None, sentence=None),)

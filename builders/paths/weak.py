@@ -1,15 +1,14 @@
-"""Makes weak labels: the relation paths that a question may mean, by the entities that they lead to.
+"""Label questions weakly: find the relation paths that a question may mean, by the entities that they lead to.
 
 There are two rules, neither of which sees a gold path:
 
-- *shortest* (Deliberation on Priors, equation 1): all shortest relation paths from a topic entity
-  to each answer. Many lead to an answer by chance, and a few to most of the graph.
-- *best*: the paths of up to three relations with the best execution F1. Where the benchmark gives a
-  question's number of hops, paths of that length go first; elsewhere the shorter of two tied paths
-  does (a detour over other films often ends where one hop does). The corpus decides between paths
-  that still tie (a film's writer may also direct it): a path that is best less than a fifth as often
-  as another, over the training questions, counts as chance. The fifth was chosen on one half of
-  3,000 MetaQA questions and measured on the other.
+- *shortest* (Deliberation on Priors, equation 1): all shortest relation paths from a topic entity to each answer. Many
+  lead to an answer by chance, and a few to most of the graph.
+- *best*: the paths of up to three relations with the best execution F1. If the benchmark gives a question's number of
+  hops, paths of that length go first; elsewhere the shorter of two tied paths does (a detour over other films often
+  ends where one hop does). The corpus decides between paths that still tie (a film's writer may also direct it): a
+  path that is best less than a fifth as often as another, over the training questions, counts as chance. The fifth was
+  chosen on one half of 3,000 MetaQA questions and measured on the other.
 """
 
 from collections import Counter, defaultdict
@@ -46,7 +45,7 @@ class Explored:
 
 
 def explore(graph: GraphStore, topic: str, answers: frozenset[str], hops: int = 0, max_hops: int = HOPS) -> Explored:
-    """Search the paths of up to ``max_hops`` relations from a topic entity; candidates are sorted, best first.
+    """Search the paths of up to ``max_hops`` relations from a topic entity; sort the candidates, best first.
 
     ``hops`` is the question's number of hops, 0 if unknown. Answers that the graph lacks count as missed.
 
@@ -142,12 +141,12 @@ class Templates:
                 scores[path] += f1
 
     def gold(self) -> dict[str, RelationPath]:
-        """The gold path of each template that has one."""
+        """Return the gold path of each template that has one."""
         top, support = self._tied()
         return {name: max(paths, key=lambda p: (support[p], p)) for name, paths in top.items()}
 
     def sure(self) -> dict[str, RelationPath]:
-        """The gold path of each template whose other tied paths are `RARE`.
+        """Return the gold path of each template whose other tied paths are `RARE`.
 
         On every fifth of 3,000 MetaQA questions none of these is wrong, while 4% of all gold paths are.
         """
@@ -156,7 +155,7 @@ class Templates:
         return {name: path for name, (path, *rivals) in survivors.items() if not rivals}
 
     def _tied(self) -> tuple[dict[str, list[RelationPath]], dict[RelationPath, float]]:
-        """Best paths of each template, and the number of questions of each path."""
+        """Return the best paths of each template, and the number of questions of each path."""
         top: dict[str, list[RelationPath]] = {}
         for name, scores in self._scores.items():
             max_score = max(scores.values(), default=0.0)

@@ -1,4 +1,4 @@
-"""Holds the probe's knowledge: questions with gold paths, a benchmark's facts, and the meaning of relations."""
+"""Hold the probe's knowledge: questions with gold paths, a benchmark's facts, and the meaning of relations."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -141,9 +141,9 @@ class World:
         return bool(self._tails.get((head, relation), set()) - {tail})
 
     def alternatives(self, side: Side, triple: Triple, is_free: bool) -> Sequence[str]:
-        """Names that may replace an end: those of other triples with its relation.
+        """Return names that may replace an end: those of other triples with its relation.
 
-        For a relation in free words: any end of its sort, if it is a name or a number.
+        For a relation in free words they are any ends of its sort, if it is a name or a number.
         """
         name = triple.head if side == "head" else triple.tail
         if is_free and sort_of(name) == "words":
@@ -166,9 +166,9 @@ class World:
         return relation.kind != new_relation.kind and not {relation.kind, new_relation.kind} <= _WIDE
 
     def strangeness(self, triple: Triple, relation: str) -> int:
-        """Rank how unlike a relation is to that of a triple; the least like ones are easy to detect.
+        """Rank how unlike a relation is to that of a triple; the most unlike relations are easy to detect.
 
-        It is 0 if at most one of both holds, 1 if its values look like the triple's tail, else 2.
+        The rank is 0 if at most one of both holds, 1 if its values look like the triple's tail, else 2.
         """
         if _at_most_one(triple.relation, relation):
             return 0
@@ -181,7 +181,7 @@ def _at_most_one(relation: str, rival: str) -> bool:
 
 
 def sort_of(name: str) -> Sort:
-    """Sort of an end: a number, a name, or words, which may describe many entities, as a nation does.
+    """Return the sort of an end: a number, a name, or words, which may describe many entities, as a nation does.
 
     >>> sort_of("May 4, 1921"), sort_of("Duke of Vel"), sort_of("French pianist"), sort_of("French")
     ('number', 'name', 'words', 'words')
