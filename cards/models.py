@@ -22,7 +22,7 @@ from safe_stepwise.store import names
 from safe_stepwise.store.agreement import MEASURES, title_of
 
 _SPDX = frozenset(("apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0"))
-"""Identifiers that packages and the Hub share, apart from capitals."""
+"""The SPDX ids of packages that are ids of the Hub in lower case."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _UNFILTERED: Record = {
@@ -123,12 +123,12 @@ def model_card(
     Args:
         training: what ``training.json`` holds.
         quality: what ``verifier_quality.json`` holds, None if quality was not measured.
-        version: of the release, ``vMAJOR.MINOR.PATCH``.
-        config: what ``adapter_config.json`` holds; None of a model that was tuned as a whole.
-        license: the base model's; None where it is not known, and the header says ``other``.
+        version: the release's version, ``vMAJOR.MINOR.PATCH``.
+        config: what ``adapter_config.json`` holds; None for a wholly tuned model.
+        license: the base model's licence; the header has ``other`` for None.
         steps: ``statistics/verifier_steps.json`` of the set it was trained on, for the licences and
             citations of its sources.
-        published: where that set is on the Hub, ``NAMESPACE/NAME@TAG``, if not where it was read.
+        published: that set's address on the Hub, ``NAMESPACE/NAME@TAG``, if training read it elsewhere.
         loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
         weights: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out.
         first: the folder of the evaluation that was made for this model.
@@ -191,7 +191,7 @@ def _check_run(training: Record, config: Record | None, base: Base, steps: Recor
 
 
 def _measured_on(steps: Record, learnt: str | None, data: Record) -> tuple[str, str | None]:
-    """Return dataset and revision of the test rows, on the Hub where that is known."""
+    """Return dataset and revision of the test rows: those on the Hub, if they are known."""
     is_same_version = learnt is not None and steps["version"] == learnt
     if hub_id(steps["name"]) is None and data["published"] and is_same_version:
         return data["published"], data["revision"]
@@ -214,8 +214,8 @@ def proposer_card(
         stages: what ``training.json`` of each stage holds, that of the published adapter last.
         paths: what ``statistics/paths.json`` of the set that was learnt holds.
         config: what ``adapter_config.json`` of the published adapter holds.
-        version: of the release, ``vMAJOR.MINOR.PATCH``.
-        license: the base model's; None where it is not known, and the header says ``other``.
+        version: the release's version, ``vMAJOR.MINOR.PATCH``.
+        license: the base model's licence; the header has ``other`` for None.
         results: what ``results.json`` of its evaluations holds, by the folder of each.
         weights: the adapter's name in them, ``NAME@DIGEST``.
 

@@ -44,13 +44,13 @@ def release(
     """Write the README of a release folder.
 
     Args:
-        lock: what ``release.lock.json`` holds (``files`` is not looked at).
+        lock: what ``release.lock.json`` holds except ``files``.
         statistics: the builds' records, as ``statistics/*.json`` of the verified benchmarks.
         steps: the verifier set's record, None if there is no such set.
         training: ``adapter/training.json``, None if there is no adapter.
         metadata: what the headers of the ``adapter`` and ``space`` cards say, by folder.
         results: ``report/results.json``, None if nothing was evaluated.
-        blocks: the same of blocks, by the folder of each report.
+        blocks: what ``results.json`` of the blocks' evaluations holds, by the folder of each report.
         probe: the path probe's record, None if there is none.
     """
     records = [*statistics, *([] if steps is None else [steps])]
@@ -161,11 +161,11 @@ def paths_release(
     """Write the README of a release folder of relation paths.
 
     Args:
-        lock: what ``release.lock.json`` holds (``files`` is not looked at).
+        lock: what ``release.lock.json`` holds except ``files``.
         paths: what ``statistics/paths.json`` of the set holds.
-        stages: what ``training.json`` holds, by folder, of the published adapter and of the one
-            that it went on from; those that are there.
-        license: that of the published adapter's card.
+        stages: what ``training.json`` holds, by folder, of the published adapter and of its start, as far as they
+            exist.
+        license: the licence on the published adapter's card.
         results: what ``results.json`` of evaluations holds, by the folder of each.
     """
     if paths["version"] != lock["version"]:

@@ -113,7 +113,7 @@ def refuse_hidden(output: Path, allowed: Collection[str] = ()) -> None:
 
     Names that match ``allowed`` may stand at the top of the folders that stages write.
     """
-    exempt = {path for top in _tops(output) for name in allowed for path in top.glob(name)}
+    exempt = {path for folder in _stage_folders(output) for name in allowed for path in folder.glob(name)}
     for folder in FOLDERS:
         for path in sorted((output / folder).rglob(".*")):
             if not exempt & {path, *path.parents}:
@@ -180,12 +180,12 @@ def _lock(release: Release[Any], counts: Mapping[str, Any], skipped: Sequence[st
 
 def _forget_work(output: Path) -> None:
     """Remove the files from which stages would have resumed."""
-    for top in _tops(output):
-        shutil.rmtree(top / names.WORK, ignore_errors=True)
-        (top / names.JOURNAL).unlink(missing_ok=True)
+    for folder in _stage_folders(output):
+        shutil.rmtree(folder / names.WORK, ignore_errors=True)
+        (folder / names.JOURNAL).unlink(missing_ok=True)
 
 
-def _tops(output: Path) -> Iterator[Path]:
+def _stage_folders(output: Path) -> Iterator[Path]:
     """Yield every folder that a stage may write, in the folders of the release, its blocks and their adapters."""
     blocks = sorted((output / names.BLOCKS).glob("*"))
     for home in (output, *blocks, *(inner for block in blocks for inner in block.glob("*"))):
@@ -201,7 +201,7 @@ def dry_run(release: Release[Any], speed: Speed) -> str:
     skip = left_out(release, stages)
     costs: dict[tuple[str, str], list[Cost]] = {}
     for stage in stages:
-        stage.look()
+        stage.check_inputs()
     included = [stage for stage in stages if stage.name not in skip]
     prefaces = [preface for stage in included if (preface := stage.preface(forecast))]
     notes = dict[str, None]()

@@ -37,7 +37,7 @@ def pack(root: Path) -> None:
             write_parts(packed, _gzipped(file))
 
 
-def published(root: Path) -> list[Path]:
+def published_files(root: Path) -> list[Path]:
     """List the published files of a release's reports: all but the lines, which are published packed.
 
     A report without packed lines was made by an older version, which did not publish it.
@@ -48,7 +48,7 @@ def published(root: Path) -> list[Path]:
     return [path for path in files if path.is_file() and path.suffix != LINES]
 
 
-def too_long(root: Path) -> list[Path]:
+def long_files(root: Path) -> list[Path]:
     """List the files of lines that have more than `MOST` bytes, and so are not published."""
     return [file for file in _lines(root) if file.stat().st_size > MOST]
 

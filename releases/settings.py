@@ -24,7 +24,7 @@ class Setting:
     generator: str
     verifier: str | None
     options: tuple[tuple[str, Any], ...]
-    gold: tuple[bool, Path | None]
+    conditions: tuple[bool, Path | None]
     """Whether a gold passage is removed, and the corpus in which evidence is searched."""
     examples: tuple[str, ...]
     """The roles whose prompts get worked examples."""
@@ -32,7 +32,7 @@ class Setting:
 
 def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
     """Yield each method with every combination of its players and options."""
-    gold = entry.drop_gold, entry.corpus
+    conditions = entry.drop_gold, entry.corpus
     default = SHOWN if entry.as_published else ()
     examples = default if entry.examples is None else entry.examples
     for name in entry.methods:
@@ -45,7 +45,7 @@ def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
         verifiers = entry.verifier if "verifier" in METHODS[name].roles else (None,)
         for generator, verifier, *combination in product(entry.generator, verifiers, *values.values()):
             options = tuple(zip(values, combination, strict=True))
-            yield Setting(name, str(generator), verifier, options, gold, examples)
+            yield Setting(name, str(generator), verifier, options, conditions, examples)
 
 
 def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str]) -> None:

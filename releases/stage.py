@@ -74,7 +74,7 @@ class Forecast:
     """The rows of each build of the manifest."""
     sources: dict[str, SourceRows] = field(default_factory=dict)
     """The sources of relation paths, by their keys."""
-    questions_asked: dict[object, int] = field(default_factory=dict)
+    counted_questions: dict[object, int] = field(default_factory=dict)
     """The questions already counted, by request: a request that an earlier part makes is cached."""
 
     @cached_property
@@ -97,10 +97,10 @@ class Forecast:
             rows[key] = number
         return rows
 
-    def ask_anew(self, key: object, questions: int) -> int:
+    def count_new_questions(self, key: object, questions: int) -> int:
         """Count the questions that no earlier part asks by the request ``key``, and remember that this part does."""
-        earlier = self.questions_asked.get(key, 0)
-        self.questions_asked[key] = max(earlier, questions)
+        earlier = self.counted_questions.get(key, 0)
+        self.counted_questions[key] = max(earlier, questions)
         return max(0, questions - earlier)
 
 
@@ -156,7 +156,7 @@ class Release(Generic[M]):
     options: Options
     manifest: M
     sha256: str
-    opened: list[Annotator] = field(default_factory=list)
+    annotators: list[Annotator] = field(default_factory=list)
     """The teachers and makers that hold models or connections."""
 
     @property
@@ -176,7 +176,7 @@ class Release(Generic[M]):
 
     def close(self) -> None:
         """Close all teachers and makers, to free their memory; the next use opens them again."""
-        for annotator in self.opened:
+        for annotator in self.annotators:
             annotator.close()
 
 
@@ -226,7 +226,7 @@ class Stage(Generic[M]):
     def check(self) -> None:
         """Raise ``UserError`` if the stage can't be made; called before anything is made."""
 
-    def look(self) -> None:
+    def check_inputs(self) -> None:
         """Raise ``UserError`` for a bad file that the manifest names; called by a dry run."""
 
     def preface(self, forecast: Forecast) -> str:

@@ -1,4 +1,4 @@
-"""Have people judge a sample of labels, or of verifier steps, and score what they say."""
+"""Have people judge a sample of labels or of verifier steps, and score their judgements."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Make relation paths, valid and corrupted, of questions."""
+"""Make valid and corrupted relation paths of questions (safe-path-probe)."""
 
 from builders.paths.build import build, summary
 from builders.paths.sources import ProbeBuild

@@ -1,4 +1,4 @@
-"""State gold facts rightly and wrongly, and see what passes the house rule and the paper's."""
+"""Count the right and wrong statements of gold facts that pass the house rule and the paper's rule."""
 
 from evaluators.derivations import read_derivations
 from safe_stepwise.errors import UserError

@@ -1,4 +1,4 @@
-"""Train a tiny model to propose relation paths, and measure it beside what asks no training."""
+"""Train a tiny model to propose relation paths, and compare it with baselines that need no training."""
 
 from dataclasses import dataclass
 from pathlib import Path

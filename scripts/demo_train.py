@@ -1,4 +1,4 @@
-"""Train the tiny verifier on the demo's verifier set, and measure it beside what asks no training."""
+"""Train the tiny verifier on the demo's verifier set, and compare it with untrained baselines."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Measure a model's verdicts on relation paths, valid and corrupted (safe-path-probe)."""
+"""Measure a model's verdicts on valid and corrupted relation paths (safe-path-probe)."""
 
 from evaluators.paths.command import run_paths
 from safe_stepwise.methods.paths import roles

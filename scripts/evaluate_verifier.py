@@ -1,4 +1,4 @@
-"""Measure a verifier on the labelled steps of safe-verifier-steps, baselines beside it."""
+"""Measure a verifier, and baselines, on the labelled steps of safe-verifier-steps."""
 
 from builders.steps.first import find_steps
 from builders.verified.lookup import annotated

@@ -1,4 +1,4 @@
-"""Lay evaluations of the same questions side by side: the papers' ablation tables."""
+"""Put evaluations of the same questions into one table, such as the papers' ablations."""
 
 from evaluators.joining.command import join
 from scripts.cli import command, run

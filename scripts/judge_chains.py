@@ -1,4 +1,4 @@
-"""Score the house rule and the paper's on chains that two readers labelled."""
+"""Score the house rule and the paper's rule on chains that two readers labelled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Say of an evaluation's right answers whether the reasoning behind them was right, too."""
+"""Measure how many right answers of an evaluation have right reasoning, too."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ def main(options: Options) -> str:
 
 
 def _source(questions: str, settings: Mapping[str, Any]) -> Source:
-    """The questions that an evaluation of these settings was given, with their evidence."""
+    """Read the questions of an evaluation with these settings, and their evidence."""
     benchmarks, split = settings.get("questions"), settings.get("split")
     if not isinstance(benchmarks, Mapping) or not isinstance(split, str | None):
         raise UserError("results.json does not say what was asked; run the evaluation again")

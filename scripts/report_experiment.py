@@ -19,7 +19,7 @@ class Options:
 
 @command
 def main(options: Options) -> str:
-    """Write page and figures; raises ``UserError`` for what the user can mend."""
+    """Write page and figures; raise ``UserError`` for a mistake of the user."""
     experiment, fresh = _read(options.release), None
     if options.fresh is not None:
         fresh = _read(options.fresh)

@@ -1,4 +1,4 @@
-"""Read the synthetic world's writers, or score their labels."""
+"""Print articles of the synthetic world's writers, or score the labels of their rows."""
 
 from dataclasses import dataclass
 from pathlib import Path

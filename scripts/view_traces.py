@@ -1,4 +1,4 @@
-"""Write an evaluation's traces as one HTML page that needs nothing else."""
+"""Write an evaluation's traces as one self-contained HTML page."""
 
 from dataclasses import dataclass
 from pathlib import Path

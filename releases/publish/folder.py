@@ -140,7 +140,7 @@ def read_release(root: Path, namespace: str) -> Release:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")
     published = {file.origin for artifact in artifacts for file in artifact.files} | {names.LOCK}
     left_out = tuple(path for path in walk(root) if path not in published)
-    long = tuple(path.relative_to(root).as_posix() for path in report.too_long(root))
+    long = tuple(path.relative_to(root).as_posix() for path in report.long_files(root))
     return Release(root, version, lock, sha256_of(root / names.LOCK), artifacts, left_out, long)
 
 
@@ -165,7 +165,7 @@ def _artifacts(root: Path, namespace: str) -> list[Artifact]:
         if (root / folder).is_dir():
             files = _files(root, root / folder, [root / folder / path for path in walk(root / folder)])
             if name == (paths[0] if paths else names.VERIFIED):
-                files += _files(root, root, report.published(root))
+                files += _files(root, root, report.published_files(root))
             artifacts.append(Artifact(kind, f"{namespace}/{name}", folder, files))
     return artifacts
 

@@ -90,7 +90,7 @@ def connect(seconds: float = SECONDS) -> Hub:
     return Hub(HfApi(library_name="safe-stepwise"), seconds)
 
 
-def remote(hub: Hub, artifact: Artifact) -> Remote | None:
+def read_remote(hub: Hub, artifact: Artifact) -> Remote | None:
     """Return the commits of an artifact's repo, None if there is no repo that the token may see.
 
     Raises ``UserError`` for any other failure, so that a broken connection is not read as a missing repo.

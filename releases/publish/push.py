@@ -11,7 +11,7 @@ from typing import Any
 
 from releases import report
 from releases.publish.folder import Artifact, Collection, Release
-from releases.publish.hub import Change, Hub, Remote, diff, remote, shorten
+from releases.publish.hub import Change, Hub, Remote, diff, read_remote, shorten
 from releases.publish.leaderboard import metadata
 from releases.publish.load_back import Pushed, load_back
 from safe_stepwise.errors import UserError
@@ -58,7 +58,7 @@ def plan_release(hub: Hub, release: Release) -> list[RepoPlan]:
 
 def plan_repo(hub: Hub, release: Release, artifact: Artifact) -> RepoPlan:
     """Compare one artifact with the Hub, as `plan_release` does."""
-    repo = remote(hub, artifact)
+    repo = read_remote(hub, artifact)
     if repo is None:
         return _creation_plan(artifact)
     tagged = repo.tags.get(release.version)
@@ -195,7 +195,7 @@ def commit(publisher: Publisher, release: Release, plan: RepoPlan) -> Pushed:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     if (repo := plan.remote) is None:  # created a moment ago
-        repo = remote(publisher.hub, plan.artifact)
+        repo = read_remote(publisher.hub, plan.artifact)
         if repo is None:
             raise UserError(f"{plan.artifact.url}: was created but can't be seen; run this again")
         plan = RepoPlan(*diff(publisher.hub, plan.artifact, repo.head), repo)
@@ -233,7 +233,7 @@ def tag(publisher: Publisher, version: str, pushed: Pushed) -> None:
     message = f"safe-stepwise release {version}"
     options: dict[str, Any] = {"tag": version, "tag_message": message, "revision": pushed.commit}
     publisher.hub.call(artifact.url, "create_tag", artifact.repo, **options, repo_type=artifact.kind, exist_ok=True)
-    repo = remote(publisher.hub, artifact)
+    repo = read_remote(publisher.hub, artifact)
     if repo is None or repo.tags.get(version) != pushed.commit:
         raise UserError(f"{artifact.url}: somebody else set {version} meanwhile; look there")
     publisher.report(f"{artifact.url}: tagged {version}")

@@ -32,7 +32,7 @@ def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists:
     """Resolve a teacher's spec to teachers that the release closes; raise ``UserError`` for a bad spec."""
     model_options = {name: getattr(release.options, name) for name in ("cache", "in_flight", "timeout")}
     teachers = resolve_teacher(spec, **model_options, allowance=allowance, lists=lists)
-    release.opened.append(teachers)
+    release.annotators.append(teachers)
     return teachers
 
 
@@ -76,7 +76,7 @@ class Datasets(Stage[Manifest]):
                     spec_of(entry.benchmark, entry.input)
             resolve_teacher(entry.teacher, option=f"{prefix}teacher", lists=folder)
 
-    def look(self) -> None:
+    def check_inputs(self) -> None:
         """Raise ``UserError`` for the folder of another release, and for a bad file that the manifest names."""
         self._refuse_unnamed()
         manifest = self.release.manifest
@@ -89,7 +89,7 @@ class Datasets(Stage[Manifest]):
                 read_refined(steps.refined_from)
 
     def check(self) -> None:
-        self.look()
+        self.check_inputs()
         for plan in self.builds:
             plan.teacher.check()
 

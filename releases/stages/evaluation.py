@@ -88,9 +88,10 @@ class Evaluation(Stage[Manifest]):
         judged = 0
         for setting in settings_of(entry):
             key = _request_key(setting, adapter)
-            pending, take = forecast.ask_anew(key, questions), _take(setting, forecast.expected["evaluation"])
+            take = _take(setting, forecast.expected["evaluation"])
+            pending = forecast.count_new_questions(key, questions)
             costs[setting.method].append(price_engine(setting.generator, "", pending, take))
-            judged += forecast.ask_anew((key, entry.judge), questions)
+            judged += forecast.count_new_questions((key, entry.judge), questions)
         for name, method_costs in costs.items():
             yield add_costs(f"evaluate {name}", method_costs)
         if entry.judge is not None:
@@ -187,12 +188,12 @@ def _request_key(setting: Setting, adapter: str) -> object:
     options = options_type(METHODS[setting.method])(**dict(setting.options))
     players = (setting.generator, setting.verifier or "")
     specs = tuple(spec.replace(OWN_ADAPTER, adapter) for spec in players)
-    return setting.method, specs, canonical_json(option_values(options)), setting.gold, setting.examples
+    return setting.method, specs, canonical_json(option_values(options)), setting.conditions, setting.examples
 
 
 def _take(setting: Setting, expected: dict[str, Any]) -> Take:
     """Return the calls and tokens of one question, by the setting's method, retries and votes (of one prompt)."""
-    _, corpus = setting.gold
+    _, corpus = setting.conditions
     name = "searching" if corpus and setting.verifier is not None else setting.method
     take: Take = expected.get(name, expected["other"])
     calls, options = expected.get(name, {}).get("calls_by_retries"), dict(setting.options)

@@ -78,7 +78,7 @@ class VerifierSet(Stage[Manifest]):
         teacher = open_teachers(self.release, entry.teacher, allowance)
         prompts = entry.prompt_set.name
         maker = resolve_maker(teacher, manifest.seed, unverifiable=entry.unverifiable, prompts=prompts)
-        self.release.opened.append(maker)
+        self.release.annotators.append(maker)
         return maker
 
     @property
