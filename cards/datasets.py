@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from cards.pages import Record, fill, headed
+from cards.pages import Record, add_header, fill
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store import names
 from safe_stepwise.store.agreement import PUBLISHED
@@ -81,7 +81,7 @@ class DatasetCard:
 
         ``default`` is the config that `load_dataset` opens by default.
         """
-        return headed(self._metadata(tasks, default), fill(template, card=self, **values))
+        return add_header(self._metadata(tasks, default), fill(template, card=self, **values))
 
     def _metadata(self, tasks: list[str], default: str | None) -> Any:
         from huggingface_hub import DatasetCardData
@@ -180,9 +180,9 @@ def card_of_builds(
         known=[build for build in statistics if build.get("known")],
         unknown=[b for b in statistics if not b.get("known") and not b.get("listed")],
         listed=[build for build in statistics if build.get("listed")],
-        ratios=ratios(statistics),
-        examples=examples(statistics),
-        measured={name: figures for name, figures in measured().items() if name in annotated},
+        ratios=noise_ratios(statistics),
+        examples=example_rows(statistics),
+        measured={name: figures for name, figures in read_measured().items() if name in annotated},
         limits=list(dict.fromkeys(filter(None, (build.get("caveat") for build in statistics)))),
         endings={e for e in ("", names.LABELED, names.EVAL) for b in statistics if b["benchmark"] + e in config_names},
         sampled=[b for b in statistics if b["benchmark"] + names.EVAL in b["files"][dataset]],
@@ -197,7 +197,7 @@ CARDS = {names.VERIFIED: verified_multihop, names.NOISE_LABELS: noise_labels}
 """The function that writes the card of each dataset of verified questions."""
 
 
-def measured() -> dict[str, Record]:
+def read_measured() -> dict[str, Record]:
     """Read how labels by annotations agree with published ones, by benchmark (``measured.yaml``)."""
     by_benchmark = parse_yaml(Path(__file__).with_name("measured.yaml").read_bytes())
     return {name: {"weak": "", **figures} for name, figures in by_benchmark.items()}
@@ -220,7 +220,7 @@ def _libraries(statistics: Sequence[Record]) -> dict[str, str]:
     return {name: " and ".join(sorted(versions)) for name, versions in sorted(by_library.items())}
 
 
-def ratios(builds: Sequence[Record]) -> list[Record]:
+def noise_ratios(builds: Sequence[Record]) -> list[Record]:
     """Compute the noise among the judged rows of each build, beside the papers' figures of its split.
 
     ``percent`` is None without judged rows, ``full`` the questions of the split, if the tables have fewer.
@@ -238,7 +238,7 @@ def ratios(builds: Sequence[Record]) -> list[Record]:
     return rows
 
 
-def examples(builds: Sequence[Record], number: int = 3) -> list[Record]:
+def example_rows(builds: Sequence[Record], number: int = 3) -> list[Record]:
     """Return example rows of noise from the builds, each with its benchmark and split.
 
     One of each type comes first, in the order of the types, and the builds take turns.

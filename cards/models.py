@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from cards.datasets import sources_of
-from cards.pages import Record, fill, headed, hub_id, line
+from cards.pages import Record, add_header, fill, hub_id, line
 from cards.pages import metadata as header
 from cards.scores import METRICS, PATH_METRICS, Quality, loop_eval_results, read_deliberations, read_loops
 from safe_stepwise.engines.weights import PACKAGE, Model, find_model
@@ -164,7 +164,7 @@ def model_card(
     values = {"measures": MEASURES, "title_of": title_of, "measured_by": METRICS.values()}
     body = fill("tuned.md.jinja" if config is None else "adapter.md.jinja", card=card, **values)
     tags = [*["synthetic"] * any(made_up), *["simulated"] * any(simulated)]
-    return headed(_tuned_header(card, role, tags), body)
+    return add_header(_tuned_header(card, role, tags), body)
 
 
 def _tuned_header(card: Record, role: str, made_of: Sequence[str]) -> Any:
@@ -247,7 +247,7 @@ def proposer_card(
     tags += [*["synthetic"] * is_synthetic, *["simulated"] * bool(paths["simulated"])]
     scores = [result for evaluation in evaluations for result in evaluation.eval_results(learnt)]
     body = fill("proposer.md.jinja", card=card, filters_of=partial(filters_of, neutral=_ALL_PATHS))
-    return headed(_metadata(card, hub_id(learnt), tags, scores, list(PATH_METRICS)), body)
+    return add_header(_metadata(card, hub_id(learnt), tags, scores, list(PATH_METRICS)), body)
 
 
 def _check_stage(training: Record, last: Record, paths: Record) -> None:

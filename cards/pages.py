@@ -26,7 +26,7 @@ def fill(template: str, /, **values: Any) -> str:
     return tables.fill(_TEMPLATES, template, words=WORDS, errors=len(ERROR_TYPES), **values)
 
 
-def headed(data: Any, body: str) -> str:
+def add_header(data: Any, body: str) -> str:
     """Return a README: one of `huggingface_hub`'s ``CardData`` as YAML, then the body."""
     return f"---\n{data.to_yaml().rstrip()}\n---\n\n{body}"
 

@@ -62,7 +62,7 @@ class Loop:
         return [system for system in self.systems if self.is_own(system)]
 
     @property
-    def lacks(self) -> list[str]:
+    def changed_evidence(self) -> list[str]:
         """The conditions under which evidence differs from that of the samples, in words."""
         settings = self.results["settings"]
         evidence = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
@@ -79,7 +79,7 @@ class Loop:
     def has_scores(self) -> bool:
         """Whether its scores are on the card: those of its own evaluation, and of unchanged loops."""
         changes_judge = any(self.results["settings"].get(name) for name in JUDGED)
-        return self.is_first or not (self.lacks or changes_judge or any(map(self.options, self.systems)))
+        return self.is_first or not (self.changed_evidence or changes_judge or any(map(self.options, self.systems)))
 
     def options(self, system: Record) -> str:
         """Return the options of a system that differ from its method's defaults.
@@ -109,7 +109,7 @@ class Loop:
         """Return whether the model plays in a system."""
         return any(map(self._names_it, system["players"].values()))
 
-    def played(self, player: str) -> str:
+    def player_title(self, player: str) -> str:
         """Return a player's name for the card."""
         return f"this {self.kind}" if self._names_it(player) else player
 
@@ -119,7 +119,7 @@ class Loop:
 
     def answering(self, system: Record) -> str:
         """Return the player of the answering role."""
-        return self.played(str(system["players"][answering_role(system)]))
+        return self.player_title(str(system["players"][answering_role(system)]))
 
     def title(self, system: Record) -> str:
         """Return the title of a system's method."""
@@ -161,7 +161,7 @@ def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
     """
     results: dict[str, Any] = {}
     for loop in loops:
-        for system in () if loop.lacks else loop.own_systems:
+        for system in () if loop.changed_evidence else loop.own_systems:
             if not system["simulated"] and not loop.failed(system):
                 for result in _system_results(loop, system, version):
                     key = f"{result.dataset_config} {result.metric_type} {result.metric_args}"
@@ -172,7 +172,7 @@ def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
 def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
     from huggingface_hub import EvalResult
 
-    players = {role: line(loop.played(name)) for role, name in system["players"].items()}
+    players = {role: line(loop.player_title(name)) for role, name in system["players"].items()}
     settings = {**players, "method": system["method"], **system["options"]}
     judge = {"judge": line(loop.judge)}
     for benchmark, scores in system["benchmarks"].items():

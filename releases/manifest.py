@@ -62,7 +62,7 @@ class EvaluationEntry(Trial):
         """The verifiers that reject at random, at the measured rate of the first verifier."""
         return tuple(spec for spec in self.verifier if MEASURED_RATE in spec)
 
-    def names(self, placeholder: str) -> bool:
+    def uses(self, placeholder: str) -> bool:
         """Whether a spec of the evaluation has the placeholder of a model."""
         return any(placeholder in spec for spec in (*self.generator, *self.verifier, self.judge or ""))
 
@@ -295,7 +295,7 @@ class BlockEntry:
             raise UserError(f"{place}: add adapters (who learn its verifier_steps) or an evaluation")
         if self.learns_steps and manifest.verifier_steps is None:
             raise UserError(f"{place}.adapters: learn the verifier set; add verifier_steps")
-        if self.adapters and evaluation is not None and not evaluation.names(OWN_ADAPTER):
+        if self.adapters and evaluation is not None and not evaluation.uses(OWN_ADAPTER):
             raise UserError(f"{place}.evaluation: names its adapters nowhere; write {OWN_ADAPTER}")
 
 

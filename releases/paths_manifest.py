@@ -119,7 +119,7 @@ class DeliberationEntry:
     generator: str | None = None
     candidates: int | None = None
 
-    def names(self, placeholder: str) -> bool:
+    def uses(self, placeholder: str) -> bool:
         """Whether a spec of the evaluation has the placeholder of a model."""
         return any(placeholder in spec for spec in (*self.paths, self.generator or ""))
 

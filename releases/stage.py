@@ -194,7 +194,7 @@ class Stage(Generic[M]):
 
     release: Release[M]
     name: str
-    kind: ClassVar[type] = Manifest
+    manifest_type: ClassVar[type] = Manifest
     """The type of manifest that may name it."""
     default_name: ClassVar[str] = ""
     key: ClassVar[str] = ""

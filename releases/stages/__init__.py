@@ -47,9 +47,9 @@ def stages_of(release: Release[Any]) -> Sequence[Stage[Any]]:
     stages: list[Stage[Any]] = []
     for stage in STAGES:
         module, _, name = stage.partition(".")
-        kind: type[Stage[Any]] = getattr(import_module(f"{__name__}.{module}"), name)
-        if isinstance(release.manifest, kind.kind):
-            stages += kind.from_manifest(release)
+        stage_type: type[Stage[Any]] = getattr(import_module(f"{__name__}.{module}"), name)
+        if isinstance(release.manifest, stage_type.manifest_type):
+            stages += stage_type.from_manifest(release)
     return sorted(stages, key=lambda stage: blocks.index(stage.name) + 1 if stage.name in blocks else 0)
 
 

@@ -30,7 +30,7 @@ class Deliberation(Stage[PathsManifest]):
 
     entry: DeliberationEntry
     mode: str
-    kind = PathsManifest
+    manifest_type = PathsManifest
     note = (
         "Answers are priced at most: a path proposed for each candidate, and with a generator 1 + "
         "2(k + 1) calls a question of k + 1 candidates; none is cached, and no reply is asked for anew."
@@ -44,7 +44,7 @@ class Deliberation(Stage[PathsManifest]):
 
     @property
     def requires(self) -> list[str]:
-        return [PATHS, *(folder for placeholder, folder in _PLACES.items() if self.entry.names(placeholder))]
+        return [PATHS, *(folder for placeholder, folder in _PLACES.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:
         adapter = self.release.manifest.adapter
@@ -87,7 +87,7 @@ class Deliberation(Stage[PathsManifest]):
         summary = run_deliberation(options, Questions.of_options)
         self.refuse_failed(sum(run["failed"] for run in read_json(options.output / RESULTS)["runs"]))
         page.show(options.output)
-        if self.mode == self.entry.ways[-1] and self.entry.names(OWN_ADAPTER):
+        if self.mode == self.entry.ways[-1] and self.entry.uses(OWN_ADAPTER):
             output, places = self.release.output, self.entry.places.values()
             write_card(self.release, {place: read_json(output / place / RESULTS) for place in places})
         return Result(summary)

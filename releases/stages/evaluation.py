@@ -56,8 +56,8 @@ class Evaluation(Stage[Manifest]):
 
     @property
     def requires(self) -> list[str]:
-        uses_adapter = self.entry.names(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
-        models = [ADAPTER] * uses_adapter + [GENERATOR] * self.entry.names(OWN_GENERATOR)
+        uses_adapter = self.entry.uses(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
+        models = [ADAPTER] * uses_adapter + [GENERATOR] * self.entry.uses(OWN_GENERATOR)
         return [DATASETS, *models]
 
     def validate(self) -> None:
@@ -114,7 +114,7 @@ class Evaluation(Stage[Manifest]):
         """Return the options with which `evaluate_stepwise` would make this evaluation."""
         release, entry = self.release, self.entry
         adapter = str(release.output / ADAPTER if self.adapter is None else self.adapter.model)
-        generator = str(Generator(release, GENERATOR).model) if entry.names(OWN_GENERATOR) else ""
+        generator = str(Generator(release, GENERATOR).model) if entry.uses(OWN_GENERATOR) else ""
 
         def fill_models(spec: str) -> str:
             return spec.replace(OWN_ADAPTER, adapter).replace(OWN_GENERATOR, generator)

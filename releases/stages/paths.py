@@ -28,7 +28,7 @@ from safe_stepwise.store.tables import text_table
 class PathsSet(Stage[PathsManifest]):
     """The set of relation paths that a manifest names."""
 
-    kind, default_name = PathsManifest, PATHS
+    manifest_type, default_name = PathsManifest, PATHS
 
     @property
     def plan(self) -> PathsBuild:

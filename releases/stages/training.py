@@ -244,7 +244,7 @@ class Proposer(Training[PathsManifest]):
     """Whether train and test share no question, or no template."""
     start: Path | None
     """The adapter from which training starts."""
-    kind = PathsManifest
+    manifest_type = PathsManifest
 
     @classmethod
     def from_manifest(cls, release: Release[Any]) -> "Iterator[Proposer]":

@@ -142,7 +142,7 @@ def test_weak_labels_are_called_so_before_anything_else(make: Any) -> None:
     text = make([statistics("2wikimultihopqa"), statistics("hotpotqa")], INFO)
     screen = " ".join(text.partition("# safe-")[2].splitlines()[1:8])
     assert "**The labels of HotpotQA here are weak.**" in screen
-    of = datasets.measured()["hotpotqa"]
+    of = datasets.read_measured()["hotpotqa"]
     assert f"on {of['rows']:,} rows, of which {of['noise']} are noise" in screen.replace("> ", "")
     for figure in ("precision", "recall", "f1"):
         assert f"{of[figure]:.2f}" in screen
@@ -154,7 +154,7 @@ def test_what_was_measured_is_what_the_pages_say() -> None:
     root = Path(__file__).parents[2]
     readme = (root / "README.md").read_text(encoding="utf-8")
     page = (root / "docs" / "verify.md").read_text(encoding="utf-8")
-    for of in datasets.measured().values():
+    for of in datasets.read_measured().values():
         figures = f"{of['precision']:.3f} | {of['recall']:.3f} | {of['f1']:.3f} |"
         of_rows = f"{of['rows']:,} | {of['noise']} | {of['found']}"
         assert f"| {of['title']} | {of_rows} | {figures}" in page
@@ -175,7 +175,7 @@ def test_agreement_with_published_labels_is_told(make: Any) -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_without_published_labels_a_card_says_what_was_measured_elsewhere(make: Any) -> None:
     text = make([statistics()], INFO)
-    of = datasets.measured()["musique"]
+    of = datasets.read_measured()["musique"]
     assert "No published labels were given for musique train:" in text
     assert f"| MuSiQue | {of['rows']} | {of['noise']} |" in text
     assert "confirmed" not in text

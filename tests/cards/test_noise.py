@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cards import datasets
-from cards.datasets import FULL, examples, ratios
+from cards.datasets import FULL, example_rows, noise_ratios
 from cards.pages import WORDS
 from safe_stepwise.records import NOISE_TYPES
 from safe_stepwise.store.published_tables import published
@@ -66,7 +66,7 @@ def test_made_up_questions_have_no_printed_ratio() -> None:
     text = datasets.verified_multihop([statistics("synthetic")], INFO)
     assert "| synthetic | train | 94 | 13 | 13.83% | - | - | - | - |" in text
     assert "Published" not in text
-    (nothing,) = ratios([statistics(rejected=97, rows=100, verified=0, unverifiable={})])
+    (nothing,) = noise_ratios([statistics(rejected=97, rows=100, verified=0, unverifiable={})])
     assert nothing["percent"] is None
     empty = statistics("synthetic", rows=6, rejected=3, unparsed=3, verified=0, unverifiable={})
     assert "| synthetic | train | 0 | 0 | - | - |" in datasets.verified_multihop([empty], INFO)
@@ -79,17 +79,17 @@ def test_rows_are_of_many_types_and_builds() -> None:
     one = statistics(examples=[example("missing_evidence"), example("wrong_answer")])
     two = statistics("hotpotqa", examples=[example("missing_evidence", 2), example("wrong_answer", 2)])
     three = statistics("2wikimultihopqa", examples=[example("unspecified", 3)])
-    found = [(e["benchmark"], e["id"]) for e in examples([one, two, three])]
+    found = [(e["benchmark"], e["id"]) for e in example_rows([one, two, three])]
     assert found == [
         ("musique", "missing_evidence1"),
         ("hotpotqa", "wrong_answer2"),
         ("2wikimultihopqa", "unspecified3"),
     ]
     alone = [example("missing_evidence", n) for n in range(5)]
-    assert examples([statistics(examples=alone), statistics("hotpotqa")]) == [
+    assert example_rows([statistics(examples=alone), statistics("hotpotqa")]) == [
         {"benchmark": "musique", "split": "train", **row} for row in alone[:3]
     ]
-    assert examples([statistics()]) == []
+    assert example_rows([statistics()]) == []
 
 
 def test_rows_cannot_break_the_card() -> None:
