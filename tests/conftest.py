@@ -26,6 +26,8 @@ settings.load_profile("any machine")
 
 GRID = 3
 """Cases of a parametrised test in the quick suite, unless its mark `quick_cases` says another number."""
+REAL_GRID = 1
+"""Cases of a parametrised test on real rows: each benchmark costs as much as a hundred cases made up."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,7 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     sampled = set()
     for name, grid in grids.items():
         mark = grid[0].get_closest_marker("quick_cases")
-        sampled |= {*sizes.sample(grid, mark.args[0] if mark else GRID, seed=name)}
+        cases = REAL_GRID if "real_data" in grid[0].fixturenames else GRID
+        sampled |= {*sizes.sample(grid, mark.args[0] if mark else cases, seed=name)}
     config.hook.pytest_deselected(items=[item for item in items if item not in sampled])
     items[:] = [item for item in items if item in sampled]
 

@@ -70,7 +70,7 @@ def test_two_wiki_facts_are_told_from_corrupted_ones(real_data: Path, tmp_path: 
 def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -> None:
     kb, questions = real_data / "metaqa_kb.txt.gz", real_data / "metaqa_questions.jsonl"
     # All of them, as gold paths are derived from what questions of a template have in common.
-    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", "45"]
+    arguments = ["--kb", str(kb), "--kb-questions", str(questions), "--rows", str(sizes.size(45, 15))]
     calibrate_faithfulness.main([*arguments, "--output", str(tmp_path)])
     found = shares(tmp_path, "metaqa", "in its path")
     assert found["true"] >= 0.99
@@ -80,7 +80,7 @@ def test_film_paths_and_one_substitution_each(real_data: Path, tmp_path: Path) -
 def test_people_and_ideal_trajectories(real_data: Path, tmp_path: Path) -> None:
     derivations = real_data / "r4c_derivations.jsonl"
     arguments = [*real(real_data, "hotpotqa_dev.jsonl"), "--benchmark", "hotpotqa"]
-    arguments += ["--rows", "40", "--derivations", str(derivations), "--output", str(tmp_path)]
+    arguments += ["--rows", str(sizes.size(40, 20)), "--derivations", str(derivations), "--output", str(tmp_path)]
     calibrate_faithfulness.main(arguments)
     assert shares(tmp_path, "hotpotqa", "in its path")["true"] >= 0.9
     found = json.loads((tmp_path / "calibration.json").read_bytes())["distances"]

@@ -105,9 +105,9 @@ def test_many_questions_are_grouped_by_few_comparisons(monkeypatch) -> None:  # 
     compared = []
     real = leakage.near
     monkeypatch.setattr(leakage, "near", lambda a, b: compared.append(1) or real(a, b))
-    made = {str(n): document(question(str(n), words(n), words(n // 3 + 10_000))) for n in range(6000)}
-    assert len(groups(made)) == 2000
-    assert len(compared) < 10 * 6000
+    made = {str(n): document(question(str(n), words(n), words(n // 3 + 10_000))) for n in range(sizes.size(6000, 600))}
+    assert len(groups(made)) == sizes.size(2000, 200)
+    assert len(compared) < 10 * sizes.size(6000, 600)
 
 
 def test_whole_groups_go_to_test_with_the_smallest_overshoot() -> None:

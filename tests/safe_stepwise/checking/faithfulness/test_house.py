@@ -30,6 +30,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.language.senses import meaning_of
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Question, Triple
+from tests import sizes
 
 FILM = Triple("Dune Rain", "director", "Ana Vorr")
 BORN = Triple("Ana Vorr", "place of birth", "Oru")
@@ -159,7 +160,7 @@ ALTERED: dict[str, tuple[Altered, float]] = {
 
 
 def test_what_is_true_of_real_evidence_passes_and_one_wrong_fact_does_not(real_data: Path) -> None:
-    questions = [q for q in islice(real(real_data, "2wikimultihopqa"), 120) if q.evidence]
+    questions = [q for q in islice(real(real_data, "2wikimultihopqa"), sizes.size(120, 60)) if q.evidence]
     facts = [t for q in questions for t in q.evidence]
     passed, tried = Counter[str](), Counter[str]()
     for question in questions:
