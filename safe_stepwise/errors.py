@@ -1,4 +1,4 @@
-"""The two ways an input can be wrong: one stops the command, one concerns a single row."""
+"""The two errors of input: one stops the command, one concerns a single row."""
 
 import difflib
 import sys
@@ -13,12 +13,12 @@ class UserError(Exception):
     """A user's mistake: one line that says what, where and how to mend it (exit status 2)."""
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows of it (IPython asks for it): the line, and no traceback."""
+        """Return the text that a notebook (IPython) shows: the line, without a traceback."""
         return [f"error: {self.line}"]
 
     @property
     def line(self) -> str:
-        """The one line, in which nothing steers a terminal.
+        """The message as one line, with control characters spelled out.
 
         >>> UserError("a\\x1b[31m\\nb").line
         'a\\\\x1b[31m b'
@@ -28,11 +28,11 @@ class UserError(Exception):
 
 
 class RowError(ValueError):
-    """One row cannot be read: the reason. The reader adds file, line or row id."""
+    """A row that cannot be read; the message is the reason, and the reader adds file, line or row id."""
 
 
 def one_of(value: str, choices: Iterable[str], label: str) -> str:
-    """``value`` if it is a choice, else ``UserError`` with the nearest one.
+    """Return ``value`` if it is one of the choices; else raise ``UserError``, with the nearest choice.
 
     >>> one_of("hotpotqa", ["hotpotqa", "musique"], "--benchmark")
     'hotpotqa'
@@ -47,7 +47,7 @@ def one_of(value: str, choices: Iterable[str], label: str) -> str:
 
 @contextmanager
 def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = UserError) -> Iterator[None]:
-    """Raise ``UserError`` with a place in front for one within, or for other ``kinds`` of error."""
+    """Turn an error inside the context, of these ``kinds``, into a ``UserError`` with a place before its message."""
     try:
         yield
     except kinds as error:
@@ -55,9 +55,9 @@ def at_place(place: str, kinds: type[Exception] | tuple[type[Exception], ...] = 
 
 
 def tell_in_one_line() -> None:
-    """Make Python end at a `UserError` with its line alone, as commands do.
+    """Make Python end at a `UserError` with its line alone, as our commands do.
 
-    For those who call us from a script of their own: whatever hook there is keeps all others.
+    This is for users' own scripts; the present exception hook still handles all other errors.
     """
     if isinstance(sys.excepthook, _Hook):
         return
@@ -79,7 +79,7 @@ _ABOVE = Path(__file__).resolve().parents[1]
 
 
 def checkout() -> Path | None:
-    """The root of the checkout that this package is imported from; None in a wheel.
+    """Return the root of the checkout that holds this package; None in an installed wheel.
 
     >>> root = checkout()
     >>> root is None or (root / "scripts" / "cli.py").is_file()
@@ -89,13 +89,13 @@ def checkout() -> Path | None:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra here."""
+    """Return the command that installs an extra here."""
     package = f".[{extra}]" if checkout() else f"safe-stepwise[{extra}]"
     return f"pip install {'-e ' if checkout() else ''}'{package}'"
 
 
 def start_server(model: str) -> str:
-    """How a server for a model is started here."""
+    """Return the hint that says how to start a server for a model."""
     if checkout():
         return f"start one with `scripts/serve.sh {model}`"
     return f"start one with `vllm serve {model}`, or `safe-stepwise stand-in` to try things out"

@@ -1,15 +1,15 @@
-"""A verifier's verdict as JSON: the schema it is asked for, and the reader of what it replies.
+"""Writes and reads a verifier's verdict as JSON, by one schema.
 
-A verdict is one flat JSON object of strings, found as `store.replies` finds it; other keys are passed over, and so are
-verdicts that stand in what the verifier was shown. The label is compared exactly, after normalising its spelling.
-Refused rather than guessed at are verdicts that differ, a verdict that breaks off, a label outside the setting.
+A verdict is one flat JSON object of strings, which `store.replies` locates in a reply; other keys are ignored, and so
+are verdicts quoted from the prompt. The label is compared exactly, after normalising its spelling. Two different
+verdicts, a verdict that breaks off and a label outside the setting are errors; nothing is guessed.
 
-A verdict has one of two orders. SAFE's has its label first, then a diagnosis: who has to name the label first has to
-know it before having looked. The other copies what the step rests on, then the step's own value, so that both stand
-side by side before it calls them ``same``, ``different`` or (the value is nowhere in it) ``absent``, and gives its
-label behind them; its diagnosis is one text of these three parts. Both are read, whichever was asked for.
+A verdict has one of two orders. SAFE's has the label first, then a diagnosis, so that a model has to name the label
+before it has written any reason. The other order has the evidence of the step, then the value that the step gives,
+then whether they are the ``same``, ``different`` or (the evidence has no such value) ``absent``, and the label after
+these; its diagnosis is one text of the three. Both orders are always read.
 
-A valid ``Feedback``, which is what ``format_feedback`` writes and ``parse_feedback`` gives back unchanged, has a label
+A valid ``Feedback`` (``parse_feedback`` gives back unchanged what ``format_feedback`` writes) has a label
 of the taxonomy, a guidance that is not blank unless the label is ``Correct``, a query that is not blank with ``Missing
 Evidence`` and none with any other label, and text that UTF-8 can hold.
 """
@@ -29,7 +29,7 @@ _EVIDENCE: dict[str, Any] = {
     "claim": {"type": "string", "description": "The value that the step gives."},
     "comparison": {"type": "string", "enum": list(COMPARISONS)},
 }
-"""What stands in a diagnosis' place where the evidence comes first."""
+"""The fields in the place of the diagnosis where the evidence comes first."""
 _STEP = " Step: "
 
 
@@ -40,12 +40,12 @@ class FeedbackError(ValueError):
 def feedback_schema(
     incomplete_evidence: bool = False, dropped: Category | None = None, order: VerdictOrder = LABEL_FIRST
 ) -> dict[str, Any]:
-    """The JSON schema of a verdict; with ``incomplete_evidence`` also ``query`` and its label.
+    """Return the JSON schema of a verdict; with ``incomplete_evidence`` it has ``query`` and ``Missing Evidence``.
 
-    Labels of a ``dropped`` category are not in it. Its properties come in the ``order`` in which a verdict has them.
+    Labels of a ``dropped`` category are left out. The properties come in the ``order`` in which a verdict has them.
 
-    ``query`` is optional in the schema and required by ``parse_feedback`` with ``Missing
-    Evidence``: conditions between fields are beyond what guided decoding understands.
+    ``query`` is optional in the schema, though ``parse_feedback`` requires it with ``Missing
+    Evidence``: guided decoding supports no conditions between fields.
 
     >>> sorted(feedback_schema(incomplete_evidence=True)["properties"])
     ['diagnosis', 'error_type', 'guidance', 'query']
@@ -89,7 +89,7 @@ class Evidence(NamedTuple):
 
 
 def diagnosis_of(evidence: Evidence) -> str:
-    """The diagnosis that says it.
+    """Write evidence as a diagnosis.
 
     >>> diagnosis_of(Evidence("Passage 2: Ors was born in Tesk.", "Ardle", "different"))
     'Passage 2: Ors was born in Tesk. Step: Ardle. Different.'
@@ -98,7 +98,7 @@ def diagnosis_of(evidence: Evidence) -> str:
 
 
 def evidence_in(diagnosis: str) -> Evidence | None:
-    """Parse a diagnosis of this form, else None; `diagnosis_of` gives it back unchanged.
+    """Parse a diagnosis that `diagnosis_of` wrote; returns None for any other.
 
     >>> evidence_in("Passage 2: Ors was born in Tesk. Step: Ardle. Different.")
     Evidence(evidence='Passage 2: Ors was born in Tesk.', claim='Ardle', comparison='different')
@@ -112,10 +112,10 @@ def evidence_in(diagnosis: str) -> Evidence | None:
 
 
 def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> str:
-    """The verdict as a JSON object that satisfies the ``feedback_schema`` of an order.
+    """Write a verdict as a JSON object that satisfies the ``feedback_schema`` of an order.
 
-    Raises FeedbackError for a verdict that is not valid (see the module's docstring), and where the
-    evidence is to come first for one whose diagnosis has none (`diagnosis_of`).
+    Raises FeedbackError for a verdict that is not valid (see the module's docstring), and, where the
+    evidence comes first, for a diagnosis that `diagnosis_of` did not write.
 
     >>> format_feedback(Feedback("Correct", "Oru is named.", "Find Oru's river."))
     '{"error_type": "Correct", "diagnosis": "Oru is named.", "guidance": "Find Oru\\'s river."}'
@@ -135,11 +135,11 @@ def format_feedback(feedback: Feedback, order: VerdictOrder = LABEL_FIRST) -> st
 def parse_feedback(
     text: str, incomplete_evidence: bool = False, data: str = "", dropped: Category | None = None
 ) -> Feedback:
-    """The one verdict that a reply holds; strings are kept as they are.
+    """Parse the one verdict in a reply; its strings are kept as they are.
 
-    ``data`` is what the request quoted: a verdict that stands in it is none. A missing guidance is read as empty with
-    ``Correct``; a query is left out with any label but ``Missing Evidence``. A label of a ``dropped`` category was not
-    to be chosen. Raises FeedbackError, and nothing else, where there is no valid verdict.
+    ``data`` is the text that the request quoted: a verdict in it does not count. A missing guidance is read as empty
+    with ``Correct``; a query is left out with any label but ``Missing Evidence``. A label of a ``dropped`` category is
+    an error. Raises FeedbackError, and nothing else, where there is no valid verdict.
 
     >>> parse_feedback('Sure: {"Error Type": "correct", "diagnosis": "Yes.", "guidance": "",}')
     Feedback(error_type='Correct', diagnosis='Yes.', guidance='', query=None)
@@ -167,7 +167,7 @@ def parse_feedback(
 
 
 def _feedback(answer: dict[str, object]) -> Feedback:
-    """The verdict in a decoded object: fields of the right type, a label that exists."""
+    """Read the verdict of a decoded object; its fields need the right types, and its label has to exist."""
     last = "its start"
     for name, value in answer.items():
         if isinstance(value, dict | list) and name in _FIELDS:
@@ -189,7 +189,7 @@ def _feedback(answer: dict[str, object]) -> Feedback:
 
 
 def _diagnosis(answer: dict[str, object]) -> str | None:
-    """Build a diagnosis from evidence fields that stand in its place; None if there are none."""
+    """Build a diagnosis from the fields of evidence in its place; returns None where there are none."""
     spelled = {plain_key(name): value for name, value in answer.items()}
     if not any(name in spelled for name in _EVIDENCE):
         return None

@@ -1,6 +1,6 @@
-"""From a spec string to an engine or player: ``KIND``, or ``KIND:`` and what its kind reads there.
+"""Opens the engine or player that a spec string names: ``KIND``, or ``KIND:SETTING``.
 
-What that is says the file of each, as ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
+The file of each kind describes its setting, as ``vllm:MODEL[@REVISION][+ADAPTER[@REVISION]]``.
 """
 
 import difflib
@@ -18,21 +18,21 @@ from safe_stepwise.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How an engine is opened by what stands behind the colon, with a spec to show."""
+    """A kind of engine: how to open one by the text after the colon, and an example of a spec."""
 
     example: str
     open: Callable[[str], Engine]
     read: Callable[[str], object] | None = None
-    """As ``open`` without the engine's extra, as far as that goes; None: opening needs none."""
+    """Checks the text as ``open`` does, without the engine's extra; None where ``open`` needs no extra."""
 
 
 def _with_weights(example: str, engine: Callable[[Model, Model | None], Engine]) -> Kind:
-    """The kind of an engine that runs a model, and perhaps an adapter, itself."""
+    """Make the kind of an engine that loads a model, and perhaps an adapter, itself."""
     return Kind(example, lambda models: engine(*read_models(models)), read_models)
 
 
 def _symbolic(settings: str) -> Engine:
-    # Only now: checker and wordings take longer to import than all else here.
+    # Imported only here: checker and wordings take longer to import than everything else in this module.
     from safe_stepwise.players import judging, prompting, steps, symbolic
 
     roles = {role: prompting.by_facts(play, steps.facts_of) for role, play in prompting.ROLES.items()}
@@ -41,7 +41,7 @@ def _symbolic(settings: str) -> Engine:
 
 
 def _chance(settings: str) -> Engine:
-    from safe_stepwise.players.symbolic import ChanceEngine  # likewise
+    from safe_stepwise.players.symbolic import ChanceEngine  # as slow to import
 
     return ChanceEngine.read(settings)
 
@@ -57,10 +57,10 @@ KINDS: Mapping[str, Kind] = {
 
 
 def open_engine(spec: str) -> Engine:
-    """The engine that a spec names, its libraries imported only now.
+    """Open the engine that a spec names, and import its libraries.
 
-    Raises ``UserError`` for a spec that can't be read and for a missing extra (``openai`` asks for
-    its own only when it is to answer).
+    Raises ``UserError`` for a spec that can't be read and for a missing extra (``openai`` needs
+    its own only at the first request).
     """
     kind, setting = _split_spec(spec)
     return kind.open(setting)
@@ -68,9 +68,9 @@ def open_engine(spec: str) -> Engine:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """`open_engine`, with a limit in seconds for each call to a server; picklable.
+    """Opens engines as `open_engine` does, with a time limit in seconds for each call to a server; picklable.
 
-    Other engines have none: they wait for this machine, not for a stranger.
+    Engines without a server have no limit, as they wait for this machine alone.
     """
 
     timeout: float | None = None
@@ -83,7 +83,7 @@ class Opener:
 
 
 def check_spec(spec: str) -> None:
-    """Raise ``UserError`` for a spec that can't be read, though its extra may be missing here.
+    """Raise ``UserError`` for a spec that can't be read; its extra may be missing.
 
     >>> check_spec("vllm:Qwen/Qwen3-8B+./adapter")
     """
@@ -113,11 +113,11 @@ async def opened(
     timeout: float | None = None,
     allowance: Allowance = AS_PROMPTED,
 ) -> AsyncIterator[Mapping[str, Client]]:
-    """A client for each who has a spec; equal specs share an engine, all share one cache.
+    """Open a client for each role that has a spec; equal specs share an engine, and all share one cache.
 
-    ``cache`` is the file of replies, if not the user's own, ``timeout`` that of `Opener`,
-    ``allowance`` what roles have beside what their prompts say. Raises ``UserError``, with the name
-    of who it concerns, for a spec that can't be read, and for an engine that can't work.
+    ``cache`` is the file of replies, by default the user's own; ``timeout`` is that of `Opener`; ``allowance`` changes
+    what the prompts set for a role. Raises ``UserError``, with the role's name, for a spec that can't be read, and for
+    an engine that can't work.
     """
     engines: dict[str, Engine] = {}
     replies: ResponseCache | None = None

@@ -1,7 +1,7 @@
-"""The nouns everything else speaks: frozen, hashable, no behaviour beyond validation.
+"""The records that all other modules use: frozen dataclasses without behaviour beyond validation.
 
-Numbers follow one rule: what a model or a person reads counts from 1 (passages, steps); sentence
-indices count from 0, as in the benchmarks' own supporting facts.
+Passages and steps, which models and people read, are numbered from 1; sentences from 0, as in the benchmarks' own
+supporting facts.
 """
 
 import hashlib
@@ -21,17 +21,15 @@ NoiseType = Literal[
     "unspecified",
 ]
 NOISE_TYPES: tuple[NoiseType, ...] = get_args(NoiseType)
-TEACHER_TYPES: tuple[NoiseType, ...] = tuple(
-    type_ for type_ in NOISE_TYPES if type_ not in ("unparsed", "unspecified")
-)
-"""What a teacher may call a row that it judged; *unspecified* is noise by another's label alone."""
+TEACHER_TYPES: tuple[NoiseType, ...] = tuple(n for n in NOISE_TYPES if n not in ("unparsed", "unspecified"))
+"""The types that a teacher may give a row; ``unspecified`` is noise that only an imported label reports."""
 
 StepKind = Literal["Attribution", "Logical", "Final Answer"]
 VerdictOrder = Literal["label_first", "evidence_first"]
 LABEL_FIRST, EVIDENCE_FIRST = VERDICT_ORDERS = get_args(VerdictOrder)
-"""Which of its parts a verdict begins with; SAFE's is ``label_first`` (v1, section 3.4)."""
+"""The order of a verdict's fields; SAFE's is ``label_first`` (v1, section 3.4)."""
 ANSWERED, FAILED = "answered", "failed"
-"""How any method may end; the other stop reasons are a method's own."""
+"""Stop reasons that all methods share; each method may have further ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class Question:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether its benchmark says how it is answered, which `symbolic` engines go by."""
+        """Whether the benchmark annotates how to answer it; `symbolic` engines need that."""
         return bool(self.evidence or self.decomposition or self.supporting_facts)
 
     @property
@@ -118,7 +116,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Questions as they were read. ``source`` names them without their folder, ``digest`` pins their content."""
+    """Questions read from a source; ``source`` is its name without the folder, ``digest`` that of its content."""
 
     questions: tuple[Question, ...]
     source: str
@@ -127,11 +125,11 @@ class QuestionSet:
     skipped: tuple[str, ...] = ()
     """Rows that could not be read, each with its place and reason."""
     rejects: tuple[bytes, ...] = ()
-    """The same rows as lines of ``rejects.jsonl``."""
+    """The skipped rows as lines of ``rejects.jsonl``."""
 
 
 RelationPath = tuple[str, ...]
-"""Relations to follow one after the other, ``~relation`` from tail to head."""
+"""The relations to follow in this order; ``~relation`` is followed from tail to head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +144,9 @@ class Candidate:
 class KGQuestion:
     """A question over a knowledge graph, whose answers are a set of its entities.
 
-    Names, of topics and answers too, are those of the graph and never normalised: MetaQA's differ by no more than
-    their case, at times. ``gold_paths`` are the relation paths that a benchmark annotates, each from the topic that it
-    is right from, and ``hops`` their length; what it does not say is empty or 0.
+    All names are those of the graph and never normalised, as some of MetaQA's differ by their case alone.
+    ``gold_paths`` are the relation paths that a benchmark annotates, each with its topic, and ``hops`` is their
+    length; empty or 0 without annotations.
     """
 
     id: str
@@ -167,18 +165,18 @@ class KGQuestion:
 
 ConstraintKind = Literal["type", "multi_entity", "explicit_time", "implicit_time", "ordinal"]
 CONSTRAINT_KINDS: tuple[ConstraintKind, ...] = get_args(ConstraintKind)
-"""Deliberation on Priors, Table 1."""
+"""The kinds of constraint of Deliberation on Priors, Table 1."""
 Comparison = Literal["in", "before", "after", "first", "last", "most", "least"]
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a question asks of its answers beside the path to them, in words and field by field.
+    """A condition that a question sets on its answers beside the path to them, as text and by field.
 
-    ``relation`` leads to entities of the ``type``, else from an answer to the ``entity``, the time
-    or the number that counts. ``entity`` is the other entity, or the one whose time is meant,
-    ``time`` a date as it is written. What is not said is empty.
+    For a ``type``, ``relation`` leads to the entities of that type; for other kinds, it leads from an answer to the
+    ``entity``, the time or the number to compare. ``entity`` is the second entity, or the one whose time is meant;
+    ``time`` is a date as the question writes it. Fields without a value are empty.
     """
 
     kind: ConstraintKind
@@ -195,9 +193,9 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What verification found out about one question (DESIGN section 5).
+    """The result of verifying one question (DESIGN section 5).
 
-    ``confidence`` (0-1): how directly the text states or denies the path, None where nobody said.
+    ``confidence`` (0-1): how directly the text states or denies the path; None where the teacher gives none.
     """
 
     noise_type: NoiseType
@@ -251,15 +249,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try: what was generated, what was said of it, what it cost.
+    """One attempt at a step: the generated text, its feedback, its cost.
 
-    ``number``: of the step that was tried, from 1; ``usage``: tokens by the role of who was asked;
-    ``retrieved``: the passages that the verdict's query brought in, behind those there were;
-    ``verdict``: the verifier's reply where no verdict could be read in it; ``thoughts``: what reasoning models thought
-    before they replied, by their role.
+    ``number``: of the step, from 1; ``usage``: tokens by role; ``retrieved``: the passages that the verdict's query
+    added after the existing ones; ``verdict``: the verifier's reply where no verdict could be read in it;
+    ``thoughts``: what reasoning models thought before they replied, by role.
 
-    A method that goes from state to state says which ``state`` asked, what it ``read`` in the reply
-    (a JSON value) and the ``next_state``; the state of SAFE's loop is the number of its step.
+    A state machine also records the ``state`` that made the request, the JSON value that it ``read`` in the reply, and
+    the ``next_state``; in SAFE's loop a state is the number of the step.
     """
 
     number: int
@@ -277,7 +274,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Everything a run did with one question; ``stop_reason`` is its method's own word."""
+    """The record of everything that a method did with one question; ``stop_reason`` may be the method's own."""
 
     question_id: str
     method: str
@@ -286,26 +283,24 @@ class Trajectory:
     answer: str
     stop_reason: str
     failure: str = ""
-    """Why it failed, if it did."""
+    """The reason of a failure; empty without one."""
 
 
 _SPARSE = frozenset({"thoughts", "thought", "thought_tokens"})
-"""Fields that records leave out where they are empty, as most are."""
+"""Fields that JSON leaves out where they are empty, as they mostly are."""
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, UTF-8 kept; dataclasses as objects.
+    """Write a value as canonical JSON: sorted keys, no spaces, UTF-8 kept; dataclasses become objects.
 
     >>> canonical_json({"b": 1, "a": ["é"]})
     '{"a":["é"],"b":1}'
     """
-    separators = (",", ":")
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=separators, default=as_object)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=as_object)
 
 
 def as_object(noun: Any) -> Any:
-    """The ``default`` of `json`: dataclasses as objects, one at a time, without the copies of
-    `asdict`, and sets as sorted lists.
+    """Convert a dataclass to a mapping, or a set to a sorted list, for the argument ``default`` of `json.dumps`.
 
     >>> as_object(frozenset("ba"))
     ['a', 'b']
@@ -316,6 +311,6 @@ def as_object(noun: Any) -> Any:
 
 
 def identity(value: Any) -> str:
-    """SHA-256 (64 hex digits) of a value's canonical JSON: the identity of anything here."""
-    # What a model said may hold half of a surrogate pair, which plain UTF-8 refuses.
+    """Return the identity of a value: the SHA-256 (64 hex digits) of its canonical JSON."""
+    # A model's reply may hold half of a surrogate pair, which plain UTF-8 refuses.
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()

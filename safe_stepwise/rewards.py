@@ -1,4 +1,4 @@
-"""The address of the checker as a reward: GRPO's ``reward_funcs``, of a step or a trajectory."""
+"""The public address of the checker as a reward: ``reward_funcs`` for GRPO, of a step or a trajectory."""
 
 from safe_stepwise.checking.rewards import async_step_reward as async_step_reward
 from safe_stepwise.checking.rewards import async_trajectory_reward as async_trajectory_reward

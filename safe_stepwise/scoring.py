@@ -1,4 +1,4 @@
-r"""Exact match and F1 as each benchmark's official scorer computes them.
+r"""Computes exact match and F1 as each benchmark's official scorer does.
 
 All three lower-case, delete ASCII punctuation, replace the words a, an and the by a space and squeeze white space, in
 that order; F1 counts shared tokens with multiplicity. So "U.S." is one token, "well-known" is "wellknown", and marks
@@ -10,8 +10,8 @@ beyond ASCII (a dash, an ellipsis, a curly quote) stay as they are. What differs
 - MuSiQue (SQuAD's rule): yes and no are words like any other, and where nothing is left of one
   side, F1 is 1 if nothing is left of the other either.
 - Several answers: MuSiQue takes the best over the answer and its aliases, for exact match and F1
-  each on its own; so does 2Wiki's version 1.1, with a file of aliases. HotpotQA knows one answer a
-  question. Here the best of the given references counts, whatever the benchmark.
+  each on its own; so does 2Wiki's version 1.1, with a file of aliases. HotpotQA has one answer a
+  question. Here the best of the references counts for every benchmark.
 
 Sources: hotpot_evaluate_v1.py, 2wikimultihop_evaluate_v1.1.py, metrics/answer.py of MuSiQue. ``synthetic`` follows
 HotpotQA, ``custom`` (anyone's own questions) MuSiQue. A benchmark that is not among `BENCHMARKS` is scored by the rule
@@ -30,7 +30,7 @@ from safe_stepwise.errors import UserError
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 CUSTOM = "custom"
-"""The benchmark of questions that are of none."""
+"""The benchmark of users' own questions."""
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
@@ -44,7 +44,7 @@ class Scores:
 
 
 def normalize_answer(text: str) -> str:
-    """The form in which answers are compared.
+    """Normalise an answer for comparison.
 
     >>> normalize_answer("The  Well-Known Mayor of Oru.")
     'wellknown mayor of oru'
@@ -53,7 +53,7 @@ def normalize_answer(text: str) -> str:
 
 
 def exact_match(prediction: str, references: Sequence[str], benchmark: str = CUSTOM) -> float:
-    """1.0 where the prediction equals one of the references once normalised, else 0.0.
+    """Return 1.0 where the normalised prediction equals a normalised reference, else 0.0.
 
     All benchmarks have this one rule. Raises UserError for an unknown benchmark, and for references
     that are empty or one string.
@@ -67,7 +67,7 @@ def exact_match(prediction: str, references: Sequence[str], benchmark: str = CUS
 
 
 def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
-    """Token F1 against the best of the references, from 0 to 1; raises as ``exact_match`` does.
+    """Return token F1 against the best reference, from 0 to 1; raises as ``exact_match`` does.
 
     >>> f1("Oru town", ["Oru"], "hotpotqa") == f1("Oru town", ["Oru"], "musique") == 2 / 3
     True
@@ -80,9 +80,9 @@ def f1(prediction: str, references: Sequence[str], benchmark: str) -> float:
 
 
 def precision_recall(prediction: str, references: Sequence[str], benchmark: str) -> tuple[float, float]:
-    """Score an answer for joint scores: token precision and recall, each against the best.
+    """Return token precision and recall, each against its best reference, for joint scores.
 
-    2Wiki's scorer takes the best of both on its own; HotpotQA's knows one reference. Raises as ``exact_match`` does.
+    2Wiki's scorer takes the best of each on its own; HotpotQA has one reference. Raises as ``exact_match`` does.
 
     >>> precision_recall("Oru town", ["Oru"], "hotpotqa")
     (0.5, 1.0)
@@ -94,12 +94,12 @@ def precision_recall(prediction: str, references: Sequence[str], benchmark: str)
 
 
 def mean_of(precision: float, recall: float) -> float:
-    """F1: their harmonic mean, 0 where both are."""
+    """Return F1, the harmonic mean of precision and recall; 0 where both are 0."""
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 def set_f1(shared: int, predicted: int, gold: int) -> float:
-    """F1 of two sets by their sizes and that of what they share, 0 where both are empty.
+    """Return F1 of two sets by their sizes and the number of ``shared`` items; 0 where both are empty.
 
     >>> set_f1(1, 2, 1) == mean_of(1 / 2, 1 / 1)
     True
@@ -108,7 +108,7 @@ def set_f1(shared: int, predicted: int, gold: int) -> float:
 
 
 def score(predictions: Sequence[str], references: Sequence[Sequence[str]], benchmark: str) -> Scores:
-    """Mean exact match and F1; ``references[i]`` are the accepted answers of ``predictions[i]``.
+    """Compute mean exact match and F1; ``references[i]`` are the accepted answers of ``predictions[i]``.
 
     Raises UserError where the two differ in length or are empty, and as ``exact_match`` does.
 
@@ -161,9 +161,9 @@ _PAIR: dict[str, Callable[[str, str], tuple[float, float]]] = {
     "synthetic": _hotpotqa,
     CUSTOM: _squad,
 }
-"""Token precision and recall of one normalised text against another."""
+"""The functions that compute token precision and recall of two normalised texts, by benchmark."""
 BENCHMARKS = tuple(name for name in _PAIR if name != CUSTOM)
-"""Those whose scorers are known here."""
+"""The benchmarks with a scorer of their own."""
 
 
 def _pair(benchmark: str) -> Callable[[str, str], tuple[float, float]]:

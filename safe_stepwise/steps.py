@@ -1,6 +1,6 @@
-"""The grammar of a step: ``Step K: <text> (Kind)``, in one place for writing and for reading.
+"""Writes and reads steps by one grammar: ``Step K: <text> (Kind)``.
 
-A valid step, which is what ``format_step`` writes and ``parse_step`` gives back unchanged, has
+A valid step (``parse_step`` gives back unchanged what ``format_step`` writes) has
 
 - a number from 1 to 9999 and one of the three kinds;
 - a text that is not empty and has no white space around it (newlines inside it are kept);
@@ -50,7 +50,7 @@ class StepError(ValueError):
 
 
 def format_step(step: Step) -> str:
-    """The text of a valid step; ``parse_step`` turns it back into an equal ``Step``.
+    """Write a valid step as text; ``parse_step`` turns it back into an equal ``Step``.
 
     Raises StepError for a step that is not valid (see the module's docstring).
 
@@ -62,7 +62,7 @@ def format_step(step: Step) -> str:
 
 
 def parse_step(text: str) -> Step:
-    """The single step that a reply holds; a final step's text gets the marker's exact spelling.
+    """Parse the single step of a reply; a final step's text gets the marker's exact spelling.
 
     Raises StepError, and nothing else, for any other text.
 
@@ -89,7 +89,7 @@ def parse_step(text: str) -> Step:
 
 
 def read_step(text: str) -> Step:
-    """The step that a model wrote: as `parse_step`, which it raises as, but Markdown around its parts is set aside.
+    """Parse a model's step as `parse_step` does, but ignore Markdown; raises as `parse_step` does.
 
     >>> read_step("**Step 1:** Oru lies on the Vel. *(Logical)*").text
     'Oru lies on the Vel.'
@@ -103,7 +103,7 @@ def read_step(text: str) -> Step:
 
 
 def is_salvaged(text: str) -> bool:
-    """Whether a reply holds a step only once the Markdown around it is set aside.
+    """Return whether a reply is a step only without its Markdown.
 
     >>> [is_salvaged(f"{head} Oru lies on the Vel. (Logical)") for head in ("Step 1:", "**Step 1:**", "Well,")]
     [False, True, False]
@@ -117,7 +117,7 @@ def is_salvaged(text: str) -> bool:
 
 
 def _without_markdown(text: str) -> str:
-    """A step without a fence, emphasis, or the mark of a heading or list before it."""
+    """Remove a fence, emphasis, and the mark of a heading or list before a step."""
     text = without_fence(text).strip()
     header = _MARKED_HEADER.match(text)
     if header is None:
@@ -129,7 +129,7 @@ def _without_markdown(text: str) -> str:
 
 
 def final_answer(step: Step) -> str:
-    """The answer that a Final Answer step submits, without the marker.
+    """Return the answer of a Final Answer step, without the marker.
 
     Raises StepError for a step of another kind or one that is not valid.
 
@@ -143,7 +143,7 @@ def final_answer(step: Step) -> str:
 
 
 def successions(previous: Sequence[str], current: str | None = None) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The steps that were taken, each with those before it; ``current`` last, if it was taken.
+    """Pair each step with the steps before it; ``current`` is the last step, if there is one.
 
     >>> [*successions(["a", "b"], "c")]
     [((), 'a'), (('a',), 'b'), (('a', 'b'), 'c')]
@@ -161,7 +161,7 @@ def _number(digits: str) -> int:
 
 
 def _split_kind(body: str) -> tuple[str, StepKind]:
-    """Split what follows ``Step K:`` into text and kind."""
+    """Split the part after ``Step K:`` into text and kind."""
     _check_atomic(body)
     tag = _TAG_AT_END.search(body)
     if tag is None:

@@ -31,12 +31,12 @@ class ErrorType:
     definition: str
     step_kinds: tuple[StepKind, ...]
     value: Comparison = "same"
-    """How the value that such a step gives compares with its evidence."""
+    """How the value in such a step compares with its evidence."""
     gives_value: bool = True
     mended_by: Mender | None = None
-    """What a machine goes back to from a find with that label; None goes on."""
+    """The state to which a machine returns after a step with this label; None: it goes on."""
     by_passages: bool = False
-    """Whether, of attribution steps, only the passages tell it from others of which that holds."""
+    """Whether only the passages distinguish attribution steps with this label from those of other such labels."""
 
     @property
     def is_contradiction(self) -> bool:
@@ -53,12 +53,12 @@ TAXONOMY = tuple(
 )
 ERROR_TYPES = tuple(e for e in TAXONOMY if e.name not in (CORRECT, MISSING_EVIDENCE))
 DROPPABLE: tuple[Category, ...] = tuple(dict.fromkeys(e.category for e in ERROR_TYPES))
-"""The categories that a verifier may do without, in an ablation."""
+"""The categories that an ablation may leave out."""
 _BY_PASSAGES = sorted(
     (e for e in TAXONOMY if e.by_passages), key=lambda e: (e.category != "Correct", e.category != "Attribution")
 )
 EVIDENCE = tuple(e.name for e in _BY_PASSAGES)
-"""Labels of attribution steps that only the passages tell apart."""
+"""Labels of attribution steps that only the passages distinguish."""
 ENTRIES = {entry.name: entry for entry in TAXONOMY}
 
 # No "!", "?", "~" or "¬": before a label they negate it, around it they strike it out or doubt it.
@@ -67,9 +67,9 @@ _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 
 
 def labels(incomplete_evidence: bool = False, dropped: Category | None = None) -> tuple[str, ...]:
-    """The label set of a setting: eleven names, or twelve with ``Missing Evidence``.
+    """Return the labels of a setting: eleven names, or twelve with ``Missing Evidence``.
 
-    A ``dropped`` category, one of `DROPPABLE`, has none in it (SAFE v2, Table 4).
+    The labels of a ``dropped`` category, one of `DROPPABLE`, are left out (SAFE v2, Table 4).
 
     >>> len(labels()), len(labels(incomplete_evidence=True)), len(labels(dropped="Procedural"))
     (11, 12, 7)
@@ -80,7 +80,7 @@ def labels(incomplete_evidence: bool = False, dropped: Category | None = None) -
 
 
 def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str, ...]:
-    """The error types to check a step of this kind for, first to last; none applies: ``Correct``.
+    """Return the error types to check a step of this kind for, in order; if none applies, it is ``Correct``.
 
     Raises ValueError for an unknown kind.
 
@@ -96,9 +96,9 @@ def check_order(kind: StepKind, incomplete_evidence: bool = False) -> tuple[str,
 
 
 def category(error_type: str) -> Category:
-    """The category of a label, given by its exact name; ``Correct`` is a category of its own.
+    """Return the category of a label; ``Correct`` is a category of its own.
 
-    Raises ValueError for anything else than one of the twelve names.
+    Raises ValueError for anything but one of the twelve exact names.
 
     >>> category("Information Miss")
     'Attribution'
@@ -109,7 +109,7 @@ def category(error_type: str) -> Category:
 
 
 def spelling(text: str) -> str:
-    """Return a name without its spelling: case, joiners, quotes, markdown.
+    """Reduce a name to its letters: without case, joiners, quotes and markdown.
 
     >>> spelling("**Off_Topic**.")
     'offtopic'
@@ -124,7 +124,7 @@ _LABEL_OF = {spelling(name): name for name in ENTRIES} | {spelling("Correct (No 
 
 
 def normalize_label(text: str) -> str | None:
-    """The label that ``text`` spells in full, or None. A label inside other words is no label.
+    """Return the label that a whole text spells, or None. A label inside other words does not count.
 
     >>> normalize_label("off topic"), normalize_label('"PREMATURE-attribution"')
     ('Off-topic', 'Premature Attribution')

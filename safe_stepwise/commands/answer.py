@@ -1,7 +1,5 @@
 """Answer one question from its passages, every step verified before the next is written."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from safe_stepwise.commands.command import command
 from safe_stepwise.commands.loop import ROLES, Loop, OnAttempt
 from safe_stepwise.commands.reading import read_question
 from safe_stepwise.commands.transcript import answer_record, ascii_json, render_answer, render_attempt
-from safe_stepwise.engines.client import Client, render_requests
+from safe_stepwise.engines.client import render_requests
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Attempt, Question
@@ -76,18 +74,13 @@ def wait_for_answer(question: Question, loop: Loop, on_attempt: OnAttempt, attem
 
     async def answer() -> dict[str, Any]:
         async with loop.opened() as clients:
-            with _progress(attempts, clients):
+
+            def standing() -> str:
+                steps = sum(attempt.accepted for attempt in attempts)
+                return f"accepted {steps}; {render_requests([client.total() for client in clients.values()])}"
+
+            with show_progress("answer", "try", None, lambda: len(attempts), standing):
                 trajectory = await loop.answer(question, clients, on_attempt)
             return answer_record(question, trajectory, clients, loop.stepwise)
 
     return wait_for(answer())
-
-
-@contextmanager
-def _progress(attempts: list[Attempt], clients: Mapping[str, Client]) -> Iterator[None]:
-    def standing() -> str:
-        steps = sum(attempt.accepted for attempt in attempts)
-        return f"accepted {steps}; {render_requests([client.total() for client in clients.values()])}"
-
-    with show_progress("answer", "try", None, lambda: len(attempts), standing):
-        yield

@@ -41,7 +41,7 @@ def _carry_out(main: Callable[[Sequence[str]], None]) -> int:
         main(sys.argv[1:])
     except UserError as error:
         sys.stdout.flush()  # where both streams go to one file, earlier output stands first
-        _print_error(f"error: {sanitize(str(error))}")
+        _print_error(f"error: {strip_keys(str(error))}")
         return 2
     except KeyboardInterrupt:
         _print_error("interrupted; the same command resumes")
@@ -76,7 +76,7 @@ def _discard(descriptor: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def sanitize(message: str) -> str:
+def strip_keys(message: str) -> str:
     """Return a message as one printable line without our credentials, which a library may have put in it."""
     return printable(redact_keys(message, credentials().values()))
 

@@ -104,7 +104,8 @@ def read_question(file: Path, question: str | None) -> Question:
     ``UserError`` for a file without passages, and where no row, or more than one, is meant.
     """
     if file.suffix not in (".json", ".jsonl"):
-        pages = _read_paragraphs(file)
+        blocks = re.split(r"\n\s*\n", _read_text(file).replace("\r", ""))
+        pages = [Passage("", (" ".join(block.split()),)) for block in blocks if block.strip()]
     else:
         values = list(read_values(file))
         if values and all(isinstance(value, Mapping) and "passages" in value for _, value in values):
@@ -149,9 +150,3 @@ def _read_text(file: Path) -> str:
         return read_content(file, MOST_JSON).decode("utf-8-sig")
     except ValueError as error:
         raise UserError(f"{file}: cannot be read ({error})") from None
-
-
-def _read_paragraphs(file: Path) -> list[Passage]:
-    text = _read_text(file).replace("\r", "")
-    paragraphs = [" ".join(block.split()) for block in re.split(r"\n\s*\n", text)]
-    return [Passage("", (paragraph,)) for paragraph in paragraphs if paragraph]

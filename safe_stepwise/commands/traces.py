@@ -103,12 +103,12 @@ def read_traces(place: Path) -> Iterator[Trace]:
         line = parse_json(content)
         run = read(Trajectory, line["trajectory"], "the trajectory")
         question = questions.get((str(line.get("benchmark")), run.question_id)) or str(line.get("question", ""))
-        return Trace(run, question, bool(line["simulated"]), _scores(line))
+        return Trace(run, question, bool(line["simulated"]), _render_scores(line))
 
     yield from (trace for _, trace in read_lines(file, trace_of, "trajectory", _GIVE))
 
 
-def _scores(line: Mapping[str, Any]) -> str:
+def _render_scores(line: Mapping[str, Any]) -> str:
     if "exact_match" not in line:
         return ""
     judged = f", judged {line['verdict']}" if line.get("verdict") else ""

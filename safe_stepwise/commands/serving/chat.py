@@ -88,15 +88,11 @@ def message_text(message: Any) -> str:
     """Return the text of a message; its content is a text or a list of text parts, else `Refused` is raised."""
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):
-        texts = [item["text"] for item in content if _is_text(item)]
+        texts = [item["text"] for item in content if isinstance(item, Mapping) and isinstance(item.get("text"), str)]
         content = "\n".join(texts) if texts and len(texts) == len(content) else None
     if not isinstance(content, str):
         raise Refused(400, "a message's content has to be text")
     return content
-
-
-def _is_text(item: Any) -> bool:
-    return isinstance(item, Mapping) and isinstance(item.get("text"), str)
 
 
 def request_messages(body: Mapping[str, Any], model: str) -> list[Any]:

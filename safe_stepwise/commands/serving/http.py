@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from safe_stepwise.commands.ending import sanitize
+from safe_stepwise.commands.ending import strip_keys
 from safe_stepwise.commands.serving import chat
 from safe_stepwise.commands.serving.chat import Refused
 from safe_stepwise.errors import UserError
@@ -140,10 +140,12 @@ async def serve(app: web.Application, host: str, port: int, started: Started) ->
 
     A client that disconnects cancels the work on its request.
     """
+    silent = logging.Logger("safe_stepwise.serving")  # aiohttp would log unreadable headers, which may hold a key
+    silent.addHandler(logging.NullHandler())
     runner = web.AppRunner(
         app,
         access_log=None,
-        logger=_silent(),
+        logger=silent,
         handler_cancellation=True,
         shutdown_timeout=_LEAVE_S,
         auto_decompress=False,
@@ -173,13 +175,6 @@ def run_server(serving: Callable[[], Awaitable[None]], end: Callable[[], str]) -
         asyncio.run(main())
     except KeyboardInterrupt:
         print(end(), file=sys.stderr)
-
-
-def _silent() -> logging.Logger:
-    """Make a logger that drops everything: aiohttp would log unreadable headers, which may hold a key."""
-    silent = logging.Logger("safe_stepwise.serving")
-    silent.addHandler(logging.NullHandler())
-    return silent
 
 
 @web.middleware
@@ -219,4 +214,4 @@ def log_line(is_enabled: bool) -> Iterator[list[str]]:
     finally:
         if is_enabled:
             line = f"{', '.join(notes)} in {time.monotonic() - start:.1f} s"
-            print(sanitize(line), file=sys.stderr, flush=True)
+            print(strip_keys(line), file=sys.stderr, flush=True)

@@ -19,7 +19,7 @@ from safe_stepwise.methods.generator import FINAL_ROLE
 from safe_stepwise.methods.generator import ROLE as GENERATE
 from safe_stepwise.methods.scene import JUDGE, AnswerScene, Scene
 from safe_stepwise.methods.verifier import ROLE as VERIFY
-from safe_stepwise.records import Feedback, Passage, Question, Step
+from safe_stepwise.records import Feedback, Passage, Question
 from safe_stepwise.steps import StepError, parse_step
 
 _DECODER = json.JSONDecoder()
@@ -51,8 +51,10 @@ class QuestionIndex:
             return AnswerScene(prediction, tuple(accepted))
         question = self._question(_value_after(lines, "Question: "), _read_passages(lines))
         steps = tuple(parse_step(json.loads(line)) for line in lines if line.startswith('"'))
+        if role == VERIFY and not steps:
+            raise ValueError("it has no step to judge")
         if role == VERIFY:
-            return Scene(question, previous=steps[:-1], step=_last_step(steps))
+            return Scene(question, previous=steps[:-1], step=steps[-1])
         return Scene(question, previous=steps, feedback=_last_rejection(lines))
 
     def _question(self, words: str, pages: Sequence[Passage]) -> Question:
@@ -138,12 +140,6 @@ def _read_passages(lines: Sequence[str]) -> list[Passage]:
             text = json.loads(line[head.end() :])
         passages.append(Passage(title, (text,)))
     return passages
-
-
-def _last_step(steps: Sequence[Step]) -> Step:
-    if not steps:
-        raise ValueError("it has no step to judge")
-    return steps[-1]
 
 
 def _last_rejection(lines: Sequence[str]) -> Feedback | None:

@@ -154,7 +154,8 @@ class VerifiedLoop:
             answering.cancel()
         await stream.write(reply.chunk({"content": render_content(trajectory)}))
         await stream.write(reply.chunk({}, "stop", verification=verification(trajectory)))
-        if _wants_usage(body):
+        options = body.get("stream_options")
+        if isinstance(options, Mapping) and options.get("include_usage") is True:
             await stream.write(reply.usage_chunk(_total_usage(trajectory)))
         await stream.write(chat.DONE)
 
@@ -197,7 +198,10 @@ class VerifiedLoop:
             raise Refused(504, reason) from None
         except UserError as error:
             # A client that has given up answers no more requests; the server needs new ones.
-            self.players = {role: _reset_client(client) for role, client in self.players.items()}
+            self.players = {
+                role: Client(client.engine, client.cache, client.in_flight, client.tries, client.allowance)
+                for role, client in self.players.items()
+            }
             self.tally.failed += 1
             note(str(error))
             raise Refused(503, sanitize(error), RETRY_AFTER_S) from None
@@ -270,17 +274,7 @@ def verification(trajectory: Trajectory) -> dict[str, Any]:
     }
 
 
-def _reset_client(client: Client) -> Client:
-    """Make a new client of the same engine and cache, which has not given up."""
-    return Client(client.engine, client.cache, client.in_flight, client.tries, client.allowance)
-
-
 def _total_usage(trajectory: Trajectory) -> Usage:
     counts = tokens_by_role(trajectory).values()
     names = ("prompt", "cached", "completion", "thought")
     return Usage(*(sum(count.get(name, 0) for count in counts) for name in names))
-
-
-def _wants_usage(body: Mapping[str, Any]) -> bool:
-    options = body.get("stream_options")
-    return isinstance(options, Mapping) and options.get("include_usage") is True

@@ -12,7 +12,7 @@ from traceback import format_exc
 from typing import Any
 
 from safe_stepwise.commands.check import label_step
-from safe_stepwise.commands.ending import sanitize
+from safe_stepwise.commands.ending import strip_keys
 from safe_stepwise.commands.loop import Loop
 from safe_stepwise.commands.transcript import answer_record
 from safe_stepwise.engines.base import EngineError
@@ -236,4 +236,4 @@ def _loop(specs: Mapping[str, str], cache: Path) -> Loop:
 
 
 def _log(reason: str) -> None:
-    print(sanitize(reason), file=sys.stderr, flush=True)
+    print(strip_keys(reason), file=sys.stderr, flush=True)
