@@ -136,7 +136,7 @@ def model_card(
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
     and for results that may go on no card.
     """
-    names.known_version(version)
+    names.check_version(version)
     base, learnt = Base.read(training), training["dataset"]
     _check_run(training, config, base, steps)
     measured = None if quality is None else Quality.read(quality)
@@ -221,7 +221,7 @@ def proposer_card(
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs.
     """
-    names.known_version(version)
+    names.check_version(version)
     evaluations = read_deliberations(results or {}, weights)
     last = stages[-1]
     base = Base.read(last)

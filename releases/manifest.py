@@ -347,7 +347,7 @@ class Manifest:
             raise UserError("builds: name at least one")
         need_positive(self, "", "evaluation_size", "evaluation_passages")
         need_seed(self.seed)
-        names.known_version(self.version)
+        names.check_version(self.version)
         for number, build in enumerate(self.builds):
             build.check(f"builds[{number}].")
             if (build.benchmark, build.split) in [(b.benchmark, b.split) for b in self.builds[:number]]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
 from safe_stepwise.errors import UserError, one_of
-from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, known_version
+from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, check_version
 from trainers.config import PathRecipe
 
 EVALUATION = "deliberation"
@@ -160,7 +160,7 @@ class PathsManifest:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        known_version(self.version)
+        check_version(self.version)
         need_seed(self.seed)
         for entry in (self.paths, self.adapter, self.deliberation):
             if entry is not None:

@@ -216,7 +216,7 @@ def forked(main: Main, arguments: Sequence[str], watch: Callable[[], None]) -> i
 
 def announce() -> None:
     """Say beforehand what is kept; `AssertionError` for a reply that was kept before."""
-    put, add = ResponseCache.put, Journal.add
+    put, add = ResponseCache.store, Journal.add
 
     def puts(cache: ResponseCache, found: Sequence[tuple[str, Completion]]) -> None:
         known = [cache.get(key) for key, _ in found]
@@ -229,7 +229,7 @@ def announce() -> None:
         sys.audit(TRAJECTORY, os.fspath(journal._path))
         add(journal, key, trajectory)
 
-    ResponseCache.put, Journal.add = puts, adds  # type: ignore[method-assign]
+    ResponseCache.store, Journal.add = puts, adds  # type: ignore[method-assign]
 
 
 def killing(folder: Path, at: int, told: Path = Path(os.devnull)) -> Callable[[], None]:

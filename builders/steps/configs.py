@@ -206,7 +206,7 @@ def preference_counts(rows: Sequence[StepRow]) -> dict[str, int]:
 
 def by_config(picked: Iterable[StepRow]) -> dict[str, list[StepRow]]:
     """Group rows by the only config that has them."""
-    rows: dict[str, list[StepRow]] = {config: [] for config in names.ASKED_OF[True]}
+    rows: dict[str, list[StepRow]] = {config: [] for config in names.STEP_CONFIGS[True]}
     for row in picked:
         incomplete = names.MISSING if row.feedback.error_type == MISSING_EVIDENCE else names.MISSING_TWINS
         rows[incomplete if row.incomplete else names.STEPS].append(row)

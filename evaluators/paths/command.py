@@ -224,5 +224,5 @@ def published() -> dict[str, dict[str, str]]:
     for row in published_tables.published().path_judgements:
         wrong = [row.kinds[kind] for kind in PAPER if kind != "valid"]
         balanced = (row.kinds["valid"] + sum(wrong) / len(wrong)) / 2
-        by_model.setdefault(row.model, {})[row.way] = f"{row.mean:.2f} ({balanced:.2f})"
+        by_model.setdefault(row.model, {})[row.prompt] = f"{row.mean:.2f} ({balanced:.2f})"
     return by_model

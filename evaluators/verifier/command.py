@@ -26,7 +26,7 @@ from safe_stepwise.steps import format_step
 from safe_stepwise.store.agreement import Score, title_of
 from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import json_bytes, lock_folder, write_files
-from safe_stepwise.store.names import ASKED_OF, TEST
+from safe_stepwise.store.names import STEP_CONFIGS, TEST
 from safe_stepwise.store.progress import note
 from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, shown, text_table
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, labels
@@ -93,7 +93,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
     opener = Opener(options.timeout)
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
-    folder, name, revision = find_steps(options.steps, options.split, ASKED_OF[incomplete])
+    folder, name, revision = find_steps(options.steps, options.split, STEP_CONFIGS[incomplete])
     about = step_set.about(folder, options.split, incomplete)
     cases = step_set.read_cases(folder, options.split, options.limit, incomplete)
     if options.verified is not None:

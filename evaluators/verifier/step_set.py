@@ -114,7 +114,7 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
     """
     files = {
         f"{config}/{file.name}" if config != names.STEPS else file.name: file
-        for config in names.ASKED_OF[incomplete_evidence]
+        for config in names.STEP_CONFIGS[incomplete_evidence]
         for file in split_files(folder, split, config)
     }
     try:
@@ -143,7 +143,7 @@ def split_files(folder: Path, split: str, config: str = names.STEPS) -> list[Pat
 
 
 def _files(folder: Path, split: str, incomplete_evidence: bool) -> list[Path]:
-    configs = names.ASKED_OF[incomplete_evidence]
+    configs = names.STEP_CONFIGS[incomplete_evidence]
     return [file for config in configs for file in split_files(folder, split, config)]
 
 

@@ -179,7 +179,7 @@ def _refuse(leaked: set[str], place: str, noun: str) -> None:
 
 def _step_keys(root: Path, split: str) -> set[str]:
     """Return the ids and texts of the questions in a split of the verifier set."""
-    rows = _split(root / _STEPS, names.ASKED_OF[True], split, "benchmark", "question_id", "question")
+    rows = _split(root / _STEPS, names.STEP_CONFIGS[True], split, "benchmark", "question_id", "question")
     return {key for row in rows for key in _question_keys(row["benchmark"], row["question_id"], row["question"])}
 
 

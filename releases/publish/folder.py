@@ -134,7 +134,7 @@ def read_release(root: Path, namespace: str) -> Release:
             "safe-stepwise regenerate MANIFEST --output DIR"
         )
     lock = read_lock(root)
-    version = names.known_version(lock["version"])
+    version = names.check_version(lock["version"])
     artifacts = tuple(_artifacts(root, namespace))
     if not artifacts:
         raise UserError(f"{root}: holds no dataset, adapter or Space to publish")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import click
 
 from safe_stepwise.errors import one_of
-from safe_stepwise.store.names import known_version
+from safe_stepwise.store.names import check_version
 from safe_stepwise.store.opening import special_kind
 
 LARGEST = 10**12
@@ -54,7 +54,7 @@ WHOLE = Number(digits, "a whole number from 0 on")
 """The type of plain ``int`` fields: a seed, a count that may be 0."""
 Whole = Annotated[int, WHOLE]
 Share = Annotated[float, Number(float, "a share from 0 to 1, like 0.34", 0, 1)]
-Version = Annotated[str, known_version]
+Version = Annotated[str, check_version]
 Price = Annotated[float, Number(float, "an amount from 0 on")]
 Seconds = Annotated[float, Number(float, "a number of seconds, above 0 and up to 86,400", sys.float_info.min, 86_400)]
 

@@ -107,15 +107,9 @@ _SCALARS: Mapping[str, tuple[Mapping[str, Any], str]] = {
 }
 _EXPECTED: Mapping[str, str] = {
     "missing": "there",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "set_type": "a list",
-    "frozen_set_type": "a list",
-    "is_instance_of": "a list",
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type", "is_instance_of"), "a list"),
     "sequence_str": "a list",
-    "dict_type": "an object",
-    "mapping_type": "an object",
-    "dataclass_type": "an object",
+    **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type"), "an object"),
 }
 
 
@@ -349,13 +343,10 @@ def read_object(file: Path) -> dict[str, Any]:
     try:
         value = parse_json(content)
         json.loads(content, object_pairs_hook=_check_pairs)
-    except _Refused as refused:
-        reason: ValueError = refused
-        try:
+    except _Refused as error:
+        with at_place(f"{file}", ValueError):
             parse_yaml(content)  # whose error has the line's number
-        except ValueError as error:
-            reason = error
-        raise UserError(f"{file}: {reason}") from None
+        raise UserError(f"{file}: {error}") from None
     except ValueError as error:
         raise UserError(f"{file}: not JSON ({printable(str(error))})") from None
     if not isinstance(value, dict):

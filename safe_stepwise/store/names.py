@@ -1,7 +1,4 @@
-"""What is written down is called here: artifacts, splits, configs, origins, files, reasons.
-
-Releases are tagged ``vMAJOR.MINOR.PATCH``.
-"""
+"""The names in everything that is written: artifacts, splits, configs, origins, files, reasons."""
 
 import re
 from typing import Literal, get_args
@@ -13,30 +10,30 @@ NOISE_LABELS = "safe-noise-labels"
 VERIFIER_STEPS = "safe-verifier-steps"
 SETS = (VERIFIED, NOISE_LABELS, VERIFIER_STEPS)
 PATH_PROBE = "safe-path-probe"
-"""Valid and corrupted relation paths; in a release if its manifest says so."""
+"""The dataset of valid and corrupted relation paths; in a release if its manifest says so."""
 METRIC = "safe_stepwise"
-"""The artifacts' repos; those of models are `model_repo`."""
+"""The metric's repo; datasets have repos of their own names, and `model_repo` names a model's."""
 VERIFIER_KIND, GENERATOR_KIND = "safe-verifier", "safe-generator"
 
 DATASETS, ADAPTER, SPACE, REPORT = "datasets", "adapter", "space", "report"
 BLOCKS, SFT, GENERATOR = "blocks", "sft", "generator"
-"""Folders of a release. `GENERATOR` has the model that writes steps, `SFT` the adapter that KTO
-went on from; in `BLOCKS` each block has one with a `REPORT` and its verifier set, and in that one
-for each adapter that it trains, with `ADAPTER` and `REPORT`."""
+"""Folders of a release. `GENERATOR` has the model that writes steps, `SFT` the adapter that KTO continued. `BLOCKS`
+has a folder for each block with a `REPORT` and its verifier set, and in it a folder for each adapter that the block
+trains, with `ADAPTER` and `REPORT`."""
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LABELED, EVAL = "_labeled", "_eval"
-"""What configs of `VERIFIED` append to a benchmark's name: all rows with labels, the sample."""
+"""The suffixes of configs of `VERIFIED` behind a benchmark's name: all rows with labels, the evaluation sample."""
 INPUT = "input"
-"""The column of the sample that renders a row as one prompt, for harnesses of others."""
+"""The column of the sample that renders a row as one prompt, for other projects' harnesses."""
 STEPS, PROMPT_COMPLETION, MISSING = "steps", "prompt_completion", "missing_evidence"
 MISSING_TWINS, MISSING_PROMPT_COMPLETION = f"{MISSING}_twins", f"{MISSING}_{PROMPT_COMPLETION}"
 PREFERENCE, KTO = "preference", "kto"
-"""Configs of `VERIFIER_STEPS`; the last is one of `paths_set`, too."""
-ASKED_OF = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
-"""Those with a row a step, without and with incomplete evidence."""
+"""Configs of `VERIFIER_STEPS`; `KTO` is also one of `paths_set`."""
+STEP_CONFIGS = {False: (STEPS,), True: (STEPS, MISSING, MISSING_TWINS)}
+"""The configs with a row for each step, by whether evidence may be incomplete."""
 RENDERED_BY = {False: "prompt_sha256", True: "missing_evidence_prompt_sha256"}
-"""What the set's record calls the digest of the prompts of either setting."""
+"""The field of the set's record with the digest of the prompts, by whether evidence may be incomplete."""
 
 Corruption = Literal[
     "valid",
@@ -50,70 +47,70 @@ Corruption = Literal[
     "hop_dropped",
 ]
 CORRUPTIONS: tuple[Corruption, ...] = get_args(Corruption)
-"""What was done to a path of `PATH_PROBE`, if anything; stored as its place in this."""
+"""How a path of `PATH_PROBE` was corrupted, if at all; stored as the index in this tuple."""
 PATH_LABELS = ("invalid", "valid")
 PROBED = "path_probe"
-"""The config of `PATH_PROBE` with a row a path; the other is `PROMPT_COMPLETION`."""
+"""The config of `PATH_PROBE` with a row for each path; the other config is `PROMPT_COMPLETION`."""
 PATHS, BY_TEMPLATE = "paths", "_by_template"
-"""A config of `paths_set`, beside `PROMPT_COMPLETION` and `KTO`, and what one appends that is split
-so that no template of a question is on both sides."""
+"""A config of `paths_set`, beside `PROMPT_COMPLETION` and `KTO`; and the suffix of a config whose splits share no
+question template."""
 PATHS_RECORD = f"statistics/{PATHS}.json"
 PATHS_SETS = f"dp-*-{PATHS}"
-"""Every `paths_set`, as a pattern of names."""
+"""The glob pattern of the names of every `paths_set`."""
 
 Origin = Literal["ideal", "injected", "refined"]
 IDEAL, INJECTED, REFINED = ORIGINS = get_args(Origin)
-"""Where a row of `VERIFIER_STEPS` comes from; stored as its place in this."""
+"""Where a row of `VERIFIER_STEPS` comes from; stored as the index in this tuple."""
 
 Wording = Literal["seen", "unseen"]
 SEEN, UNSEEN = WORDINGS = get_args(Wording)
-"""Whether a row of `TRAIN` has a step that is worded so; stored as its place in this."""
+"""Whether a row of `TRAIN` has a step in these words; stored as the index in this tuple."""
 
 ContextKind = Literal["original", "altered", "borrowed"]
 ORIGINAL, ALTERED, BORROWED = CONTEXTS = get_args(ContextKind)
-"""Whether a row's passages are its question's own, or one states another value, or is another's;
-stored as its place in this."""
+"""Whether a row's passages are its question's own, or one states another value, or one is borrowed from another
+question; stored as the index in this tuple."""
 
 Audited = Literal["labels", "steps"]
 LABELS, _ = AUDITED = get_args(Audited)
 """What people judge in an audit: labels of questions, or rows of `STEPS`."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-"""What this machine calls itself."""
+"""This machine's own host names."""
 SIMULATED = " (simulated)"
-"""Stands behind the name of whatever no model made."""
+"""The suffix of the names of things that no model made."""
 
 README = "README.md"
 LOCK = "release.lock.json"
 TRAINING = "training.json"
-"""An adapter's own record of how it was trained, beside its weights."""
+"""The record of an adapter's training, beside its weights."""
 TUNED = "model"
-"""The folder beside `TRAINING` of a model of which all weights were tuned."""
+"""The folder of a model whose weights were all tuned, beside `TRAINING`."""
 STATISTICS = "statistics"
-"""The folder of a dataset's records of its builds."""
+"""The folder of the records of a dataset's builds."""
 STEPS_RECORD = f"{STATISTICS}/verifier_steps.json"
 PROBE_RECORD = f"{STATISTICS}/{PROBED}.json"
 WORK = ".work"
-"""The hidden folder of what a run goes on from."""
+"""The hidden folder from which an interrupted run resumes."""
 REJECTS, REFUSED, UNMATCHED = "rejects.jsonl", "refused.jsonl", "unmatched.jsonl"
-"""Rows that could not be read, steps that were not kept, entries of a list that no row has."""
+"""Rows that could not be read, steps that were refused, entries of a list that match no row."""
 TRAJECTORIES, QUESTIONS, RESULTS = "trajectories.jsonl", "questions.jsonl", "results.json"
 JOURNAL = f".{TRAJECTORIES}"
+"""Trajectories in the order in which they ended, from which an interrupted evaluation resumes."""
 FAITHFULNESS, CHAINS = "faithfulness.json", "faithfulness.jsonl"
-"""Of measured faithfulness, the numbers and each chain."""
-"""Trajectories as they ended, which an evaluation goes on from."""
+"""The numbers of measured faithfulness, and each chain."""
 COMPARISON = "comparison.md"
 METHODS_PAGE = "methods.md"
 
 NO_PATH = "no path"
 REQUEST_FAILED = "the request failed"
-"""Clauses with which reasons begin. Another run may turn what `REQUEST_FAILED` into rows."""
+"""Clauses with which reasons begin. Another run may turn rows rejected for `REQUEST_FAILED` into good ones."""
 
 _VERSION = re.compile(r"v(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
 
 
 def paths_set(benchmark: str) -> str:
-    """The dataset of relation paths of a benchmark.
+    """Return the name of a benchmark's dataset of relation paths.
 
     >>> paths_set("metaqa")
     'dp-metaqa-paths'
@@ -121,14 +118,14 @@ def paths_set(benchmark: str) -> str:
     return f"dp-{benchmark}-{PATHS}"
 
 
-def known_version(version: str) -> str:
-    """``version``, if it is one. Raises ``UserError`` for what is no ``vMAJOR.MINOR.PATCH``."""
+def check_version(version: str) -> str:
+    """Return ``version``; raises ``UserError`` for one that is no ``vMAJOR.MINOR.PATCH``, as releases are tagged."""
     version_key(version)
     return version
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """A version to sort by; raises as `known_version`.
+    """Return the key by which versions sort; raises ``UserError`` as `check_version` does.
 
     >>> version_key("v1.10.0") > version_key("v1.9.0")
     True
@@ -140,9 +137,9 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 def model_repo(kind: str, base: str) -> str:
-    """The repo of a model that was trained, called after its kind and its base model.
+    """Name the repo of a trained model after its kind and its base model.
 
-    That is `VERIFIER_KIND`, `GENERATOR_KIND`, or of what proposes paths the `paths_set` that it learnt. Raises
+    ``kind`` is `VERIFIER_KIND`, `GENERATOR_KIND`, or the `paths_set` from which a proposer of paths learnt. Raises
     ``UserError`` for a base model without a name.
 
     >>> model_repo(VERIFIER_KIND, "Qwen/Qwen3-8B"), model_repo("dp-metaqa-paths", "HuggingFaceTB/SmolLM2-135M")
@@ -155,7 +152,7 @@ def model_repo(kind: str, base: str) -> str:
 
 
 def marked(name: str, simulated: bool) -> str:
-    """A name that says once that no model stands behind it, where none does.
+    """Mark the name of something simulated with `SIMULATED`, once.
 
     >>> marked("SAFE", True), marked("symbolic (simulated)", True), marked("SAFE", False)
     ('SAFE (simulated)', 'symbolic (simulated)', 'SAFE')

@@ -16,7 +16,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, NoReturn, TextIO, TypeVar
 
 from tqdm import tqdm
@@ -251,9 +250,7 @@ class Wait:
             self.restart()
             _WAITS.add(self)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._waiting -= 1
         if not self._waiting:
             _WAITS.discard(self)

@@ -1,6 +1,6 @@
-"""The numbers that the papers print, to stand beside our own (``published_tables.yaml``).
+"""The numbers that the papers print, which our reports show beside our own (``published_tables.yaml``).
 
-They are others' reports: shown, marked *published*, and never tested against anything of ours.
+Reports mark them *published* and never test them against our results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,42 +17,42 @@ Paper = Literal["v1", "v2", "sg_fsm"]
 Role = Literal["generator", "verifier", "overall"]
 BENCHMARKS = ("2wikimultihopqa", "hotpotqa", "musique")
 AVERAGE = "average"
-"""Of a row's benchmarks."""
+"""The name of the average over a row's benchmarks."""
 EVERY = "all"
 """The generator of a row that is the mean of a table's generators."""
 PAPERS: Mapping[Paper, str] = {"v1": "SAFE v1", "v2": "SAFE v2", "sg_fsm": "SG-FSM"}
-"""Their names in tables."""
+"""The papers' names in tables."""
 MAIN: Mapping[Paper, str] = {"v1": "3", "v2": "2", "sg_fsm": "2"}
 """The table of each paper's main results."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedScore:
-    """One row of a table of scores; percentages."""
+    """One row of a table of scores, in percent."""
 
     paper: Paper
     table: str
     generator: str
     method: str
-    """By the name that the method has here: ``safe``, ``no_verification``; also ``trace``."""
+    """The method's name in this project (``safe``, ``no_verification``), or ``trace``."""
     variant: str
-    """What sets the row apart in an ablation; empty in tables of methods."""
+    """The row's setting in an ablation; empty in tables of methods."""
     scores: Mapping[str, Mapping[str, float]]
-    """``em``, ``f1`` and ``acc`` as far as printed, by benchmark and for `AVERAGE`."""
+    """The printed ones of ``em``, ``f1`` and ``acc``, by benchmark and for `AVERAGE`."""
     delta: Mapping[str, float]
-    """Differences as printed, in points, by benchmark and for `AVERAGE`."""
+    """The printed differences in points, by benchmark and for `AVERAGE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedNoise:
-    """How much of a benchmark's split was found unverifiable."""
+    """The share of a benchmark's split that a paper calls unverifiable."""
 
     paper: Paper
     table: str
     benchmark: str
     split: str
     questions: int
-    """As printed: fewer than the full split has in three of six."""
+    """The printed number, in three of six cases less than the full split has."""
     noisy: int
     ratio_percent: float
 
@@ -72,7 +72,7 @@ class PublishedTokens:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFailures:
-    """A share of all errors that were found: of a category, or within the first steps."""
+    """The share of all detected errors that are of a category or in the first steps."""
 
     paper: Paper
     figure: str
@@ -86,10 +86,10 @@ class PublishedPaths:
     """A model's accuracy on relation paths of CWQ (arXiv 2402.11199, Tables 2 and 6); percent."""
 
     model: str
-    way: str
-    """The prompt, by its name here."""
+    prompt: str
+    """The prompt's name in this project."""
     mean: float
-    """Over the kinds, as printed."""
+    """The printed mean over the kinds."""
     kinds: Mapping[str, float]
 
 
@@ -97,8 +97,8 @@ class PublishedPaths:
 class PublishedAnswers:
     """A method's answers over knowledge graphs (arXiv 2505.15210, Tables 2, 3, 7); percent.
 
-    By benchmark the hit, Hits@1 and F1, None where nothing is printed. Which of MetaQA's
-    figures are of 3-hop questions alone, as a note to Table 2 has it, our text of it does not tell.
+    Each benchmark has the hit, Hits@1 and F1, None where nothing is printed. A note to Table 2 says that some of
+    MetaQA's figures are of 3-hop questions alone; our text of the paper does not say which.
     """
 
     table: str
@@ -108,12 +108,12 @@ class PublishedAnswers:
     cwq: Sequence[float | None] = ()
     metaqa: Sequence[float | None] = ()
     misprint: str = ""
-    """Why a figure can't be right, where one can't."""
+    """Why a printed figure can't be right; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedCost:
-    """Calls and tokens a question (arXiv 2505.15210, Table 5), without those that propose paths."""
+    """Calls and tokens per question (arXiv 2505.15210, Table 5), without the calls that propose paths."""
 
     benchmark: str
     method: str
@@ -121,41 +121,41 @@ class PublishedCost:
     prompt: float
     completion: float
     total: float
-    """As printed."""
+    """The printed total."""
     misprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Where a paper's numbers disagree with each other."""
+    """A contradiction between a paper's own numbers."""
 
     paper: Paper
     tables: tuple[str, ...]
-    what: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """All of the file, each table in the order of print."""
+    """The content of the file, each table in the printed order."""
 
     scores: tuple[PublishedScore, ...]
     noise_ratios: tuple[PublishedNoise, ...]
-    """SAFE v1, Table 2 and v2, Table 1, which print the same."""
+    """SAFE v1, Table 2 and v2, Table 1, which are identical."""
     tokens: tuple[PublishedTokens, ...]
-    """SAFE v1, Table 8 and v2, Table 13, which print the same."""
+    """SAFE v1, Table 8 and v2, Table 13, which are identical."""
     failures: tuple[PublishedFailures, ...]
-    """What is printed in words of SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
+    """The numbers in the text on SAFE v1, Figures 3 and 4, and v2, Figures 9 and 10."""
     path_judgements: tuple[PublishedPaths, ...]
     """The discriminative evaluation of arXiv 2402.11199, Tables 2 and 6."""
     answers: tuple[PublishedAnswers, ...]
     answer_costs: tuple[PublishedCost, ...]
     contradictions: tuple[Contradiction, ...]
-    """What is printed stands in the tables."""
+    """The tables keep the printed numbers."""
 
 
 @cache
 def published() -> Published:
-    """What the papers print.
+    """Read the papers' numbers.
 
     >>> [s.delta for s in published().scores if s.generator == EVERY and s.table == MAIN[s.paper] and s.delta]
     [{'average': 8.4}, {'average': 8.8}]

@@ -104,7 +104,7 @@ class VerifierRows(Kind):
     def _labels(self, dataset: str, source: Source, place: str, split: str) -> Iterator[Row]:
         """Yield `_COLUMNS` of every row of a split, with labels as text."""
         files = source.about.get("files")  # only the first config is sure to have rows
-        first, *optional = names.ASKED_OF[self.incomplete_evidence]
+        first, *optional = names.STEP_CONFIGS[self.incomplete_evidence]
         for config in (first, *(c for c in optional if files is None or files[c][split]["rows"])):
             dataset_rows = load(dataset, place, source.revision, config, split)
             rows = dataset_rows.select_columns(

@@ -11,7 +11,7 @@ from builders.steps import configs
 from builders.steps.configs import Config, Rendering, write_configs
 from builders.steps.rows import StepRow
 from safe_stepwise.records import Feedback, Question, Step
-from safe_stepwise.store.names import ASKED_OF, STEPS, TEST, TRAIN
+from safe_stepwise.store.names import STEP_CONFIGS, STEPS, TEST, TRAIN
 
 
 def test_a_new_config_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ def test_a_new_config_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     row = StepRow(
         Question("q", "musique", "train", "Where?", "Vel"), (), step, Feedback("Correct", "", ""), "ideal", "t"
     )
-    rows = {name: {TRAIN: [row] if name == STEPS else [], TEST: []} for name in ASKED_OF[True]}
+    rows = {name: {TRAIN: [row] if name == STEPS else [], TEST: []} for name in STEP_CONFIGS[True]}
     written = write_configs(rows, tmp_path, Rendering({}, frozenset([row.id])))
     assert written["asked"][TRAIN].rows == 1
     (content,) = pq.read_table(tmp_path / "asked").to_pylist()

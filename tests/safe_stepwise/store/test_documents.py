@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import MOST_YAML, parse_yaml, read_object, read_yaml
-from safe_stepwise.store.names import known_version
+from safe_stepwise.store.names import check_version
 from tests import sizes
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
@@ -125,4 +125,4 @@ def test_what_is_no_object_is_one_line(content: bytes, why: str, tmp_path: Path)
 )
 def test_a_version_has_three_plain_numbers(version: str) -> None:
     with pytest.raises(UserError, match=r"write it as vMAJOR\.MINOR\.PATCH"):
-        known_version(version)
+        check_version(version)
