@@ -355,7 +355,7 @@ def test_what_players_would_cost_adds_up_and_comes_again(tmp_path: Path) -> None
             assert found == {k: sum(part[k] for part in parts) for k in kinds}
     text = (tmp_path / "out" / "report" / "cost.md").read_text(encoding="utf-8")
     assert text.startswith("# Cost (simulated)")
-    assert "A player that counts none (symbolic) has the words" in text
+    assert "For them we count the words and punctuation marks" in text
     before = contents(tmp_path / "out")
     for left, more in (("results.json", []), (".trajectories.jsonl", ["--at-once=3"])):
         (tmp_path / "out" / left).unlink()  # what a kill would leave; then all from the cache

@@ -161,7 +161,7 @@ def test_examples_may_be_shown_and_it_is_said(built: Path, gold: dict[str, str],
     said = read(tmp_path / "out")["steps"]["examples"]
     assert said.startswith("verify ")
     text = (tmp_path / "out" / "verifier_quality.md").read_text(encoding="utf-8")
-    assert f"Shown were worked examples ({said})" in text
+    assert f"The prompt had worked examples ({said})" in text
 
 
 def hard(body: Mapping[str, Any]) -> bool:
@@ -286,7 +286,7 @@ def test_the_graph_checker_needs_annotations_and_is_marked_as_simulated(built: P
     assert (verifier["simulated"], checker["simulated"]) == (True, True)
     page = (output / "verifier_quality.md").read_text()
     assert "> **Simulated**" in page
-    assert "it is no fair competitor" in page
+    assert "is not a fair competitor" in page
     for name in ("verdicts.jsonl", "prefixes.jsonl"):
         lines = (output / name).read_text().splitlines()
         assert lines
@@ -332,7 +332,7 @@ def test_with_twelve_labels_rows_of_all_configs_are_asked_as_the_loop_with_a_sea
     table = list(csv.reader((output / "confusion.csv").open()))
     assert (table[0][12], table[-1][0], table[-1][12]) == (*["Missing Evidence"] * 2, str(lacking))
     page = (output / "verifier_quality.md").read_text()
-    assert "Asked with twelve labels" in page
+    assert "The prompt has twelve labels" in page
     assert f"| Missing Evidence | Missing Evidence | {lacking} | {lacking} |" in page
 
 
@@ -511,7 +511,9 @@ def test_a_prompt_without_a_category(
     assert first["unparsed"] == lost  # it says the gold label, which is none here
     assert types["Contradictory"]["said"] == 0
     page = (tmp_path / "out" / "verifier_quality.md").read_text()
-    assert f"by a prompt without Attribution errors: {lost} rows have one, and count as" in page
+    assert (
+        f"The prompt does not mention Attribution errors. {lost} rows have such an error and always count as" in page
+    )
     with pytest.raises(UserError, match="invalid choice: 'Correct'"):
         main(arguments(built, tmp_path / "out", server.spec, **{"drop-category": "Correct"}))
 

@@ -230,7 +230,7 @@ def test_without_training_there_is_no_refinement_until_a_run_with_it(manifest: P
     assert lock["skipped"] == ["adapter", "refinement"]
     assert "refinement, adapter: left out (--skip-training)" in said
     assert "refined" in lock["counts"]["verifier-steps"]["origins"]["train"]
-    assert "fewer than wanted" in said
+    assert "fewer rows than requested" in said
     made(manifest, tmp_path / "out")
     assert log[1:] == ["set of round-1", "adapter of round-1", "cases of round-1", "set of out",
                        "adapter of out"]  # fmt: skip

@@ -335,13 +335,13 @@ def test_what_failed_is_asked_again_by_the_same_command(
         with monkeypatch.context() as impatient:
             impatient.setattr(client, "TRIES", 1)
             build_verifier_steps.main(arguments(verified, out, server.spec))
-        assert "only they are asked" in capsys.readouterr().out
+        assert "to repeat only these" in capsys.readouterr().out
         answered = Counter(server.answered)
     with MockServer(faithful, port=server.port) as healthy:
         build_verifier_steps.main(arguments(verified, out, healthy.spec))
         assert healthy.asked
         assert not set(healthy.asked) & set(answered)
-    assert "only they are asked" not in capsys.readouterr().out
+    assert "to repeat only these" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

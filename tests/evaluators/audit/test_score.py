@@ -65,7 +65,7 @@ def test_a_row_counts_once_with_what_most_say(tmp_path: Path) -> None:
         ("q1", ("cy",), ("label",), ()),
         ("q2", ("bob",), ("label",), ("no",)),
     ]
-    assert "they differ on label" in render_scores(found)
+    assert "reviewers differ on label" in render_scores(found)
 
 
 def test_noise_and_sound_rows_are_told_apart(tmp_path: Path) -> None:

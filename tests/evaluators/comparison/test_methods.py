@@ -83,11 +83,11 @@ def test_methods_by_benchmark_and_what_tokens_bring_in(made: Report) -> None:
 
 
 def test_prompting_parts_are_told_and_left_out_where_nothing_has_them(made: Report) -> None:
-    header, *rows = part(made, "How replies could be read")
+    header, *rows = part(made, "Could the replies be read?")
     assert header[4:6] == ["at first try, %", "after revision, %"]
     assert len(rows) == 15
     assert len(part(made, "Why answers failed")) == 16
-    assert {row[1].split(",")[0] for row in part(made, "Facts, triples, sub-answers")[1:]} == {
+    assert {row[1].split(",")[0] for row in part(made, "Supporting facts, triples and sub-answers")[1:]} == {
         "SG-FSM1", "SG-FSM + SAFE",
     }  # fmt: skip
     loops = report(outcomes([1, 0], "no_verification")).files["methods.md"].decode()
@@ -103,7 +103,7 @@ def test_every_edge_is_counted_those_that_nothing_took_too(made: Report) -> None
     assert sum(edges.values()) == len(moves)
     assert (edges["q2", "q3"], edges["q3", "q4"], edges["q2", "q2"]) == (4, 2, 0)
     assert sum(float(r["percent"]) for r in rows) == pytest.approx(100, abs=1)
-    told = {(row[1], row[2]): row[3] for row in part(made, "Transitions")[1:]}
+    told = {(row[1], row[2]): row[3] for row in part(made, "Transitions of the state machines")[1:]}
     assert told["SG-FSM1", "q2 Search → q3"] == "4"
     assert told["SG-FSM + SAFE", "g2 Judge find → q2"] == "4"
     assert all(int(count) for count in told.values())
@@ -145,7 +145,7 @@ def test_the_page_tells_what_the_whole_run_was_asked_for() -> None:
     asked = [outcome_of("direct", Script(direct=[reply]), evidence=True),
              outcome_of("cot", Script(cot=[reply]), evidence=True)]  # fmt: skip
     page = report(asked).files["methods.md"].decode()
-    assert "\nevidence. Percentages." in page
+    assert "\nevidence. Scores are percentages." in page
     assert "evidence. Percentages." not in report(run()).files["methods.md"].decode()
 
 
@@ -212,14 +212,14 @@ def test_how_many_samples_a_machine_costs() -> None:
     assert single.as_many_as(1250) == 7
     assert (single.as_many_as(600), single.as_many_as(599)) == (1, 0)
     assert Cost(voting.system, 0, 0, 0).as_many_as(9) == 1
-    header, *rows = part(report(found), "At equal cost")
+    header, *rows = part(report(found), "Comparison at equal cost")
     assert header[-1] == "p, unadjusted"
     # The single reply has no row of its own beside a vote that tells what samples cost.
     assert [row[3:8] for row in rows] == [["CoT, samples=3", "840.0", "67.2", "6", "+0.0"]]
-    alone = part(report(found[1:]), "At equal cost")[1:]
+    alone = part(report(found[1:]), "Comparison at equal cost")[1:]
     assert [row[3:8] for row in alone] == [["CoT", "600.0", "48.0", "7", "+0.0"]]
     cheap = priced(machine, *[Usage(30, 0, 5)] * len(machine.trajectory.attempts))
-    assert part(report([once, cheap]), "At equal cost")[1][6] == "\\< 1"
+    assert part(report([once, cheap]), "Comparison at equal cost")[1][6] == "\\< 1"
 
 
 def test_questions_that_failed_make_nothing_cheaper() -> None:
@@ -234,7 +234,7 @@ def test_questions_that_failed_make_nothing_cheaper() -> None:
         found += [broken(vote), broken(machine)] if n == 3 else [vote, machine]
     voting, stepwise = costs(found)
     assert (voting.total, voting.first, voting.further, stepwise.total) == (840, 600, 120, 1250)
-    assert part(report(found), "At equal cost")[1][6] == "6"
+    assert part(report(found), "Comparison at equal cost")[1][6] == "6"
     assert costs(found[6:]) == []
 
 
@@ -249,23 +249,23 @@ def test_a_vote_that_was_asked_for_evidence_too_is_no_comparison_of_cost() -> No
     facts = {"supporting_facts": [[2, 0]], "evidences": [["a", "b", "c"]]}
     script = Script(cot=[json.dumps({**json.loads(RIGHT), **facts})])
     found = [outcome_of("sg_fsm1", Script()), outcome_of("cot", script, evidence=True)]
-    assert "At equal cost" not in report(found).files["methods.md"].decode()
+    assert "Comparison at equal cost" not in report(found).files["methods.md"].decode()
     cited = [find(1, "Ors Velt", sentences=[1], evidence=["a", "b", "c"]),
              find(2, "Oru", sentences=[0], evidence=["a", "b", "c"])]  # fmt: skip
     alike = [outcome_of("sg_fsm1", Script(search=cited), evidence=True), found[1]]
-    assert len(part(report(alike), "At equal cost")) == 2
+    assert len(part(report(alike), "Comparison at equal cost")) == 2
 
 
 def test_a_vote_that_was_shown_other_passages_is_no_comparison_of_cost() -> None:
     found = [outcome_of("sg_fsm1", Script()), outcome_of("cot", Script(cot=[RIGHT]))]
-    assert len(part(report(found), "At equal cost")) == 2
+    assert len(part(report(found), "Comparison at equal cost")) == 2
     shown = [replace(found[0], conditions={"passages": "all"}), found[1]]
-    assert "At equal cost" not in report(shown).files["methods.md"].decode()
+    assert "Comparison at equal cost" not in report(shown).files["methods.md"].decode()
 
 
 def test_a_vote_and_nothing_else_is_no_comparison_of_cost() -> None:
     only = [o for o in run() if o.method in ("cot", "direct")]
-    assert "At equal cost" not in report(only).files["methods.md"].decode()
+    assert "Comparison at equal cost" not in report(only).files["methods.md"].decode()
 
 
 # -------------------------------------------------------------------------------------------- pairs

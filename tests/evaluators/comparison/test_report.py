@@ -331,9 +331,9 @@ def test_a_name_that_says_simulated_says_it_once() -> None:
 
 
 def test_one_benchmark_is_not_called_several(made: Report) -> None:
-    assert "Percentages; 2 benchmarks and their mean." in made.text
+    assert "The average is the mean of the 2 benchmarks." in made.text
     one = report(outcomes([1, 0], NO)).text
-    assert "Percentages; of one benchmark, the average." in one
+    assert "There is one benchmark, so it is also the average." in one
     assert "(s)" not in one
 
 
@@ -348,7 +348,7 @@ def test_generators_are_blocks_and_their_total_has_the_headline() -> None:
     assert [row[:2] for row in rows] == [[who, method] for who in ("a", "b", "Total average") for method in block]
     assert [row[-1].split(" ±")[0] for row in rows[-4:]] == ["25.0", "50.0", "75.0", "+25.0"]
     assert header[-1] == "average Acc"
-    assert "Total average: the mean over all 2 that answer" in made.text
+    assert "The total average is the mean over all 2 models that answer" in made.text
     csv_rows = table(made, "comparison.csv")
     totals = [r for r in csv_rows if r["generator"] == "Total average"]
     assert [r["row"] for r in totals] == [
@@ -368,7 +368,7 @@ def test_generators_are_blocks_and_their_total_has_the_headline() -> None:
 def test_what_ran_with_one_generator_alone_is_in_no_total() -> None:
     found = [*generators("a", "b"), *outcomes([1, 1], verifier="other", generator="a")]
     text = report(found).text
-    assert "Not in it: a, SAFE with other." in text
+    assert "Not included: a, SAFE with other." in text
     assert len([row for row in markdown_rows(text.split("##")[0]) if row[0] == "Total average"]) == 4
 
 
@@ -401,7 +401,7 @@ def test_published_rows_of_the_same_generator_stand_in_its_block() -> None:
     # Of two of the three benchmarks the papers' average is not ours.
     assert mine[-1][2:] == "61.6 77.4 89.4 50.7 62.2 72.9 – – –".split()
     nothing = report([replace(o, benchmark="synthetic") for o in found], published=choose_tables(["v1"]))
-    assert "The papers print nothing on these benchmarks" in nothing.text
+    assert "The papers print no results on these benchmarks" in nothing.text
 
 
 def test_a_table_that_is_not_published_is_named() -> None:

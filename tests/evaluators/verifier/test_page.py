@@ -41,7 +41,7 @@ def test_it_says_how_long_a_reply_could_be() -> None:
 
 def test_it_says_what_was_measured() -> None:
     page = page_of("openai:m")
-    assert "2 rows of 1 questions: split `test` of `ns/steps`; 1 trajectories with an error" in page
+    assert "2 rows of 1 questions: split `test` of `ns/steps`. The rows form 1 trajectories with an error" in page
     assert "| verifier | openai:m | 0.500 [" in page
     assert "| no error ever | always Correct | 0.500 [" in page
     assert "| verifier | 2 | 2,000 | 25.0% | 20 |" in page
