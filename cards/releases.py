@@ -63,11 +63,11 @@ def release(
     runs = [] if results is None else results["runs"]
     block_runs = [run for record in (blocks or {}).values() for run in record["runs"]]
     artifacts, sources = _artifacts(statistics, steps, base, metadata or {}, probe), datasets.sources_of(statistics)
-    have = {artifact.folder for artifact in artifacts}
+    present = {artifact.folder for artifact in artifacts}
     places = (*(f"{names.DATASETS}/{name}" for name in names.SETS), names.ADAPTER, names.SPACE)
     card = {
         "artifacts": artifacts,
-        "missing": [place for place in places if place not in have],
+        "missing": [place for place in places if place not in present],
         "sources": sources,
         "base": base,
         "runs": [(run, _players(run)) for run in runs],

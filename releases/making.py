@@ -141,8 +141,8 @@ def _complete_parts(
     if earlier["manifest"]["sha256"] == release.sha256 and earlier.get("code_sha256") == release_code():
         if locked:
             check(release)
-        late = set(earlier.get("skipped", [])) - set(skip)
-        stale = {stage.name for stage in stages if stage.follows in late}
+        new_parts = set(earlier.get("skipped", [])) - set(skip)
+        stale = {stage.name for stage in stages if stage.follows in new_parts}
         return [name for name in complete if name not in stale]
     if outdated := [name for name in complete if name in skip]:
         raise UserError(

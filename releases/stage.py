@@ -23,7 +23,7 @@ _SECONDS = 3600
 KEEP_FAILED = "--keep-failed"
 """The option that locks a part whose questions failed."""
 COUNTED = ("calls", "prompt", "computed", "reply")
-Take = Mapping[str, float]
+UnitCost = Mapping[str, float]
 """The calls and tokens of one row or question: ``calls, prompt, reply``, and ``computed`` if that is less."""
 
 
@@ -109,15 +109,15 @@ def expectations() -> Any:
     return yaml.safe_load(Path(__file__).with_name("expectations.yaml").read_text(encoding="utf-8"))
 
 
-def price_engine(spec: str, name: str, rows: int, take: Take) -> Cost:
-    """Return what ``rows`` cost of an engine that takes so much for one row; nothing without a model."""
-    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, take)
+def price_engine(spec: str, name: str, rows: int, unit_cost: UnitCost) -> Cost:
+    """Return the cost of ``rows`` by the engine of a spec; an engine without a model costs nothing."""
+    return Cost(name, rows) if spec.startswith(("symbolic", "mock")) else price_rows(name, rows, unit_cost)
 
 
-def price_rows(name: str, rows: int, take: Take) -> Cost:
-    """Multiply the calls and tokens of one row by ``rows``."""
-    take = {"computed": take["prompt"], **take}
-    return Cost(name, rows, *(round(rows * take[count]) for count in COUNTED))
+def price_rows(name: str, rows: int, unit_cost: UnitCost) -> Cost:
+    """Return the cost of ``rows`` by the calls and tokens of one."""
+    unit_cost = {"computed": unit_cost["prompt"], **unit_cost}
+    return Cost(name, rows, *(round(rows * unit_cost[count]) for count in COUNTED))
 
 
 def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost:

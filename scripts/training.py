@@ -135,12 +135,12 @@ def _metavar(kind: Any) -> str:
 def _help(key: Key) -> str:
     default: Any = key.default
     if default is MISSING:
-        usual = "needed"
+        default_text = "needed"
     elif default is None or default == ():
-        usual = "not set"
+        default_text = "not set"
     else:
-        usual = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"{key.help} ({usual})"
+        default_text = str(default).lower() if isinstance(default, bool) else str(default)
+    return f"{key.help} ({default_text})"
 
 
 def summary(record: Mapping[str, Any], output: Path) -> str:

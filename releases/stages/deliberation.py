@@ -12,7 +12,7 @@ from evaluators.deliberation.options import BASELINES, CANDIDATES, Options
 from evaluators.traces import page
 from releases.manifest import OWN_ADAPTER
 from releases.paths_manifest import EVALUATION, OWN_SFT, DeliberationEntry, PathsManifest, split_name
-from releases.stage import Cost, Forecast, Release, Result, Stage, Take, add_costs, price_engine
+from releases.stage import Cost, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import write_card
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.store import HOPS
@@ -138,5 +138,5 @@ class Deliberation(Stage[PathsManifest]):
         return sum(min(number, per_hop) for number in by_hops.values())
 
 
-def _multiply(take: Take, number: int) -> Take:
-    return {key: number * value for key, value in take.items()}
+def _multiply(unit_cost: UnitCost, number: int) -> UnitCost:
+    return {key: number * value for key, value in unit_cost.items()}

@@ -15,7 +15,7 @@ from evaluators.run.options import Options
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
-from releases.stage import COUNTED, Cost, Forecast, Release, Result, Stage, Take, add_costs, price_engine
+from releases.stage import COUNTED, Cost, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import Adapter, Generator
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
@@ -88,9 +88,9 @@ class Evaluation(Stage[Manifest]):
         judged = 0
         for setting in settings_of(entry):
             key = _request_key(setting, adapter)
-            take = _take(setting, forecast.expected["evaluation"])
+            unit_cost = _unit_cost(setting, forecast.expected["evaluation"])
             pending = forecast.count_new_questions(key, questions)
-            costs[setting.method].append(price_engine(setting.generator, "", pending, take))
+            costs[setting.method].append(price_engine(setting.generator, "", pending, unit_cost))
             judged += forecast.count_new_questions((key, entry.judge), questions)
         for name, method_costs in costs.items():
             yield add_costs(f"evaluate {name}", method_costs)
@@ -191,14 +191,14 @@ def _request_key(setting: Setting, adapter: str) -> object:
     return setting.method, specs, canonical_json(option_values(options)), setting.conditions, setting.examples
 
 
-def _take(setting: Setting, expected: dict[str, Any]) -> Take:
+def _unit_cost(setting: Setting, expected: dict[str, Any]) -> UnitCost:
     """Return the calls and tokens of one question, by the setting's method, retries and votes (of one prompt)."""
     _, corpus = setting.conditions
     name = "searching" if corpus and setting.verifier is not None else setting.method
-    take: Take = expected.get(name, expected["other"])
+    unit_cost: UnitCost = expected.get(name, expected["other"])
     calls, options = expected.get(name, {}).get("calls_by_retries"), dict(setting.options)
     if calls and "max_retries" in options:
-        share = interpolate(calls, retries_of(options)) / take["calls"]
-        return {count: take[count] * share for count in COUNTED if count in take}
+        share = interpolate(calls, retries_of(options)) / unit_cost["calls"]
+        return {count: unit_cost[count] * share for count in COUNTED if count in unit_cost}
     votes = options.get("samples", 1)
-    return {count: take[count] * (1 if count == "computed" else votes) for count in COUNTED if count in take}
+    return {count: unit_cost[count] * (1 if count == "computed" else votes) for count in COUNTED if count in unit_cost}

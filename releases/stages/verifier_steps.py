@@ -270,9 +270,9 @@ class Refinement(Stage[Manifest]):
         file, manifest = self._work / _IDENTITY, self.release.manifest
         recipe = self._adapter(self.release.output).recipe.plain()
         files = [file for split in labeled_files(self.release.datasets / names.VERIFIED).values() for file in split]
-        allowed = manifest.allowance.restrict(_roles(_PROMPTS)).plain
+        allowance = manifest.allowance.restrict(_roles(_PROMPTS)).plain
         current = {
-            "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowed]),
+            "manifest": identity([manifest.verifier_steps, manifest.seed, manifest.version, allowance]),
             "recipe": identity({key: recipe[key] for key in recipe if key not in (*CHANGEABLE, "dataset")}),
             "set of questions": identity([sha256_of(file) for file in files]),
         }
