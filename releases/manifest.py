@@ -12,7 +12,7 @@ from evaluators.run.trial import Trial
 from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EFFORTS, Allowance
-from safe_stepwise.errors import UserError, at_place, one_of
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods.prompt_sets import PromptSet
 from safe_stepwise.store import names
 from trainers.config import GeneratorRecipe, VerifierRecipe
@@ -133,8 +133,8 @@ class BuildEntry:
 
     def check(self, prefix: str) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        one_of(self.split, (names.TRAIN, names.VALIDATION), f"{prefix}split")
-        one_of(self.on_error, ("stop", "keep"), f"{prefix}on_error")
+        check_choice(self.split, (names.TRAIN, names.VALIDATION), f"{prefix}split")
+        check_choice(self.on_error, ("stop", "keep"), f"{prefix}on_error")
         need_positive(self, prefix, "limit")
         if not 0 <= self.min_confidence <= 1:
             raise UserError(f"{prefix}min_confidence: has to lie between 0 and 1")
@@ -205,7 +205,7 @@ class StepsEntry:
         """Raise ``UserError`` with the key that is wrong."""
         prefix = f"{key}."
         for name in self.per_benchmark or ():
-            one_of(name, [build.benchmark for build in builds], f"{prefix}per_benchmark")
+            check_choice(name, [build.benchmark for build in builds], f"{prefix}per_benchmark")
         if self.refinement is not None and self.refined_from is not None:
             raise UserError(f"{prefix}refinement: finds the rows that refined_from has; name one")
         with at_place(key, (UserError, ValueError)):
@@ -214,7 +214,7 @@ class StepsEntry:
             raise UserError(f"{prefix}max_length and {prefix}pool have to be 1 or more")
         need_share(self.test_share, f"{prefix}test_share")
         if self.test_split is not None:
-            one_of(self.test_split, [build.split for build in builds], f"{prefix}test_split")
+            check_choice(self.test_split, [build.split for build in builds], f"{prefix}test_split")
             if self.test_share is not None:
                 raise UserError(f"{prefix}test_share and {prefix}test_split: say one of them")
         if self.unverifiable and (self.refined or self.refined_from):
@@ -254,7 +254,7 @@ class PathProbeEntry:
     def check(self, builds: Sequence[BuildEntry]) -> None:
         """Raise ``UserError`` with the key that is wrong."""
         for name in self.benchmarks:
-            one_of(name, [build.benchmark for build in builds], f"{PROBE}.benchmarks")
+            check_choice(name, [build.benchmark for build in builds], f"{PROBE}.benchmarks")
         if (self.kb is None) != (self.questions is None):
             raise UserError(f"{PROBE}.kb and {PROBE}.questions go together: MetaQA's two files")
         need_positive(self, f"{PROBE}.", "limit")
@@ -377,7 +377,7 @@ class Manifest:
     def _check_audits(self) -> None:
         for number, entry in enumerate(self.audits):
             place = f"audits[{number}]"
-            one_of(entry.of, names.AUDITED, f"{place}.of")
+            check_choice(entry.of, names.AUDITED, f"{place}.of")
             if entry.of in [earlier.of for earlier in self.audits[:number]]:
                 raise UserError(f"{place}: {entry.of} again; score all files of a sample together")
             if entry.of == names.STEPS and self.verifier_steps is None:
@@ -385,14 +385,14 @@ class Manifest:
 
     def _check_roles(self) -> None:
         for role, tokens in (self.max_tokens or {}).items():
-            one_of(role, prompts.limits(), "max_tokens:")
+            check_choice(role, prompts.limits(), "max_tokens:")
             if type(tokens) is not int or tokens < 1:
                 raise UserError(f"max_tokens.{role}: has to be a whole number from 1 on")
         for role, effort in (self.reasoning_effort or {}).items():
-            one_of(role, prompts.limits(), "reasoning_effort:")
-            one_of(str(effort), EFFORTS, f"reasoning_effort.{role}:")
+            check_choice(role, prompts.limits(), "reasoning_effort:")
+            check_choice(str(effort), EFFORTS, f"reasoning_effort.{role}:")
         for role in self.examples:
-            one_of(role, EXAMPLE_ROLES, "examples:")
+            check_choice(role, EXAMPLE_ROLES, "examples:")
 
 
 def read_manifest(values: Any, folder: Path) -> Manifest:
@@ -418,7 +418,7 @@ def _block_values(name: str, block: Any, values: Mapping[str, Any]) -> Any:
     steps, base, key = block.get(OWN_SET), values.get(OWN_SET), f"blocks.{name}.{OWN_SET}"
     if not isinstance(steps, dict) or "rows_of" not in steps:
         return block
-    one_of(str(steps["rows_of"]), (OWN_SET,), f"{key}.rows_of")
+    check_choice(str(steps["rows_of"]), (OWN_SET,), f"{key}.rows_of")
     if not isinstance(base, dict):
         raise UserError(f"{key}.rows_of: names the release's verifier set; add verifier_steps")
     if unexpected := sorted(steps.keys() - {"rows_of", "teacher"}):

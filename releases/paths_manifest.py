@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from releases.reading import RecipeEntry, need_positive, need_seed, need_share, read_strictly
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.names import BLOCKS, REPORT, TEST, TRAIN, VALIDATION, check_version
 from trainers.config import PathRecipe
 
@@ -72,8 +72,8 @@ class PathsEntry:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        one_of(self.split, _SPLITS, "paths.split")
-        one_of(self.on_error, ("stop", "keep"), "paths.on_error")
+        check_choice(self.split, _SPLITS, "paths.split")
+        check_choice(self.on_error, ("stop", "keep"), "paths.on_error")
         need_positive(self, "paths.", "limit", "max_hops", "negatives")
         need_share(self.test_share, "paths.test_share")
         if not self.questions:
@@ -98,7 +98,7 @@ class ProposerEntry:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        one_of(self.splits, ("question", "template"), "adapter.splits")
+        check_choice(self.splits, ("question", "template"), "adapter.splits")
         for method, entry in self.stages.items():
             _check_stage(entry, method)
 
@@ -131,10 +131,10 @@ class DeliberationEntry:
 
     def check(self) -> None:
         """Raise ``UserError`` with the key that is wrong."""
-        one_of(self.split, _SPLITS, f"{EVALUATION}.split")
+        check_choice(self.split, _SPLITS, f"{EVALUATION}.split")
         need_positive(self, f"{EVALUATION}.", "per_hop", "candidates")
         for mode in self.ways:
-            one_of(mode, MODES, f"{EVALUATION}.ways")
+            check_choice(mode, MODES, f"{EVALUATION}.ways")
         if not self.paths or not self.ways or len({*self.ways}) < len(self.ways):
             raise UserError(f"{EVALUATION}.paths and ways: name at least one, each way once")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluators.run.trial import SHOWN
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
-from safe_stepwise.errors import UserError, at_place, one_of
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import options_type, published_values
 from safe_stepwise.open import check_spec
@@ -54,7 +54,7 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
     ``trained`` are the placeholders (`OWN_ADAPTER`, `OWN_GENERATOR`) of the models that the release trains.
     """
     for name in entry.methods:
-        one_of(name, METHODS, f"{place}.methods")
+        check_choice(name, METHODS, f"{place}.methods")
     for role, specs in (("generator", entry.generator), ("verifier", entry.verifier)):
         for spec in specs:
             check_player(spec, f"{place}.{role}", trained)
@@ -70,9 +70,9 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
     if not entry.methods or (entry.limit is not None and entry.limit < 1):
         raise UserError(f"{place}.methods and {place}.limit: name at least one")
     if entry.verdict_order is not None:
-        one_of(entry.verdict_order, VERDICT_ORDERS, f"{place}.verdict_order")
+        check_choice(entry.verdict_order, VERDICT_ORDERS, f"{place}.verdict_order")
     for role in entry.examples or ():
-        one_of(role, SHOWN, f"{place}.examples:")
+        check_choice(role, SHOWN, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:
         raise UserError(f"{place}.judge_without_question: there is no judge; name one")
     option_names = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}

@@ -31,10 +31,10 @@ class RowError(ValueError):
     """A row that cannot be read; the message is the reason, and the reader adds file, line or row id."""
 
 
-def one_of(value: str, choices: Iterable[str], label: str) -> str:
+def check_choice(value: str, choices: Iterable[str], label: str) -> str:
     """Return ``value`` if it is one of the choices; else raise ``UserError``, with the nearest choice.
 
-    >>> one_of("hotpotqa", ["hotpotqa", "musique"], "--benchmark")
+    >>> check_choice("hotpotqa", ["hotpotqa", "musique"], "--benchmark")
     'hotpotqa'
     """
     names = list(choices)

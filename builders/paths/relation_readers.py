@@ -8,7 +8,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.benchmarks.sources import Chunk, RawRow, canonical_split, decode
 from builders.paths import metaqa
 from builders.paths.freebase import CWQ, WEBQSP
-from safe_stepwise.errors import RowError, UserError, one_of
+from safe_stepwise.errors import RowError, UserError, check_choice
 from safe_stepwise.graphs.store import MemoryGraph, NamedTriple
 from safe_stepwise.records import KGQuestion
 
@@ -60,7 +60,7 @@ def known_benchmark(name: str) -> str:
             f"--benchmark {name}: its questions have passages and no knowledge graph; here are "
             f"{', '.join(READERS)} (for {name}: safe-stepwise build_verified)"
         )
-    return one_of(name, READERS, "--benchmark")
+    return check_choice(name, READERS, "--benchmark")
 
 
 def check_graph(benchmark: str, kb: object) -> None:

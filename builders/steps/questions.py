@@ -20,7 +20,7 @@ from builders.verified.features import SPLITS, config_features
 from builders.verified.questions import Rows, VerifiedQuestion, select_ids, verified_questions
 from builders.verified.statistics import Statistics
 from builders.work.publishing import read_statistics
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Question
 from safe_stepwise.store import boundary, names
 from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
@@ -140,7 +140,7 @@ def _check_build(folder: Path, build: Mapping[str, Any]) -> None:
             f"{folder}: statistics that cannot be read ({error}); build the questions anew with "
             "safe-stepwise build_verified"
         ) from None
-    one_of(build["benchmark"], BENCHMARKS, f"{folder}: the benchmark")
+    check_choice(build["benchmark"], BENCHMARKS, f"{folder}: the benchmark")
 
 
 def _check_columns(folder: Path) -> None:

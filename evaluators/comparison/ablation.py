@@ -17,7 +17,7 @@ from evaluators.comparison.score_tables import published_lines
 from evaluators.comparison.scores import Comparison, Row, results
 from evaluators.comparison.systems import EVERY, System, distance, names, system_of
 from evaluators.outcomes import METRIC_NAMES, Metric, Outcome
-from safe_stepwise.errors import one_of
+from safe_stepwise.errors import check_choice
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.published_tables import PublishedScore
@@ -96,7 +96,7 @@ def ablations(outcomes: Sequence[Outcome], references: Sequence[str], seed: int 
     compared = []
     for name in references or ("",):
         if name:
-            one_of(name, reference_names(order), "--reference")
+            check_choice(name, reference_names(order), "--reference")
         reference = Reference(name, order)
         comparison = compare(outcomes, seed, paired=reference.pairs, ordered=reference.sort)
         against = reference.counterparts([row.system for row in comparison.rows])

@@ -13,7 +13,7 @@ from evaluators.comparison.scores import AVERAGE, Comparison, Difference, Row, b
 from evaluators.comparison.significance import Estimate
 from evaluators.comparison.systems import EVERY, System, name_options, names
 from evaluators.outcomes import METRIC_NAMES, METRICS, Metric
-from safe_stepwise.errors import one_of
+from safe_stepwise.errors import check_choice
 from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.published_tables import BENCHMARKS, MAIN, PAPERS, PublishedScore
@@ -197,7 +197,7 @@ def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
     """
     main: dict[str, str] = {paper: f"{paper}:{table}" for paper, table in MAIN.items()}
     every_table = dict.fromkeys(f"{row.paper}:{row.table}" for row in printed().scores)
-    names = [one_of(text, [*main, *every_table], "--published") for text in tables]
+    names = [check_choice(text, [*main, *every_table], "--published") for text in tables]
     tables_ = dict.fromkeys(main.get(name, name) for name in names)
     return tuple(row for name in tables_ for row in printed().scores if f"{row.paper}:{row.table}" == name)
 

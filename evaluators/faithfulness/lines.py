@@ -297,10 +297,10 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
     rows: list[dict[str, Any]] = []
     judged = any(line.outcome.verdict is not None for line in compared)
     answers: tuple[AnswerBy, ...] = ("exact_match", "judge") if judged else ("exact_match",)
-    questions = [*((what, answer) for answer in answers for what in ("spurious", "unearned")), ("unfaithful", None)]
-    for rule, (what, answer), benchmark in product(rules, questions, scopes):
-        key = {"rule": rule, "what": what, "answer": answer, "benchmark": benchmark}
-        flag = partial(_flag, rule=rule, what=what, answer=answer)
+    questions = [*((name, answer) for answer in answers for name in ("spurious", "unearned")), ("unfaithful", None)]
+    for rule, (measure, answer), benchmark in product(rules, questions, scopes):
+        key = {"rule": rule, "what": measure, "answer": answer, "benchmark": benchmark}
+        flag = partial(_flag, rule=rule, measure=measure, answer=answer)
         family = [
             {"first": places_[later], "second": places_[earlier], **key, **test}
             for later, earlier in system_pairs
@@ -312,10 +312,10 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
     return rows
 
 
-def _flag(line: Line, rule: Rule, what: str, answer: AnswerBy | None) -> bool | None:
-    """Whether a line is what a test counts; None where that is undecided."""
+def _flag(line: Line, rule: Rule, measure: str, answer: AnswerBy | None) -> bool | None:
+    """Whether a test counts a line; None where that is undecided."""
     column, right = column_of(line, rule), is_right(line, rule, answer) if answer else True
-    if what == "spurious":
+    if measure == "spurious":
         is_undecided = right is None or column in ("unjudgeable", "unstructured")
         return None if is_undecided else right and column == "unfaithful"
     return {"faithful": False, "unfaithful": True}.get(column) if right else None

@@ -12,7 +12,7 @@ from safe_stepwise import prompts
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count
 from safe_stepwise.engines.base import Request
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.paths import STYLES, Style, path_request, prompt_of, read_verdict
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Triple
@@ -131,7 +131,7 @@ class Options(ModelOptions):
     @property
     def prompt_names(self) -> list[Style]:
         """The ways of asking, each once; raises ``UserError`` for one that is not known."""
-        chosen = [one_of(prompt, STYLES, "--prompt") for prompt in self.prompt] or STYLES[:1]
+        chosen = [check_choice(prompt, STYLES, "--prompt") for prompt in self.prompt] or STYLES[:1]
         return [prompt for prompt in STYLES if prompt in chosen]
 
 

@@ -18,7 +18,7 @@ from evaluators.prompting import predictions
 from evaluators.run.evaluation import ALL, TRUTH, Evaluation, evaluate, settings_of, write
 from evaluators.run.options import Options
 from safe_stepwise.checking.wordings import choice_for
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.corpus import Corpus
 from safe_stepwise.open import Opener
 from safe_stepwise.records import Question, QuestionSet, Triple
@@ -74,7 +74,7 @@ def _questions_of(options: Options, read: ReadQuestions, benchmarks: Iterable[st
     """Read the questions that the options choose; raises ``UserError`` where there are none."""
     read_set = read(
         options.questions,
-        [one_of(name, [*benchmarks, CUSTOM], "--benchmark") for name in options.benchmark],
+        [check_choice(name, [*benchmarks, CUSTOM], "--benchmark") for name in options.benchmark],
         options.split,
         options.limit,
         options.seed,

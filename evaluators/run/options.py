@@ -16,7 +16,7 @@ from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count, Name
 from safe_stepwise.engines.base import Allowance, Engine
 from safe_stepwise.engines.client import Client, ResponseCache
-from safe_stepwise.errors import UserError, at_place, one_of
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.base import Method, options_type, published_values, resolve_options
 from safe_stepwise.methods.corpus import Corpus
@@ -90,11 +90,11 @@ class Options(Trial, ModelOptions):
             raise UserError(
                 "--judge-repeats, --judge-all and --judge-without-question go with a --judge SPEC; see --help"
             )
-        methods = [METHODS[one_of(name, METHODS, "--method")] for name in dict.fromkeys(self.method)]
+        methods = [METHODS[check_choice(name, METHODS, "--method")] for name in dict.fromkeys(self.method)]
         players = self.players
         roles = {role for method in METHODS.values() for role in method.roles}
         for role in players:
-            one_of(role, {*roles, "generator", "verifier"}, "--player")
+            check_choice(role, {*roles, "generator", "verifier"}, "--player")
         for method in methods:
             for role in method.roles:
                 if not players.get(role):

@@ -8,7 +8,7 @@ from typing import Any
 from releases.manifest import read_manifest
 from releases.paths_manifest import read_paths
 from releases.stage import Options, Release, Stage
-from safe_stepwise.errors import UserError, at_place, one_of
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.store.boundary import parse_yaml, read_content
 from safe_stepwise.store.names import PATHS
 
@@ -76,7 +76,7 @@ def left_out(release: Release[Any], stages: Sequence[Stage[Any]]) -> dict[str, s
     if not only:
         return skipped
     for name in only:
-        one_of(name, direct_needs, f"{release.file}: {ONLY}")
+        check_choice(name, direct_needs, f"{release.file}: {ONLY}")
         requested |= {name, *_transitive_needs(name, direct_needs)}
     if untrained := sorted(set(skipped) & requested):
         raise UserError(

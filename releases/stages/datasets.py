@@ -22,7 +22,7 @@ from releases.manifest import OWN_SET, REFINEMENT, BuildEntry, Manifest
 from releases.stage import Cost, Forecast, Release, Result, Stage, price_rows
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.engines.base import Allowance
-from safe_stepwise.errors import UserError, at_place, one_of
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.store.agreement import read_published
 from safe_stepwise.store.files import sha256_of
 from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEPS, VERIFIED, VERIFIER_STEPS
@@ -70,7 +70,7 @@ class Datasets(Stage[Manifest]):
         folder = self.release.file.parent
         for number, entry in enumerate(self.release.manifest.builds):
             prefix = f"builds[{number}]."
-            one_of(entry.benchmark, BENCHMARKS, f"{prefix}benchmark")
+            check_choice(entry.benchmark, BENCHMARKS, f"{prefix}benchmark")
             if not (folder / entry.input).exists():
                 with at_place(f"{prefix}input"):
                     spec_of(entry.benchmark, entry.input)

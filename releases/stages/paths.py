@@ -19,7 +19,7 @@ from releases.manifest import PROBE, Manifest, PathProbeEntry
 from releases.paths_manifest import PathsManifest
 from releases.stage import Cost, Forecast, Result, SourceRows, Stage
 from safe_stepwise.commands.options import copy_into
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.names import DATASETS, PATH_PROBE, PATHS, REJECTS, WORK, paths_set
 from safe_stepwise.store.tables import text_table
 
@@ -50,7 +50,7 @@ class PathsSet(Stage[PathsManifest]):
 
     def validate(self) -> None:
         entry = self.release.manifest.paths
-        one_of(entry.benchmark, READERS, "paths.benchmark")
+        check_choice(entry.benchmark, READERS, "paths.benchmark")
         if entry.kb is None and READERS[entry.benchmark].NEEDS_GRAPH:
             raise UserError(f"paths.kb: {entry.benchmark} has its graph in a file of its own; name it")
         if entry.kb is not None and not READERS[entry.benchmark].NEEDS_GRAPH:

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import click
 
 from safe_stepwise.commands.options import EVERYDAY, CommandLine, read_option_specs
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 
 NAME = "safe-stepwise"
 _ALL = f"{__name__}.all"
@@ -67,7 +67,7 @@ class Group(BaseCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        one_of(args[0], self.commands, "command")
+        check_choice(args[0], self.commands, "command")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

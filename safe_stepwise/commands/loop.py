@@ -10,7 +10,7 @@ from safe_stepwise.commands.values import Count, Name, Seconds, Whole
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
-from safe_stepwise.errors import UserError, at_place, one_of
+from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.limits import Limits
 from safe_stepwise.methods.loop import GENERATOR, VERIFIER, Stepwise
@@ -53,7 +53,7 @@ class Loop:
     @property
     def stepwise(self) -> Stepwise:
         """The method that ``method`` names."""
-        method = METHODS[one_of(self.method, LOOPS, "--method")]
+        method = METHODS[check_choice(self.method, LOOPS, "--method")]
         assert isinstance(method, Stepwise)
         return method
 

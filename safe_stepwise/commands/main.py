@@ -18,7 +18,7 @@ from safe_stepwise import __version__
 from safe_stepwise.commands import command
 from safe_stepwise.commands.command import NAME, SETTINGS
 from safe_stepwise.commands.ending import EXIT_STATUS, run
-from safe_stepwise.errors import UserError, checkout, one_of
+from safe_stepwise.errors import UserError, check_choice, checkout
 
 _COMMANDS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     Path(__file__).with_name("commands.yaml").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ class Commands(click.Group):
         if spelling in PACKAGE_COMMANDS:
             module = f"{__package__}.{spelling.replace('-', '_')}"
         else:
-            module = f"scripts.{one_of(script, [*PACKAGE_COMMANDS, *CHECKOUT_COMMANDS], 'the command')}"
+            module = f"scripts.{check_choice(script, [*PACKAGE_COMMANDS, *CHECKOUT_COMMANDS], 'the command')}"
             _find_scripts(script)
         loaded: click.Command = import_module(module).main
         return loaded

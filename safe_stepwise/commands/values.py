@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import click
 
-from safe_stepwise.errors import one_of
+from safe_stepwise.errors import check_choice
 from safe_stepwise.store.names import check_version
 from safe_stepwise.store.opening import special_kind
 
@@ -67,7 +67,7 @@ class Name(click.ParamType[Any]):
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return one_of(value, self.names, spelling(param))
+        return check_choice(value, self.names, spelling(param))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Commas(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
         items = [item.strip() for item in value.split(",")]
         if self.names:
-            return [one_of(item, self.names, spelling(param)) for item in items]
+            return [check_choice(item, self.names, spelling(param)) for item in items]
         try:
             numbers = sorted({digits(item) for item in items})
         except ValueError:
@@ -101,7 +101,7 @@ class ByRole(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[str, Any]]:
         role, equals, text = value.rpartition("=")
-        roles = [one_of(role, self.roles, spelling(param))] if equals else self.roles
+        roles = [check_choice(role, self.roles, spelling(param))] if equals else self.roles
         parsed = self.value.convert(text, param, ctx)
         return [(role, parsed) for role in roles]
 
@@ -114,7 +114,9 @@ class ExampleRoles(click.ParamType[Any]):
     name = "roles"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Sequence[str]:
-        names = [one_of(role.strip(), (*self.roles, "all", "none"), spelling(param)) for role in value.split(",")]
+        names = [
+            check_choice(role.strip(), (*self.roles, "all", "none"), spelling(param)) for role in value.split(",")
+        ]
         if "none" in names and len(names) > 1:
             self.fail("none goes with no other", param, ctx)
         return self.roles if "all" in names else [role for role in names if role != "none"]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from safe_stepwise.engines.base import Message, Request
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.store.boundary import parse_json
 
 TEMPLATE_OWNERS = ("vllm", "sglang", "llamacpp")
@@ -96,21 +96,20 @@ class Dialect:
         switches = parse_qsl(query, keep_blank_values=True)
         if not any(name in _SWITCHES for name, _ in switches):
             return None
-        values = {one_of(name, _SWITCHES, "openai: the switch"): value for name, value in switches}
+        values = {check_choice(name, _SWITCHES, "openai: the switch"): value for name, value in switches}
         dialect = cls()
         if "template" in values:
-            dialect = replace(
-                dialect, template=_SWITCH_VALUES[one_of(values["template"], _SWITCH_VALUES, "openai: ?template=")]
-            )
+            template = check_choice(values["template"], _SWITCH_VALUES, "openai: ?template=")
+            dialect = replace(dialect, template=_SWITCH_VALUES[template])
         if "system" in values:
-            one_of(values["system"], ("user",), "openai: ?system=")
+            check_choice(values["system"], ("user",), "openai: ?system=")
             dialect = replace(dialect, system="user")
         if values.get("max_tokens"):
             raise UserError("openai: ?max_tokens names the field that holds the limit, not a limit: write it alone")
         if "max_tokens" in values:
             dialect = replace(dialect, limit="max_tokens")
         names = values["without"].split(",") if "without" in values else ()
-        return replace(dialect, omitted=frozenset(one_of(name, OPTIONAL, "openai: ?without=") for name in names))
+        return replace(dialect, omitted=frozenset(check_choice(name, OPTIONAL, "openai: ?without=") for name in names))
 
     @property
     def query(self) -> str:

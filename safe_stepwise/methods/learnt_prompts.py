@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from safe_stepwise.engines.base import Allowance, Engine
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.methods.prompt_sets import PAPER, PROMPTS
 from safe_stepwise.records import VERDICT_ORDERS
 from safe_stepwise.store.boundary import read_file
@@ -97,7 +97,7 @@ def _learnt(engine: Engine) -> Iterator[Category | None]:
     if not isinstance(filters, dict) or not filters.get("drop_from_prompt"):
         yield None
     else:
-        dropped = one_of(str(filters.get("drop_category")), DROPPABLE, f"{file}: drop_category")
+        dropped = check_choice(str(filters.get("drop_category")), DROPPABLE, f"{file}: drop_category")
         yield next(name for name in DROPPABLE if name == dropped)
 
 
@@ -114,7 +114,7 @@ def _prompts_learnt(engine: Engine) -> dict[str, str]:
     }
     if record_fields.get("role") == "generator":
         del choices["verdict_order"]
-    return {name: one_of(str(value), values, f"{file}: {name}") for name, (values, value) in choices.items()}
+    return {name: check_choice(str(value), values, f"{file}: {name}") for name, (values, value) in choices.items()}
 
 
 def _record(engine: Engine) -> tuple[Path | None, Mapping[str, Any] | None]:

@@ -82,14 +82,14 @@ def _triple(value: Any, place: str) -> list[str]:
 def check_lengths(**columns: Sequence[Any]) -> None:
     """Raise ``UserError`` where columns differ in length.
 
-    >>> same_length(predictions=["Oru"], references=[])
+    >>> check_lengths(predictions=["Oru"], references=[])
     Traceback (most recent call last):
     safe_stepwise.errors.UserError: 1 predictions but 0 references: give as many of each
     """
-    first, size = next((name, len(column)) for name, column in columns.items())
-    for name, column in columns.items():
-        if len(column) != size:
-            raise UserError(f"{size} {first} but {len(column)} {name}: give as many of each")
+    (first, size), *lengths = ((name, len(column)) for name, column in columns.items())
+    for name, length in lengths:
+        if length != size:
+            raise UserError(f"{size} {first} but {length} {name}: give as many of each")
 
 
 def plain_passage(value: Any, place: str) -> dict[str, Any]:

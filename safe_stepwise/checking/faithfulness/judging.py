@@ -15,7 +15,7 @@ from safe_stepwise.checking.faithfulness import grounds as nouns
 from safe_stepwise.checking.faithfulness import house, paper
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Fault, Grounds, Rule, StepVerdict
 from safe_stepwise.checking.faithfulness.retrieval import RETRIEVALS, Retrieval, words
-from safe_stepwise.errors import UserError, one_of
+from safe_stepwise.errors import UserError, check_choice
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.scoring import exact_match
 from safe_stepwise.steps import StepError, parse_step
@@ -139,8 +139,8 @@ def chains_given(
     >>> found["exact_match"], found["paper"]["faithful"], found["paper"]["spurious_share"]
     (1.0, 1.0, 0.0)
     """
-    rules = RULES[one_of(rule, RULES, "rule")]
-    retrieves = RETRIEVALS[one_of(retrieval, RETRIEVALS, "retrieval")]
+    rules = RULES[check_choice(rule, RULES, "rule")]
+    retrieves = RETRIEVALS[check_choice(retrieval, RETRIEVALS, "retrieval")]
     if sigma is not None and not 0 <= sigma <= 1:
         raise UserError(f"sigma is {sigma!r}: give a number from 0 to 1")
     pages = [()] * len(questions) if passages is None else passages
