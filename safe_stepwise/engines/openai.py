@@ -1,19 +1,19 @@
 """Any OpenAI-compatible server: ``vllm serve``, SGLang, hosted APIs.
 
-Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BASE_URL`` (else
-OpenAI's own). The key is read from ``OPENAI_API_KEY`` and never stored. A LoRA adapter is served
-under a model name of its own: name that as MODEL, with its revision in the name.
+Spec: ``openai:MODEL@http://host:8000/v1``, or ``openai:MODEL`` for ``OPENAI_BASE_URL`` (else OpenAI's own). The key is
+read from ``OPENAI_API_KEY`` and never stored. A server gives a LoRA adapter a model name of its own: write that as
+MODEL, with its revision in the name.
 
-What a server takes beside that differs (`engines.dialect`). Models that can think are asked not to, by
-``chat_template_kwargs``, where a server hands them to the model's template: where its list of models says that it is
-vLLM, SGLang or llama.cpp. ``?template=on`` at the end of a spec sends them to a server that says nothing of itself (a
-proxy before vLLM), ``?template=off`` lets a model think. A request with a reasoning effort has ``reasoning_effort`` in
-their place: who names an effort wants thought. ``?without=temperature,top_p,seed,schema`` leaves fields out,
-``?system=user`` puts a system turn into the user's, ``?max_tokens`` names the limit as older servers do; several are
-joined by ``&``. Unsaid, they are learned from the first refusal that names such a field.
+Servers differ in the fields that they accept (`engines.dialect`). ``chat_template_kwargs`` turn thinking off, where a
+server's list of models says that it is vLLM, SGLang or llama.cpp, which pass them to the model's template.
+``?template=on`` at the end of a spec sends them to a server that does not identify itself (a proxy before vLLM),
+``?template=off`` lets a model think. A request with a reasoning effort has ``reasoning_effort`` in their place.
+``?without=temperature,top_p,seed,schema`` omits fields, ``?system=user`` puts a system turn into the user's,
+``?max_tokens`` names the limit as older servers do; ``&`` joins several. Without switches the engine learns them from
+the first refusal that names such a field.
 
-Replies that a request lists are held to by a server that says that it is vLLM (0.11 or later); any
-other is sent the request's schema, as it would be without them.
+A server that identifies itself as vLLM (0.11 or later) enforces a request's ``choices``; every other server receives
+the request's schema instead.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ if TYPE_CHECKING:
 
 EXAMPLE = "openai:gpt-oss-120b@http://localhost:8000/v1"
 STAND_IN = "simulated"
-"""What all models of `safe-stepwise stand-in` are called, or begin with and a hyphen."""
+"""The model name of `safe-stepwise stand-in`, or its beginning before a hyphen."""
 TIMEOUT_S = 600.0
-"""Of one call, from its first byte to its last."""
+"""Seconds of one call, from its first byte to its last."""
 CHECK_TIMEOUT_S = 30.0
 _TRANSIENT = frozenset((408, 409, 425, 429))
 _HOME = "https://api.openai.com/v1"
 _NO_KEY = "none"
-_A_WORD = Request((Message("user", "Reply with one word."),), Sampling(max_tokens=16))
+_PROBE = Request((Message("user", "Reply with one word."),), Sampling(max_tokens=16))
 _NO_HEADERS: Mapping[str, str] = {}
 _LONGEST_NAME, _LONGEST_PLACE, _MOST_NAMES = 100, 200, 5
 _ADDRESS = re.compile(r"@(https?://\S+)$", re.IGNORECASE)
 _BARE_ADDRESS = re.compile(r"@((?:localhost|[^@]*:\d+|(?:\d+\.){3}\d+|[^@]*/v1)(?:/\S*)?)$", re.I)
-"""A host with a port, or whatever else no revision of a model is called."""
+"""An address without its scheme: a host with a port, or another name that no revision of a model has."""
 
 
 class OpenAIEngine:
-    """See the module docstring; ``timeout`` is that of one call, in seconds.
+    """A client of an OpenAI-compatible server; ``timeout`` is that of one call, in seconds.
 
-    ``dialect`` is what a spec says of the fields that the server takes. Raises ``UserError`` for an address or key
-    that can't be one; without the extra only when it is to answer, as an estimate needs no more than its name.
+    ``dialect`` has the switches of a spec. Raises ``UserError`` for an impossible address or key. A missing extra is
+    an error only when the engine has to answer, as an estimate needs no more than its name.
     """
 
     def __init__(
@@ -75,12 +75,11 @@ class OpenAIEngine:
         dialect = dialect or Dialect()
         self.model = model
         self.simulated = model == STAND_IN or model.startswith(f"{STAND_IN}-")
-        marked = SIMULATED if self.simulated else ""
-        self.name = f"openai:{model}{dialect.query}{marked}"
+        self.name = f"openai:{model}{dialect.query}{SIMULATED if self.simulated else ''}"
         self.base_url = _address(base_url or os.environ.get("OPENAI_BASE_URL") or None)
         self._spec = dialect
         self._dialect = dialect if self.base_url else dialect.resolve("openai")
-        self._looking = asyncio.Lock()
+        self._learning = asyncio.Lock()
         _key()
         self.timeout = timeout or TIMEOUT_S
         self.identity: Mapping[str, Any] = {
@@ -91,24 +90,23 @@ class OpenAIEngine:
         }
 
     @classmethod
-    def read(cls, rest: str) -> OpenAIEngine:
-        """The engine of ``MODEL[@ADDRESS][?SWITCHES]``; ``UserError`` for anything else."""
-        before, _, query = rest.rpartition("?")
+    def read(cls, spec: str) -> OpenAIEngine:
+        """Make the engine of ``MODEL[@ADDRESS][?SWITCHES]``; raise ``UserError`` for anything else."""
+        before, _, query = spec.rpartition("?")
         dialect = Dialect.read(query) if before else None
-        rest = before if dialect else rest
-        address = _ADDRESS.search(rest)
-        model = rest[: address.start()] if address else rest
+        spec = before if dialect else spec
+        address = _ADDRESS.search(spec)
+        model = spec[: address.start()] if address else spec
         if not model or "://" in model:
-            raise UserError(f"'openai:{rest}' names no model, or its address can't be read: write {EXAMPLE}")
-        bare = None if address else _BARE_ADDRESS.search(rest)
-        if bare:
-            meant = f"openai:{rest[: bare.start()]}@http://{bare[1]}"
-            raise UserError(f"'openai:{rest}': its address lacks http://; write {meant}")
+            raise UserError(f"'openai:{spec}' names no model, or its address can't be read: write {EXAMPLE}")
+        if not address and (bare := _BARE_ADDRESS.search(spec)):
+            corrected = f"openai:{spec[: bare.start()]}@http://{bare[1]}"
+            raise UserError(f"'openai:{spec}': its address lacks http://; write {corrected}")
         return cls(model, address[1] if address else None, dialect=dialect)
 
     @functools.cached_property
     def _library(self) -> Any:
-        # aiohttp is its transport, which a bare `pip install openai` lacks.
+        # Its transport is aiohttp, which a bare `pip install openai` lacks.
         require_modules("openai", "its client", "openai", "openai", "aiohttp")
         import openai
 
@@ -116,14 +114,14 @@ class OpenAIEngine:
 
     @functools.cached_property
     def _client(self) -> openai.AsyncOpenAI:
-        """Opened with the first call: until then an engine is only a name."""
+        """The library's client, opened by the first call."""
         client: openai.AsyncOpenAI = self._library.AsyncOpenAI(
             base_url=self.base_url or _HOME,
             api_key=_key(),
             timeout=self.timeout,
             max_retries=0,  # the client of this package retries, counts and backs off
-            # The default transport looks through all its connections on every call. Redirects
-            # would take the key, and the questions, to another place than the user named.
+            # The default transport searches all its connections on every call. Redirects would send the key and the
+            # questions to another server than the user's.
             http_client=self._library.DefaultAioHttpClient(
                 follow_redirects=False, event_hooks={"response": [Reader()]}
             ),
@@ -132,50 +130,49 @@ class OpenAIEngine:
 
     async def check(self) -> None:
         """Raise ``UserError`` if the server is not there or does not serve the model."""
-        errors, where = self._library, f"openai:{self.model}@{self.base_url or _HOME}"
+        errors, server = self._library, f"openai:{self.model}@{self.base_url or _HOME}"
         if self.base_url is None and _key() == _NO_KEY:
             raise UserError(
                 f"openai:{self.model}: OpenAI's own server wants a key: set OPENAI_API_KEY, or "
                 f"name another server as openai:{self.model}@http://localhost:8000/v1"
             )
         try:
-            served = _served(await self._models())
+            owners = _read_owners(await self._models())
         except errors.AuthenticationError:
-            raise UserError(f"{where}: the key was refused; set OPENAI_API_KEY") from None
+            raise UserError(f"{server}: the key was refused; set OPENAI_API_KEY") from None
         except errors.APIStatusError as error:
             if 300 <= error.status_code < 400:
-                raise UserError(f"{where}: the server {_redirected(error.response.headers)}") from None
-            return  # a server without a list of models may well answer
+                raise UserError(f"{server}: the server {_redirect_advice(error.response.headers)}") from None
+            return  # a server without a list of models may still answer
         except (errors.APIConnectionError, TimeoutError) as error:
             mend = "correct the address, or look to your network"
             if urlsplit(self.base_url or _HOME).hostname in LOOPBACK:
                 mend = f"{start_server(self.model)}, or correct the address"
-            reason = fault(error)
-            raise UserError(f"{where}: no server answers there ({reason}); {mend}") from None
-        except Exception:  # aiohttp's and the JSON reader's own errors, which the client lets pass
+            raise UserError(f"{server}: no server answers there ({describe_cause(error)}); {mend}") from None
+        except Exception:  # errors of aiohttp and of the JSON reader, which the client does not catch
             raise UserError(
-                f"{where}: what answers there is no OpenAI-compatible server; "
+                f"{server}: what answers there is no OpenAI-compatible server; "
                 "correct the address, which usually ends in /v1"
             ) from None
-        self._dialect = self._dialect.resolve(served.get(self.model))
-        if served and self.model not in served:
-            await self._try_unlisted(where, served)
+        self._dialect = self._dialect.resolve(owners.get(self.model))
+        if owners and self.model not in owners:
+            await self._try_unlisted(server, owners)
 
-    async def _try_unlisted(self, where: str, served: Mapping[str, str]) -> None:
-        """Ask a model for a word that the server does not list: many serve more than they list."""
-        first = [redact(name)[:_LONGEST_NAME] for name in sorted(served)[:_MOST_NAMES]]
-        names = ", ".join([*first, *(["..."] if len(served) > _MOST_NAMES else [])])
+    async def _try_unlisted(self, server: str, owners: Mapping[str, str]) -> None:
+        """Send a short request for a model that the server does not list: many serve more than they list."""
+        listed = [redact(name)[:_LONGEST_NAME] for name in sorted(owners)[:_MOST_NAMES]]
+        names = ", ".join([*listed, *(["..."] if len(owners) > _MOST_NAMES else [])])
         reply: Completion | EngineError | None = None
         with suppress(TimeoutError):  # it may take minutes to load
             async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
-                reply = await self._one(_A_WORD)
+                reply = await self._complete(_PROBE)
         if isinstance(reply, EngineError) and not reply.transient:
-            raise UserError(f"{where}: the server lists {names}, not this model, and refuses it ({reply})")
-        note(f"{where} lists {names}; asked for {self.model} all the same")
+            raise UserError(f"{server}: the server lists {names}, not this model, and refuses it ({reply})")
+        note(f"{server} lists {names}; asked for {self.model} all the same")
 
     async def generate(self, requests: Sequence[Request]) -> Sequence[Completion | EngineError]:
-        """One call a request, all at once."""
-        return await asyncio.gather(*map(self._one, requests))
+        """Make one call for each request, all at once."""
+        return await asyncio.gather(*map(self._complete, requests))
 
     async def close(self) -> None:
         """Close the connections, if any were opened."""
@@ -184,47 +181,44 @@ class OpenAIEngine:
             await client.close()
 
     async def _models(self) -> bytes:
-        """The server's list of models."""
-        # The client's own limit starts anew with every byte that comes.
+        """Fetch the server's list of models."""
+        # The client's own timeout restarts with every byte that arrives.
         async with asyncio.timeout(min(self.timeout, CHECK_TIMEOUT_S)):
-            found: bytes = await self._client.get("/models", cast_to=bytes)
-            return found
+            content: bytes = await self._client.get("/models", cast_to=bytes)
+            return content
 
-    async def _look(self) -> None:
-        """Find out what the server takes beyond the common fields; raises ``EngineError``.
-
-        Found out once: what passes is tried again, as half of a run must not think.
-        """
-        async with self._looking:
+    async def _learn_owner(self) -> None:
+        """Resolve the dialect by the model's owner, once; raise ``EngineError``, as half a run must not think."""
+        async with self._learning:
             if self._dialect.template is None or self._dialect.choices is None:
                 self._dialect = self._dialect.resolve(await self._owner())
 
     async def _owner(self) -> str | None:
-        """Who serves the model, by the list of models; None where there is no such list."""
+        """Return the model's owner in the list of models; None where there is no such list."""
         try:
-            with self._failing():
-                listed = await self._models()
+            with self._engine_errors():
+                content = await self._models()
                 with suppress(LookupError, TypeError, AttributeError):  # JSON that is no list
-                    return _served(listed).get(self.model)
+                    return _read_owners(content).get(self.model)
         except EngineError as error:
-            if error.transient and not str(error).startswith("HTTP 500"):  # that is no list, and stays none
+            if error.transient and not str(error).startswith("HTTP 500"):  # which means that there is no list
                 raise
         return None
 
-    async def _one(self, request: Request) -> Completion | EngineError:
+    async def _complete(self, request: Request) -> Completion | EngineError:
         try:
             if self._dialect.template is None or (request.choices and self._dialect.choices is None):
-                await self._look()
+                await self._learn_owner()
             dialect, learned = self._dialect, list[tuple[str, _Refusal]]()
             while True:
                 body = dialect.body(self.model, request)
                 try:
-                    reply = await self._posted(json.dumps(body, allow_nan=False).encode())
+                    reply = await self._post(json.dumps(body, allow_nan=False).encode())
                 except _Refusal as refusal:
-                    found = dialect.relearn(refusal.complaint, body) if refusal.is_of_form else None
-                    if found is None:
+                    lesson = dialect.relearn(refusal.complaint, body) if refusal.is_of_form else None
+                    if lesson is None:
                         return refusal
-                    field, dialect = found
+                    field, dialect = lesson
                     learned.append((field, refusal))
                 else:
                     self._adopt(learned)
@@ -234,20 +228,20 @@ class OpenAIEngine:
         except ValueError as error:
             return EngineError(f"the request can't be sent ({error})")
 
-    async def _posted(self, content: bytes) -> Completion:
-        with self._failing():
+    async def _post(self, content: bytes) -> Completion:
+        with self._engine_errors():
             async with asyncio.timeout(self.timeout):
-                # By path: the typed method spends more on walking our data than all the rest.
+                # By path: the typed method takes longer to walk our data than everything else.
                 reply = await self._client.post("/chat/completions", cast_to=bytes, content=content)
             return read_completion(reply)
 
     def _adopt(self, learned: Sequence[tuple[str, _Refusal]]) -> None:
-        """Leave out from now on what a request was answered without, and say so once.
+        """Omit the fields from all later requests without which a request was answered, and print a note once.
 
-        Of one that was never answered nothing is learned: its refusals may be of what it says.
+        A request that was never answered teaches nothing: its refusals may be due to its text.
         """
         for field, refusal in learned:
-            if (dialect := self._dialect.drop(field)) == self._dialect:  # another request has learned the same
+            if (dialect := self._dialect.drop(field)) == self._dialect:  # another request has learned this
                 continue
             self._dialect = dialect
             switches = replace(dialect, template=self._spec.template).query
@@ -255,8 +249,8 @@ class OpenAIEngine:
             note(f"{self.name}: asked without {FIELD_NAMES.get(field, field)} from now on ({refusal}){advice}")
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Whatever goes wrong while a server is asked, as an ``EngineError``."""
+    def _engine_errors(self) -> Iterator[None]:
+        """Turn everything that fails inside into an ``EngineError``."""
         errors = self._library
         try:
             yield
@@ -264,28 +258,23 @@ class OpenAIEngine:
             complaint = Complaint.read(error.response.content)
             raise self._refusal(error.status_code, complaint, error.response.headers) from None
         except (errors.APIConnectionError, TimeoutError) as error:
-            raise EngineError(fault(error), transient=True) from None
+            raise EngineError(describe_cause(error), transient=True) from None
         except _Failed as error:
-            raise self._refusal(error.complaint.status or 502, error.complaint, is_told_as_well=True) from None
+            raise self._refusal(error.complaint.status or 502, error.complaint, is_ok=True) from None
         except EngineError:
             raise
         except Exception as error:
-            # A body that is cut short, has no choices or is no HTTP: the client lets it pass.
+            # The client does not catch a truncated body, one without choices, or a reply that is no HTTP.
             raise EngineError(f"unreadable reply ({type(error).__name__})", transient=True) from None
 
     def _refusal(
-        self,
-        status: int,
-        complaint: Complaint,
-        headers: Mapping[str, str] = _NO_HEADERS,
-        *,
-        is_told_as_well: bool = False,
+        self, status: int, complaint: Complaint, headers: Mapping[str, str] = _NO_HEADERS, *, is_ok: bool = False
     ) -> EngineError:
-        """An answer that is none; one of the key or the account ends the run, as it won't get better.
+        """Make the error of a refused request; raise ``UserError`` for one of the key or the account, to end the run.
 
-        ``is_told_as_well``: it came with HTTP 200.
+        ``is_ok``: the server sent the refusal with HTTP 200.
         """
-        reason = "HTTP 200 with an error" if is_told_as_well else f"HTTP {status}"
+        reason = "HTTP 200 with an error" if is_ok else f"HTTP {status}"
         reason += f": {complaint.text}" if complaint.text else ""
         if status == 401:
             raise UserError(
@@ -297,35 +286,35 @@ class OpenAIEngine:
         if status == 404 and not re.search(r"/v\d+/?$", self.base_url or _HOME):
             reason += " (the address usually ends in /v1)"
         if 300 <= status < 400:
-            reason += f": {_redirected(headers)}"
+            reason += f": {_redirect_advice(headers)}"
         return _Refusal(
             reason,
             complaint,
-            # llama.cpp says with HTTP 500 that a template takes no system turn.
-            is_of_form=(status in (400, 422) and not is_told_as_well) or "raise_exception" in complaint.text,
+            # llama.cpp refuses a system turn with HTTP 500.
+            is_of_form=(status in (400, 422) and not is_ok) or "raise_exception" in complaint.text,
             transient=status in _TRANSIENT or status >= 500,
-            retry_after=wait(headers.get("retry-after")),
+            retry_after=retry_seconds(headers.get("retry-after")),
             refused=status == 403,
         )
 
 
 class _Refusal(EngineError):
-    """An error that a server answered with; ``is_of_form`` where the request may be to blame."""
+    """An error that a server sent; ``is_of_form`` where the fields of the request may be the reason."""
 
-    def __init__(self, reason: str, complaint: Complaint, *, is_of_form: bool, **more: Any) -> None:
-        super().__init__(reason, **more)
+    def __init__(self, reason: str, complaint: Complaint, *, is_of_form: bool, **options: Any) -> None:
+        super().__init__(reason, **options)
         self.complaint, self.is_of_form = complaint, is_of_form
 
 
 class _Failed(Exception):
-    """An error in a response that says that all went well."""
+    """An error in a response with HTTP 200."""
 
     def __init__(self, error: Any) -> None:
         self.complaint = Complaint.read(json.dumps({"error": error}).encode()[:LARGEST_ERROR])
 
 
 def _address(text: str | None) -> str | None:
-    """The address of a server if it can be one, else ``UserError``; none is OpenAI's own.
+    """Return a server's address, or raise ``UserError``; None is OpenAI's own.
 
     >>> _address("http://localhost:8000/v1")
     'http://localhost:8000/v1'
@@ -333,13 +322,13 @@ def _address(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        parts = urlsplit(text)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        url = urlsplit(text)
+        is_address = url.scheme in ("http", "https") and url.hostname and url.port != 0
     except ValueError:
-        known = False
-    if not known or not re.fullmatch("[!-~]+", text):
+        is_address = False
+    if not is_address or not re.fullmatch("[!-~]+", text):
         raise UserError(f"{text!r} is no server's address: write it as http://localhost:8000/v1")
-    if parts.username is not None or parts.password is not None:
+    if url.username is not None or url.password is not None:
         raise UserError("a server's address must hold no user or password: set OPENAI_API_KEY")
     return text
 
@@ -351,59 +340,57 @@ def _key() -> str:
     return key
 
 
-def _served(content: bytes) -> dict[str, str]:
-    """The models of a list, and who is said to own each."""
-    listed = parse_json(content)["data"]
-    return {str(model["id"]): str(model.get("owned_by")) for model in listed}
+def _read_owners(content: bytes) -> dict[str, str]:
+    """Read a list of models: the ``owned_by`` of each."""
+    return {str(model["id"]): str(model.get("owned_by")) for model in parse_json(content)["data"]}
 
 
-def _redirected(headers: Mapping[str, str]) -> str:
+def _redirect_advice(headers: Mapping[str, str]) -> str:
     place = redact(str(headers.get("location")))[:_LONGEST_PLACE]
     return f"redirects to {place}, which is not followed: name the address that answers"
 
 
 LARGEST = 8 << 20
-"""Bytes of a reply, decompressed: a hundred times the longest that a model is asked for."""
+"""Bytes of a decompressed reply: a hundred times the longest that a request allows."""
 LARGEST_ERROR = 1 << 16
-"""Of one that reports an error; the rest isn't read."""
+"""Bytes of an error message that are read."""
 LARGEST_COUNT = 1 << 31
-"""Tokens of one call; no model comes near it."""
+"""Tokens of one call, far beyond those of any model."""
 _LONG = 1 << 18
 _LONG_AT_ONCE = 8
 
 
 class Reader:
-    """Reads a response to its end or its limit, before the library would without any.
+    """A hook of the HTTP client that reads a response to its end or limit, as the library has no limit.
 
-    A hook of the HTTP client. Of replies that are long few are read at a time: with hundreds under
-    way all of them together would take the memory that one may not.
+    It reads few long replies at a time: hundreds of them would not fit in memory.
     """
 
     def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(_LONG_AT_ONCE)
+        self._slots = asyncio.Semaphore(_LONG_AT_ONCE)
 
     async def __call__(self, response: Any) -> None:
-        """Raises ``EngineError`` for a reply beyond its limit."""
+        """Read a response; raise ``EngineError`` for a reply beyond the limit."""
         content = bytearray()
         limit = LARGEST if response.is_success else LARGEST_ERROR
-        async with AsyncExitStack() as turn, aclosing(response.aiter_bytes()) as parts:
-            async for part in parts:
-                if len(content) <= _LONG < len(content) + len(part):
-                    await turn.enter_async_context(self._turns)
-                content += part
+        async with AsyncExitStack() as stack, aclosing(response.aiter_bytes()) as chunks:
+            async for chunk in chunks:
+                if len(content) <= _LONG < len(content) + len(chunk):
+                    await stack.enter_async_context(self._slots)
+                content += chunk
                 if len(content) > limit:
                     break
         if len(content) > limit:
             await response.aclose()
-            del content[LARGEST_ERROR:], part  # or the error would hold it as long as it lives
+            del content[LARGEST_ERROR:], chunk  # or the error would keep it in memory
             if response.is_success:
                 raise EngineError(f"the reply is longer than {LARGEST >> 20} MB", transient=True)
-        response.encoding = "utf-8"  # some codecs that a header may name take hours
-        response._content = bytes(content)  # what is read already the library leaves be
+        response.encoding = "utf-8"  # a header may name a codec that takes hours
+        response._content = bytes(content)  # the library does not read it again
 
 
 def read_completion(content: bytes) -> Completion:
-    """What a response says; ``ValueError``, ``LookupError`` or ``TypeError`` where it is none."""
+    """Read a response; raise ``ValueError``, ``LookupError`` or ``TypeError`` for anything else."""
     reply = parse_json(content)
     if "choices" not in reply and reply.get("error"):
         raise _Failed(reply["error"])
@@ -412,29 +399,29 @@ def read_completion(content: bytes) -> Completion:
         raise _Failed(choice["error"])
     message = choice["message"]
     usage = _mapping(reply.get("usage"))
-    prompt, spent = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    prompt, generated = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     cached = _count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
     reasoning = _count(_mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
-    if usage.get("total_tokens") == prompt + spent + reasoning:  # xAI counts a thought beside the completion
-        spent += reasoning
-    text, thought, refusal = _parts(message.get("content"))
+    if usage.get("total_tokens") == prompt + generated + reasoning:  # xAI counts a thought beside the completion
+        generated += reasoning
+    text, thought, refusal = _split_content(message.get("content"))
     for name in _THOUGHTS:
-        thought = thought or "".join(_parts(message.get(name))[:2])
-    refusal = refusal or _parts(message.get("refusal"))[0]
+        thought = thought or "".join(_split_content(message.get(name))[:2])
+    refusal = refusal or _split_content(message.get("refusal"))[0]
     if not (text or thought or refusal) and message.get("tool_calls"):
         refusal = "it calls a tool, and none was offered"
-    counts = Usage(prompt, min(cached, prompt), spent, min(reasoning, spent))
-    return completion(text, counts, choice.get("finish_reason"), thought=thought, refusal=refusal)
+    tokens = Usage(prompt, min(cached, prompt), generated, min(reasoning, generated))
+    return completion(text, tokens, choice.get("finish_reason"), thought=thought, refusal=refusal)
 
 
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
-"""Where servers put thoughts: vLLM and DeepSeek, vLLM and OpenRouter, OpenRouter."""
+"""The keys of thoughts in replies of vLLM and DeepSeek, of vLLM and OpenRouter, and of OpenRouter."""
 
 
-def _parts(content: Any) -> tuple[str, str, str]:
-    """Text, thought and refusal of a message's content: a text, nothing, or a list of parts.
+def _split_content(content: Any) -> tuple[str, str, str]:
+    """Return text, thought and refusal of a message's content: a text, nothing, or a list of items.
 
-    >>> _parts([{"type": "thinking", "thinking": "Tesk?"}, {"type": "text", "text": "Oru"}])
+    >>> _split_content([{"type": "thinking", "thinking": "Tesk?"}, {"type": "text", "text": "Oru"}])
     ('Oru', 'Tesk?', '')
     """
     if content is None or isinstance(content, str):
@@ -442,14 +429,14 @@ def _parts(content: Any) -> tuple[str, str, str]:
     if not isinstance(content, list):
         raise TypeError("the content is neither a text nor a list of parts")
     text = thought = refusal = ""
-    for part in content:
-        if part["type"] == "refusal":
-            refusal += part["refusal"]
-        elif part["type"].startswith(("thinking", "reasoning")):
-            found = next((part[name] for name in ("thinking", "text", "summary", "reasoning") if part.get(name)), "")
-            thought += "".join(_parts(found))
+    for item in content:
+        if item["type"] == "refusal":
+            refusal += item["refusal"]
+        elif item["type"].startswith(("thinking", "reasoning")):
+            inner = next((item[name] for name in ("thinking", "text", "summary", "reasoning") if item.get(name)), "")
+            thought += "".join(_split_content(inner))
         else:
-            text += part["text"]
+            text += item["text"]
     return text, thought, refusal
 
 
@@ -458,17 +445,16 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int:
-    """A count of tokens; whatever can't be one is none.
+    """Return a count of tokens; 0 for everything that can't be one.
 
     >>> _count(12), _count(True), _count("12"), _count(-1), _count(10**30), _count(None)
     (12, 0, 0, 0, 0, 0)
     """
-    known = type(value) is int and 0 <= value < LARGEST_COUNT
-    return value if known else 0
+    return value if type(value) is int and 0 <= value < LARGEST_COUNT else 0
 
 
-def fault(error: BaseException) -> str:
-    """What went wrong underneath; the transport calls a refused connection a timeout, too."""
+def describe_cause(error: BaseException) -> str:
+    """Describe the innermost cause of an error; the transport reports a refused connection as a timeout, too."""
     while error.__cause__ is not None and not isinstance(error, TimeoutError):
         error = error.__cause__
     if isinstance(error, TimeoutError):
@@ -481,19 +467,16 @@ def fault(error: BaseException) -> str:
     return f"connection failed ({words})"
 
 
-def wait(header: str | None) -> float | None:
-    """Seconds that a Retry-After asks for, as a number or as a date.
+def retry_seconds(header: str | None) -> float | None:
+    """Read the seconds of a Retry-After, a number or a date.
 
-    >>> wait("1.5"), wait("Wed, 21 Oct 2015 07:28:00 GMT"), wait("soon"), wait(None)
-    (1.5, 0.0, None, None)
+    >>> [retry_seconds(text) for text in ("1.5", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", None)]
+    [1.5, 0.0, None, None]
     """
     if header is None:
         return None
-    try:
+    with suppress(ValueError):
         return float(header)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError, OverflowError, OSError):
         return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, OverflowError, OSError):
-        return None
+    return None
