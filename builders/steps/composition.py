@@ -137,18 +137,18 @@ def fill(number: int, room: Mapping[str, int]) -> dict[str, int]:
     {'a': 2, 'b': 4, 'c': 4}
     """
     shares = dict.fromkeys(room, 0)
-    open_ = [name for name in room if room[name] > 0]
-    while number and open_:
-        even_share = number // len(open_)
+    unfilled = [name for name in room if room[name] > 0]
+    while number and unfilled:
+        even_share = number // len(unfilled)
         if even_share == 0:
-            for name in open_[:number]:
+            for name in unfilled[:number]:
                 shares[name] += 1
             break
-        for name in open_:
+        for name in unfilled:
             increase = min(even_share, room[name] - shares[name])
             shares[name] += increase
             number -= increase
-        open_ = [name for name in open_ if shares[name] < room[name]]
+        unfilled = [name for name in unfilled if shares[name] < room[name]]
     return shares
 
 
@@ -345,10 +345,10 @@ class _Picking:
             for queue in queues.values():
                 while queue and not self._is_free(queue[-1]):
                     queue.pop()
-            open_ = [place for place, queue in queues.items() if queue]
-            if not open_:
+            unfilled = [place for place, queue in queues.items() if queue]
+            if not unfilled:
                 break
-            self.pick(queues[min(open_, key=lambda p: (counts[p], p))].pop())
+            self.pick(queues[min(unfilled, key=lambda p: (counts[p], p))].pop())
             number -= 1
 
     def _is_free(self, candidate: Candidate) -> bool:

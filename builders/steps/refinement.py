@@ -366,7 +366,7 @@ def _name_of(teacher: Client | None) -> str:
 def _accepted_by(file: Path, steps: Sequence[AcceptedStep]) -> Record:
     """Name and digest of a file of accepted steps, with their generators and verifiers."""
     listed = {role: dict.fromkeys(step.players.get(role, "") for step in steps) for role in ("generator", "verifier")}
-    generator, verifier = (", ".join(filter(None, names_)) for names_ in listed.values())
+    generator, verifier = (", ".join(filter(None, engine_names)) for engine_names in listed.values())
     accepted = {"file": file.name, "sha256": files.sha256_of(file), "steps": len(steps)}
     return {"generator": generator, "verifier": verifier or generator, "accepted": accepted}
 

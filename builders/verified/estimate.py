@@ -70,8 +70,8 @@ def estimate(questions: Iterable[Question], teachers: llm.LLMTeachers) -> dict[s
                 work["extract"].stored += 1
             else:
                 work["extract"].add(extraction, allowance, reply)
-            for round_ in range(GLEANING_ROUNDS):
-                extra = reply + round_ * REPLY_TOKENS["glean"]
+            for earlier_rounds in range(GLEANING_ROUNDS):
+                extra = reply + earlier_rounds * REPLY_TOKENS["glean"]
                 gleaning = llm.gleaning_request(question, number, ())
                 work["glean"].add(gleaning, allowance, REPLY_TOKENS["glean"], extra)
         names = [_NAME] * (_NAMES_PER_PASSAGE * len(question.gold))

@@ -133,8 +133,8 @@ def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Gener
     """Measure and resample one benchmark; ``questions`` are those of each system."""
     ids = sorted(set().union(*questions))
     values = np.array([[_measured(by_key.get(id_)) for by_key in questions] for id_ in ids])
-    columns_ = list(dict.fromkeys(pair for members in plan.places for pair in members))
-    later, earlier = [a for a, _ in columns_], [b for _, b in columns_]
+    pairs_in_order = list(dict.fromkeys(pair for members in plan.places for pair in members))
+    later, earlier = [a for a, _ in pairs_in_order], [b for _, b in pairs_in_order]
     differences = values[:, later] - values[:, earlier]
     one_only = np.isnan(values[:, later]) != np.isnan(values[:, earlier])
     columns = np.concatenate([values, differences], axis=1).reshape(len(ids), -1)
@@ -143,7 +143,7 @@ def draw_sample(questions: Sequence[Questions], plan: Plan, rng: np.random.Gener
     width = 3 * len(questions)
     place = {system: n for n, system in enumerate(plan.systems)}
     systems = [[n] for n in place.values()] + [[place[s] for s in members] for members in plan.totals.values()]
-    pair_place = {pair: n for n, pair in enumerate(columns_)}
+    pair_place = {pair: n for n, pair in enumerate(pairs_in_order)}
     pairs = [[pair_place[pair] for pair in members] for members in plan.places]
     counts = (~np.isnan(differences)).sum(axis=0).astype(np.float64)
     return Sample(

@@ -179,10 +179,10 @@ def failure_table(methods: Sequence[Failures], papers: Iterable[str] = ()) -> Ta
         table.append([method.name, ", ".join(method.answering), method.types.total(), *map(percent, shares)])
     for paper in papers:
         printed = [p for p in published_tables.published().failures if p.paper == paper]
-        shares_ = {p.category: f"{p.percent:.1f}" for p in printed}
+        percent_by_category = {p.category: f"{p.percent:.1f}" for p in printed}
         figures = " and ".join(p.figure for p in printed)
         name = f"SAFE (published: SAFE {paper}, Figures {figures})"
-        table.append([name, NOTHING, NOTHING, *(shares_.get(name, NOTHING) for name in (*columns, ""))])
+        table.append([name, NOTHING, NOTHING, *(percent_by_category.get(name, NOTHING) for name in (*columns, ""))])
     return table
 
 

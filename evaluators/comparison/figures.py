@@ -99,22 +99,22 @@ def _lines(
 ) -> None:
     """Draw each line's points over the values of an option; ``points`` gives heights with margins."""
     values = _values(lines, option)
-    names_, shown_names = names([*lines]), name_options(lines)
+    line_names, shown_names = names([*lines]), name_options(lines)
     forms = list(dict.fromkeys(line.describe(shown_names) for line in lines))
     for number, (line, rows) in enumerate(lines.items()):
         color = _color(line.method)
         marker = _MARKERS[forms.index(line.describe(shown_names)) % len(_MARKERS)]
         heights = {_value(row, option): points(row) for row in rows}
         if [*heights] == [NOTHING]:  # a level
-            axes.axhline(heights[NOTHING][0], color=color, linestyle="--", lw=1, label=names_[line])
+            axes.axhline(heights[NOTHING][0], color=color, linestyle="--", lw=1, label=line_names[line])
             continue
         shift = _SPREAD * ((number + 0.5) / len(lines) - 0.5)
         ordered = [(n + shift, heights[value]) for n, value in enumerate(values) if value in heights]
-        positions, points_ = zip(*ordered, strict=True)
-        tops, below, above = zip(*points_, strict=True)
+        positions, intervals = zip(*ordered, strict=True)
+        tops, below, above = zip(*intervals, strict=True)
         if any((*below, *above)):
             axes.errorbar(positions, tops, (below, above), fmt="none", ecolor=color, alpha=0.3, lw=1)
-        axes.plot(positions, tops, marker=marker, ms=5, color=color, label=names_[line], linewidth=1)
+        axes.plot(positions, tops, marker=marker, ms=5, color=color, label=line_names[line], linewidth=1)
     axes.set_xticks(range(len(values)), [str(value) for value in values])
     axes.set_xlim(-0.5, len(values) - 0.5)
     axes.set_xlabel(LETTERS.get(option, option))

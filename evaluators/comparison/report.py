@@ -68,9 +68,9 @@ def write(
     and tests; ``published`` rows stand beside ours. Raises ``UserError`` for outcomes that cannot
     be compared or a folder that cannot be written.
     """
-    report_ = report(outcomes, seed, published)
-    write_files(folder, FILES, report_.files)
-    return report_
+    written_report = report(outcomes, seed, published)
+    write_files(folder, FILES, written_report.files)
+    return written_report
 
 
 def report(outcomes: Iterable[Outcome], seed: int = 0, published: Sequence[PublishedScore] = ()) -> Report:

@@ -65,10 +65,10 @@ def difference_table(comparison: Comparison) -> Table:
         header += [f"Δ {name}", "95% CI", f"p ({name})", "p, Holm"]
     table: Table = [header]
     for later, earlier, benchmark in places:
-        tests_ = [tested.get((later, earlier, benchmark, metric)) for metric in METRICS]
-        example = next(d for d in tests_ if d)  # EM's, over all questions
+        differences = [tested.get((later, earlier, benchmark, metric)) for metric in METRICS]
+        example = next(d for d in differences if d)  # EM's, over all questions
         label = f"{names[later]} − {names[earlier]}"
-        tests = [cell for d in tests_ for cell in (_test_cells(d) if d else [NOTHING] * 4)]
+        tests = [cell for d in differences for cell in (_test_cells(d) if d else [NOTHING] * 4)]
         place = benchmark or AVERAGE
         table.append([later.answering, label, place, example.pairs, example.unpaired, *tests])
     return table
@@ -103,20 +103,20 @@ def difference_csv(comparison: Comparison) -> Table:
     """Return all differences as CSV rows, in percentage points."""
     # The columns in which two compared systems can differ.
     options = name_options(row.system for row in comparison.rows)
-    varying_ = {"method", *options, *(r for row in comparison.rows for r in [*row.players][1:])}
+    varying_options = {"method", *options, *(r for row in comparison.rows for r in [*row.players][1:])}
     columns = comparison.columns
-    columns_ = [n for n, name in enumerate(columns) if name in varying_]
+    varying_columns = [n for n, name in enumerate(columns) if name in varying_options]
     table: Table = [
-        (*columns, *(f"than_{columns[n]}" for n in columns_), "benchmark", "metric", "pairs",
+        (*columns, *(f"than_{columns[n]}" for n in varying_columns), "benchmark", "metric", "pairs",
          "unpaired", "delta", "low", "high", "test", "p", "p_holm")
     ]  # fmt: skip
     rows = (*comparison.rows, *comparison.totals)
     cells = {row.system: comparison.described(row) for row in rows}
     for d in comparison.differences:
-        cells_ = [*cells[d.first][:-1], "true" if d.simulated else "false"]
-        opponent = [cells[d.second][n] for n in columns_]
+        row_cells = [*cells[d.first][:-1], "true" if d.simulated else "false"]
+        opponent = [cells[d.second][n] for n in varying_columns]
         place = [d.benchmark or AVERAGE, d.metric, d.pairs, d.unpaired]
-        table.append([*cells_, *opponent, *place, *_values([d.estimate]), d.test, d.p, d.p_holm])
+        table.append([*row_cells, *opponent, *place, *_values([d.estimate]), d.test, d.p, d.p_holm])
     return table
 
 
@@ -198,8 +198,8 @@ def choose_tables(tables: Iterable[str]) -> tuple[PublishedScore, ...]:
     main: dict[str, str] = {paper: f"{paper}:{table}" for paper, table in MAIN.items()}
     every_table = dict.fromkeys(f"{row.paper}:{row.table}" for row in printed().scores)
     names = [check_choice(text, [*main, *every_table], "--published") for text in tables]
-    tables_ = dict.fromkeys(main.get(name, name) for name in names)
-    return tuple(row for name in tables_ for row in printed().scores if f"{row.paper}:{row.table}" == name)
+    table_names = dict.fromkeys(main.get(name, name) for name in names)
+    return tuple(row for name in table_names for row in printed().scores if f"{row.paper}:{row.table}" == name)
 
 
 def model_key(generator: str) -> str:

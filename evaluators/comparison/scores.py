@@ -132,8 +132,8 @@ class Comparison:
     @property
     def _options(self) -> list[str]:
         systems = [row.system for row in self.rows]
-        names_ = notable(systems)
-        options = dict.fromkeys(n for s in systems for n, _ in s.options if n in names_)
+        notable_options = notable(systems)
+        options = dict.fromkeys(n for s in systems for n, _ in s.options if n in notable_options)
         return [*options, *sorted(conditions_of(systems) - options.keys())]
 
     @property

@@ -156,7 +156,7 @@ class Questions:
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
         cases = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
         places, splits, note = held_out(cases, train, options.held_out)
-        places_ = tuple(_limit_per_hop(cases, places, options.per_hop))[: options.limit]
+        selected_places = tuple(_limit_per_hop(cases, places, options.per_hop))[: options.limit]
         about = {
             **about,
             "train": train.about if train else None,
@@ -166,7 +166,7 @@ class Questions:
             "limit": options.limit,
             "per_hop": options.per_hop,
         }
-        return cls(rows, cases, places_, train, about, options.convention, note)
+        return cls(rows, cases, selected_places, train, about, options.convention, note)
 
     def with_gold(self) -> "Questions":
         """Return these questions with gold paths, which may take long."""

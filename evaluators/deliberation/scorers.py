@@ -48,12 +48,12 @@ def dp(predicted: Sequence[str], gold: Collection[str]) -> Score:
     >>> dp(["Oru", "ana", "ana"], ["Ana"])  # precision 2/3, recall 1
     Score(hit=1.0, hits_at_1=0.0, f1=0.8)
     """
-    names_, gold_names = [name.lower() for name in predicted], [name.lower() for name in gold]
+    predicted_names, gold_names = [name.lower() for name in predicted], [name.lower() for name in gold]
     if not gold_names:
         return Score(1.0, 1.0, 1.0)
-    matches = [name in gold_names for name in names_]
+    matches = [name in gold_names for name in predicted_names]
     precision = sum(matches) / len(matches) if matches else 0.0
-    recall = sum(name in names_ for name in gold_names) / len(gold_names)
+    recall = sum(name in predicted_names for name in gold_names) / len(gold_names)
     return Score(float(any(matches)), float(any(matches[:1])), mean_of(precision, recall))
 
 

@@ -152,7 +152,7 @@ def _row(line: Line, step: Step, rule: str, fault: str) -> dict[str, Any]:
         "rule": rule,
         "fault": fault,
         **as_object(step),
-        "previous": [as_object(step_) for step_ in previous],
+        "previous": [as_object(previous_step) for previous_step in previous],
         "passages_sha256": passages_digest(line.question.passages),
         "method": line.outcome.method,
         "players": dict(line.outcome.players),
@@ -290,7 +290,7 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
         system: dict(numbered(group, lambda line: (line.benchmark, line.outcome.question_id)))
         for system, group in grouped(compared, lambda line: line.system).items()
     }
-    places_ = {system: place for (system, take), place in places(lines).items() if take != "best_of_n"}
+    place_by_system = {system: place for (system, take), place in places(lines).items() if take != "best_of_n"}
     system_pairs = pairs(in_order(by_system))
     benchmarks = sorted({line.benchmark for line in compared})
     scopes = [None, *(benchmarks if len(benchmarks) > 1 else [])]
@@ -302,7 +302,7 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
         key = {"rule": rule, "what": measure, "answer": answer, "benchmark": benchmark}
         flag = partial(_flag, rule=rule, measure=measure, answer=answer)
         family = [
-            {"first": places_[later], "second": places_[earlier], **key, **test}
+            {"first": place_by_system[later], "second": place_by_system[earlier], **key, **test}
             for later, earlier in system_pairs
             if (test := _test_pair(by_system[later], by_system[earlier], flag, benchmark))
         ]

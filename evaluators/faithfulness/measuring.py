@@ -54,14 +54,14 @@ class Knowledge:
     def about(self, texts: Iterable[str]) -> tuple[Triple, ...]:
         """Return the triples of entities that texts name, in the graph's order."""
         entities = {name for text in texts for name in self._names_in(text)}
-        places_: set[int] = set()
+        triple_numbers: set[int] = set()
         for name in entities:
             places = self._places[name]
             if len(places) <= HUB_SIZE:
-                places_.update(places)
+                triple_numbers.update(places)
             else:
-                places_.update(n for n in places if self._ends(n) <= entities)
-        return tuple(self.triples[n] for n in sorted(places_))
+                triple_numbers.update(n for n in places if self._ends(n) <= entities)
+        return tuple(self.triples[n] for n in sorted(triple_numbers))
 
     def _ends(self, place: int) -> set[str]:
         triple = self.triples[place]
@@ -142,13 +142,13 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
     progress = lambda: counts(done_count, 0, total - done_count)  # noqa: E731
     settings = options.retrieval, options.sigma
     with show_progress("faithfulness", "chain", total, lambda: done_count, progress):
-        for job, verdicts_ in options.spread(partial(judge_all, rules=options.rules, settings=settings), jobs):
-            judged += verdicts_
+        for job, chain_verdicts in options.spread(partial(judge_all, rules=options.rules, settings=settings), jobs):
+            judged += chain_verdicts
             done_count += sum(len(piece.chains) for piece in job)
     by_chain = {
         (key, chain): verdicts
-        for key, verdicts_ in zip(keys, judged, strict=True)
-        for chain, verdicts in zip(pieces[key].chains, verdicts_, strict=True)
+        for key, chain_verdicts in zip(keys, judged, strict=True)
+        for chain, verdicts in zip(pieces[key].chains, chain_verdicts, strict=True)
     }
     lines = [
         line
@@ -171,8 +171,8 @@ def judge_all(job: Job, rules: Sequence[Rule], settings: tuple[str, float | None
     retrieval, sigma = RETRIEVALS[settings[0]], settings[1]
     grounds = [grounds_of(piece.question, piece.external) for piece in job]
     return [
-        [{rule: judge_chain(grounds_, chain, rule, retrieval, sigma) for rule in rules} for chain in piece.chains]
-        for piece, grounds_ in zip(job, grounds, strict=True)
+        [{rule: judge_chain(piece_grounds, chain, rule, retrieval, sigma) for rule in rules} for chain in piece.chains]
+        for piece, piece_grounds in zip(job, grounds, strict=True)
     ]
 
 

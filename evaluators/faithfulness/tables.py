@@ -204,9 +204,9 @@ def files(measured: Record) -> dict[str, bytes]:
 def _rule_records(systems: Sequence[Record], benchmark: str) -> Iterator[tuple[str, str, Record, Record]]:
     """Yield each system's name and rule, with the record of its questions, and that of the rule."""
     for system in systems:
-        counts_ = system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
-        for rule, ruled in counts_.get("rules", {}).items():
-            yield _name(system, systems), rule, counts_, ruled
+        system_counts = system["all"] if benchmark == "all" else system["benchmarks"].get(benchmark, {})
+        for rule, ruled in system_counts.get("rules", {}).items():
+            yield _name(system, systems), rule, system_counts, ruled
 
 
 def _name(system: Record, systems: Sequence[Record]) -> str:
@@ -265,9 +265,9 @@ def _paired(measured: Record) -> Table:
 
 
 def _csv(systems: Sequence[Record]) -> Table:
-    cells_ = [(answer, column) for answer in ("right", "wrong") for column in COLUMNS]
+    answer_columns = [(answer, column) for answer in ("right", "wrong") for column in COLUMNS]
     table: Table = [
-        ("method", "benchmark", "rule", "right_by", "questions", *map("_".join, cells_), "unscored",
+        ("method", "benchmark", "rule", "right_by", "questions", *map("_".join, answer_columns), "unscored",
          *(f"spurious_{name}" for name in _SPURIOUS), *(f"gap_{name}" for name in _GAP),
          "edits", "edits_normalised", "simulated")
     ]  # fmt: skip
@@ -279,7 +279,7 @@ def _csv(systems: Sequence[Record]) -> Table:
                 edits = [(ruled["edits"] or {}).get(name, "") for name in ("count", "normalised")]
                 ending = [*edits, str(system["simulated"]).lower()]
                 for measure, counts in ruled["answers"].items():
-                    numbers = [counts[answer][column] for answer, column in cells_]
+                    numbers = [counts[answer][column] for answer, column in answer_columns]
                     shares = [counts["spurious"][n] for n in _SPURIOUS] + [counts["gap"][n] for n in _GAP]
                     cells = [*numbers, counts["unscored"], *(shown(share, missing="") for share in shares)]
                     table.append([*subject, rule, measure, group["questions"], *cells, *ending])

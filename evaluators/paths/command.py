@@ -71,11 +71,11 @@ def find_probe(folder: Path) -> Path:
 def about_probe(probe: Path, split: str) -> dict[str, Any]:
     """Describe a split of a probe: version, digests, whether it is simulated."""
     record = probe / PROBE_RECORD
-    record_ = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
-    sources = record_.get("verified", [])
+    statistics = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    sources = statistics.get("verified", [])
     return {
         "name": PATH_PROBE,
-        "version": record_.get("version"),
+        "version": statistics.get("version"),
         "simulated": any(build.get("simulated") for build in sources),
         "split": split,
         "sha256": {file.name: sha256_of(file) for file in parquet_files(probe, PROBED, split)},
@@ -101,9 +101,9 @@ def _case(row: Mapping[str, Any]) -> PathCase:
     if not isinstance(number, int) or not 0 <= number < len(CORRUPTIONS):
         raise ValueError("its corruption is missing or unknown")
     triples = tuple(Triple(t["head"], t["relation"], t["tail"]) for t in row["path"])
-    fields_ = {name: row[name] for name in COLUMNS}
+    columns = {name: row[name] for name in COLUMNS}
     return boundary.read(
-        PathCase, PathCase(**{**fields_, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
+        PathCase, PathCase(**{**columns, "path": triples, "corruption": CORRUPTIONS[number]}), "the row"
     )
 
 
@@ -151,9 +151,9 @@ def run_paths(options: Options) -> str:
             spent += usage_lines(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}
-        results_ = results(about, cases, runs, limits, options.seed)
-        write_files(options.output, OWNED, files(results_, cases, runs))
-    return "\n".join([summary(results_), "", str(options.output / PAGE), "", *spent])
+        measured = results(about, cases, runs, limits, options.seed)
+        write_files(options.output, OWNED, files(measured, cases, runs))
+    return "\n".join([summary(measured), "", str(options.output / PAGE), "", *spent])
 
 
 def results(

@@ -103,12 +103,12 @@ def _run_plan(plan: Evaluation, seed: int, published: Sequence[PublishedScore]) 
     runs = evaluate(plan)
     results = write(plan, runs)
     folder = report_folder(plan)
-    report_ = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, published)
+    comparison = report.write([outcome for run in runs for outcome in run.outcomes], folder, seed, published)
     # The questions as far as they are kept, so that faithfulness can be measured anew.
     questions = [QuestionRecord.from_question(q, plan.conditions).as_question for q in plan.questions]
     pairs = [pair for run in runs for pair in zip(run.outcomes, questions, strict=True)]
     earned, earned_text = faithfulness.measure_evaluation(pairs, plan.output, folder)
-    content = {**results, "comparison": report_.results, **earned}
+    content = {**results, "comparison": comparison.results, **earned}
     write_atomically(plan.output / names.RESULTS, json_bytes(content))
     return summary(plan, results, earned_text)
 
@@ -239,7 +239,7 @@ def without_passage(question: Question, number: int) -> Question:
     ['Vel']
     """
     kept_numbers = [n for n in range(1, len(question.passages) + 1) if n != number]
-    new_numbers = {number_: place for place, number_ in enumerate(kept_numbers, 1)}
+    new_numbers = {old_number: place for place, old_number in enumerate(kept_numbers, 1)}
 
     def moved(triple: Triple) -> Triple:
         sentence = None if triple.passage == number else triple.sentence

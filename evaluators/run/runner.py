@@ -108,7 +108,7 @@ async def _run_task(
     task: Task[Item, Result], keys: Sequence[str], at_once: int, journal: "Journal", progress: "Progress"
 ) -> list[Trajectory]:
     """Return the trajectories of one task: from the journal, or made now."""
-    ended = {place: trajectory_ for place, key in enumerate(keys) if (trajectory_ := journal.get(key)) is not None}
+    ended = {place: finished for place, key in enumerate(keys) if (finished := journal.get(key)) is not None}
     progress.resumed += len(ended)
     progress.ended += len(ended)
 

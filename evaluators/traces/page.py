@@ -349,10 +349,10 @@ def _votes(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str]]:
 def _measures(measures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield names and values of a prompting method's further measures, in words."""
     for name, values in measures.items():
-        numbers_ = values if isinstance(values, Mapping) else {}
-        texts = {name_: f"{n:.3g}" if isinstance(n, float) else str(n) for name_, n in numbers_.items() if n}
-        numbers = [f"{_words(name_)} {number}" for name_, number in texts.items()]
-        text = " · ".join(numbers) if numbers_ else _words(values)
+        values_by_name = values if isinstance(values, Mapping) else {}
+        texts = {key: f"{n:.3g}" if isinstance(n, float) else str(n) for key, n in values_by_name.items() if n}
+        numbers = [f"{_words(key)} {number}" for key, number in texts.items()]
+        text = " · ".join(numbers) if values_by_name else _words(values)
         yield _words(name).capitalize(), text or "nothing"
 
 

@@ -125,13 +125,13 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         majority = step_set.majority(folder, incomplete_evidence=incomplete)
         runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
         runs += [constant(CORRECT, "no error ever", requests)] if majority != CORRECT else []
-        results_ = results(steps, cases, runs, options.seed)
-        contents = files(results_, cases, runs)
+        measured = results(steps, cases, runs, options.seed)
+        contents = files(measured, cases, runs)
         earlier = (
             file.name for kind in (VERDICTS, PREFIXES) for file in options.output.glob(f"{kind}.baseline-*.jsonl")
         )
         write_files(options.output, {*earlier, *contents}, contents)
-    return "\n".join([summary(results_), "", str(options.output / PAGE), "", *usage])
+    return "\n".join([summary(measured), "", str(options.output / PAGE), "", *usage])
 
 
 def ask_verifier(

@@ -122,13 +122,13 @@ def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[s
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {ANEW}") from None
     record = folder / names.STEPS_RECORD
-    record_ = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
+    statistics = read_file(dict[str, Any], record, "the record", ANEW) if record.is_file() else {}
     return {
-        "version": record_.get("version"),
-        "simulated": bool(record_.get("simulated")),
+        "version": statistics.get("version"),
+        "simulated": bool(statistics.get("simulated")),
         "incomplete_evidence": incomplete_evidence,
         "sha256": digests,
-        "rendered_by": record_.get(names.RENDERED_BY[incomplete_evidence]),
+        "rendered_by": statistics.get(names.RENDERED_BY[incomplete_evidence]),
     }
 
 

@@ -50,9 +50,12 @@ def calibration(labelled: Mapping[str, Sequence[Labelled]], published: Mapping[s
             for question, label in pairs
             if question.id in published
         )
-        for bin_ in measure_agreement(verdicts).calibration:
-            noise, sound = _share(bin_.noise_confirmed, bin_.noise), _share(bin_.sound_confirmed, bin_.sound)
-            rows.append((name, bin_.confidence, bin_.noise, noise, bin_.sound, sound))
+        for interval in measure_agreement(verdicts).calibration:
+            noise, sound = (
+                _share(interval.noise_confirmed, interval.noise),
+                _share(interval.sound_confirmed, interval.sound),
+            )
+            rows.append((name, interval.confidence, interval.noise, noise, interval.sound, sound))
     return rows
 
 
