@@ -247,7 +247,7 @@ def _draw(seed: int, text: str) -> float:
 
 def summary(plan: PathsBuild, statistics: publishing.Record) -> str:
     """Render the counts, the folder, and how to load the dataset, for the terminal."""
-    figure = partial(tables.shown, form=tables.decimal(3), missing="-")
+    figure = partial(tables.format_cell, form=tables.decimal(3), missing="-")
     lines: list[tuple[object, ...]] = [("hops", "topics", "no path", "rule", "recall", "precision", "paths each")]
     for hops, audit in statistics["hops"].items():
         for name, rule in audit["rules"].items():

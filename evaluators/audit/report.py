@@ -12,7 +12,7 @@ from safe_stepwise.errors import UserError
 from safe_stepwise.store.boundary import plain, read_file
 from safe_stepwise.store.files import json_bytes
 from safe_stepwise.store.names import LABELS
-from safe_stepwise.store.tables import Table, decimal, fill, shown
+from safe_stepwise.store.tables import Table, decimal, fill, format_cell
 from safe_stepwise.store.terminal import printable
 
 _INTERVAL = "95% interval"
@@ -41,7 +41,7 @@ def render_scores(scores: Scores) -> str:
     ]
     if scores.agreement:
         heads = ("reviewer", "reviewer", "question", "rows", "equal", "Cohen's kappa")
-        kappas = [shown(pair.kappa, decimal(3), "-") for pair in scores.agreement]
+        kappas = [format_cell(pair.kappa, decimal(3), "-") for pair in scores.agreement]
         pairs = [(p.one, p.other, p.question, p.rows, f"{p.share:.3f}") for p in scores.agreement]
         tables.append([heads, *((*pair, kappa) for pair, kappa in zip(pairs, kappas, strict=True))])
     return fill(_TEMPLATES, "scores.txt.jinja", scores=scores, tables=tables).rstrip("\n")

@@ -21,7 +21,7 @@ from safe_stepwise.errors import check_choice
 from safe_stepwise.store.files import json_bytes, write_files
 from safe_stepwise.store.names import marked
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, percent, shown
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, format_cell, percent
 
 FILES = ("ablation.md", "ablation.csv", "ablation_tests.csv", "ablation.json")
 
@@ -158,7 +158,7 @@ def _average(comparison: Comparison, row: Row, metric: Metric) -> object:
     reference = comparison.against(row.system).get(metric)
     gain = comparison.difference(row.system, reference, None, metric) if reference else None
     margin = f" ({percent(gain.estimate.value, '+')})" if gain else ""
-    return shown(row.average[metric], lambda estimate: f"{percent(estimate.value)}{margin}")
+    return format_cell(row.average[metric], lambda estimate: f"{percent(estimate.value)}{margin}")
 
 
 def _stacked(ablations: Sequence[Ablation], table: Callable[[Comparison], Table]) -> Table:

@@ -31,7 +31,7 @@ from evaluators.outcomes import METRICS, Metric, Outcome
 from safe_stepwise.store.files import write_files
 from safe_stepwise.store.names import COMPARISON, METHODS_PAGE
 from safe_stepwise.store.published_tables import PublishedScore
-from safe_stepwise.store.tables import Table, csv_bytes, escaped, fill, parted
+from safe_stepwise.store.tables import Table, csv_bytes, escaped, fill, split_columns
 
 ABLATED = ("on_exhausted", "feedback")
 """Options that differ between reports (SAFE v2, finding 1), so that each report names its own."""
@@ -160,7 +160,7 @@ def _shortfalls(comparison: Comparison) -> list[str]:
 def _split(comparison: Comparison, table: Table, fixed: int, widths: Sequence[int]) -> list[Table]:
     """Split a sweep's wide table into tables of ``widths`` columns; leave any other whole."""
     is_wide = len(table[0]) > _WIDEST and bool(swept([row.system for row in comparison.rows]))
-    return parted(table, fixed, widths) if is_wide else [table]
+    return split_columns(table, fixed, widths) if is_wide else [table]
 
 
 def _error_files(comparison: Comparison) -> dict[str, bytes]:

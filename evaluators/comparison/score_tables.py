@@ -18,7 +18,7 @@ from safe_stepwise.methods import METHODS
 from safe_stepwise.store import published_tables
 from safe_stepwise.store.published_tables import BENCHMARKS, MAIN, PAPERS, PublishedScore
 from safe_stepwise.store.published_tables import published as printed
-from safe_stepwise.store.tables import NOTHING, Table, decimal, p_value, percent, shown
+from safe_stepwise.store.tables import NOTHING, Table, decimal, format_cell, p_value, percent
 
 
 def score_table(comparison: Comparison, published: Sequence[PublishedScore] = ()) -> Table:
@@ -163,11 +163,11 @@ def _gains(comparison: Comparison, row: Row) -> list[Estimate | None]:
 
 
 def _with_margin(estimate: Estimate | None, sign: str = "") -> object:
-    return shown(estimate, lambda e: f"{percent(e.value, sign)} ±{percent((e.high - e.low) / 2)}")
+    return format_cell(estimate, lambda e: f"{percent(e.value, sign)} ±{percent((e.high - e.low) / 2)}")
 
 
 def _interval(estimate: Estimate | None, sign: str = "") -> object:
-    return shown(estimate, lambda e: f"{percent(e.low, sign)} to {percent(e.high, sign)}")
+    return format_cell(estimate, lambda e: f"{percent(e.low, sign)} to {percent(e.high, sign)}")
 
 
 def _test_cells(d: Difference) -> list[object]:
@@ -233,6 +233,6 @@ def _cells(row: PublishedScore, benchmarks: Sequence[str]) -> Iterator[tuple[str
     name = ", ".join(filter(None, (title, row.variant)))
     source = f"(published: {PAPERS[row.paper]}, Table {row.table})"
     printed = [row.scores.get(place, {}).get(_PRINTED[m]) for place in places for m in METRICS]
-    yield f"{name} {source}", [*(shown(score, decimal(1)) for score in printed), *missing]
+    yield f"{name} {source}", [*(format_cell(score, decimal(1)) for score in printed), *missing]
     gains = [row.delta.get(p) if m == "accuracy" else None for p in places for m in METRICS]
-    yield f"Δ {name} {source}", [*(shown(gain, decimal(1, "+")) for gain in gains), *missing]
+    yield f"Δ {name} {source}", [*(format_cell(gain, decimal(1, "+")) for gain in gains), *missing]

@@ -32,7 +32,7 @@ from safe_stepwise.store.files import json_bytes, lock_folder, remove_folder, wr
 from safe_stepwise.store.names import JOURNAL, QUESTIONS, RESULTS, TRAJECTORIES, marked
 from safe_stepwise.store.progress import note
 from safe_stepwise.store.published_tables import published
-from safe_stepwise.store.tables import fill, percent, shown, text_table
+from safe_stepwise.store.tables import fill, format_cell, percent, text_table
 
 PAGE, FIGURE = "deliberation.md", "hits_by_hop.png"
 FILES = (JOURNAL, TRAJECTORIES, QUESTIONS, RESULTS, PAGE, FIGURE)
@@ -249,9 +249,9 @@ def summary(results: Record) -> str:
     rows = [
         (
             marked(run["name"], run["simulated"]),
-            *(shown(run[name], percent) for name in METRICS),
-            *(shown(run["by_hop"][hop]["hits_at_1"], percent) for hop in hops),
-            *(shown(run["paths"][name], percent) for name in ("executable", "gold")),
+            *(format_cell(run[name], percent) for name in METRICS),
+            *(format_cell(run["by_hop"][hop]["hits_at_1"], percent) for hop in hops),
+            *(format_cell(run["paths"][name], percent) for name in ("executable", "gold")),
             run["failed"],
         )
         for run in runs

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from evaluators.faithfulness.lines import COLUMNS
 from safe_stepwise.checking.faithfulness.grounds import FAULTS, Verdict
 from safe_stepwise.store.figures import panels, svg
-from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, mark, p_value, percent, shown, text_table
+from safe_stepwise.store.tables import NOTHING, Table, csv_bytes, fill, format_cell, mark, p_value, percent, text_table
 
 GAPS, BREAKS, PATHS = (f"faithfulness_{name}.svg" for name in ("gaps", "breaks", "paths"))
 FIGURES = {
@@ -225,9 +225,9 @@ def _summary(systems: Sequence[Record], benchmark: str) -> Table:
         right = answers["right"]
         paths, answered = [right[path] for path in get_args(Verdict)], sum(right.values())
         counts = [group["questions"], answered, *paths, answered - sum(paths)]
-        low, high = (shown(answers["gap"][end], percent) for end in ("low", "high"))
+        low, high = (format_cell(answers["gap"][end], percent) for end in ("low", "high"))
         gap = low if low == high else f"{low} to {high}"
-        edits = shown(ruled["edits"], lambda edits: f"{edits['count']:.2f} ({edits['normalised']:.1f})")
+        edits = format_cell(ruled["edits"], lambda edits: f"{edits['count']:.2f} ({edits['normalised']:.1f})")
         table.append([name, rule, *counts, _spurious(answers["spurious"]), gap, edits])
     return table
 
@@ -281,11 +281,11 @@ def _csv(systems: Sequence[Record]) -> Table:
                 for measure, counts in ruled["answers"].items():
                     numbers = [counts[answer][column] for answer, column in answer_columns]
                     shares = [counts["spurious"][n] for n in _SPURIOUS] + [counts["gap"][n] for n in _GAP]
-                    cells = [*numbers, counts["unscored"], *(shown(share, missing="") for share in shares)]
+                    cells = [*numbers, counts["unscored"], *(format_cell(share, missing="") for share in shares)]
                     table.append([*subject, rule, measure, group["questions"], *cells, *ending])
     return table
 
 
 def _spurious(share: Record) -> str:
-    value, low, high, lower, upper = (shown(share[name], percent) for name in _SPURIOUS[1:])
+    value, low, high, lower, upper = (format_cell(share[name], percent) for name in _SPURIOUS[1:])
     return f"{value} [{lower}, {upper}]" if share["value"] is None else f"{value} ({low} to {high}) [{lower}, {upper}]"

@@ -22,7 +22,7 @@ from safe_stepwise.store.boundary import read_file
 from safe_stepwise.store.files import json_bytes, lock_folder, sha256_of, write_files
 from safe_stepwise.store.names import CORRUPTIONS, PATH_PROBE, PROBE_RECORD, PROBED, RESULTS, TEST, Corruption
 from safe_stepwise.store.parquet import ANEW, dataset_folder, parquet_files, read_rows
-from safe_stepwise.store.tables import fill, percent, shown, text_table
+from safe_stepwise.store.tables import fill, format_cell, percent, text_table
 
 COLUMNS = (*("id", "benchmark", "question_id", "question", "answer", "path", "corruption", "pair_id"),)
 
@@ -209,7 +209,7 @@ def summary(results: Mapping[str, Any]) -> str:
     rows = [
         (
             *(title_of(run), run["prompt"]),
-            *(shown(run["measures"][name], percent) for name in SHOWN),
+            *(format_cell(run["measures"][name], percent) for name in SHOWN),
             *(run["said"]["unreadable"], run["said"]["failed"]),
         )
         for run in results["runs"]

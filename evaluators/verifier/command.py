@@ -28,7 +28,7 @@ from safe_stepwise.store.figures import png
 from safe_stepwise.store.files import json_bytes, lock_folder, write_files
 from safe_stepwise.store.names import STEP_CONFIGS, TEST
 from safe_stepwise.store.progress import note
-from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, shown, text_table
+from safe_stepwise.store.tables import Table, csv_bytes, decimal, fill, format_cell, text_table
 from safe_stepwise.taxonomy import CORRECT, DROPPABLE, Category, category, labels
 
 QUALITY, PAGE, CONFUSION = "verifier_quality.json", "verifier_quality.md", "confusion"
@@ -328,4 +328,4 @@ def _short(name: str) -> str:
 
 
 def _number(value: float | None) -> object:
-    return shown(value, decimal(3))
+    return format_cell(value, decimal(3))

@@ -1,7 +1,7 @@
-"""Tables, and the pages that they stand on: rows and columns as Markdown, CSV, and as plain text that commands print.
+"""Renders tables as Markdown, CSV and the plain text that commands print, and fills the templates of pages.
 
-A `Column` says what stands in it and in which form; what a row has none of is a dash, and nothing in CSV.
-Pages are Jinja templates in one environment, that of cards, reports and HTML.
+A `Column` says which value of a row it shows, and in which form. A missing value is a dash, and empty in CSV. All
+pages (cards, reports, HTML) are Jinja templates in one environment.
 """
 
 import csv
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 NOTHING = "–"
-"""What was not measured, or does not apply."""
+"""The cell of a value that was not measured, or does not apply."""
 Table = list[Sequence[object]]
 """The first row is the header."""
 _NUMBER = re.compile(r"(?:[-+<] ?)?\d(?:\W|\d)*|–(?:\W|\d)*")
-"""With margins, shares in brackets and units that are no words; a name may begin with a digit."""
+"""A number with margins, shares in brackets and units that are no words; a name may begin with a digit."""
 
 
 def as_is(value: object) -> object:
-    """The form of a value that is a text already, or a number whose form its writer decides on."""
+    """Keep a value: the form of texts, and of numbers whose form the table's writer decides."""
     return value
 
 
 def count(value: int) -> str:
-    """A form: a whole number with its thousands apart.
+    """Format a whole number with commas between thousands.
 
     >>> count(2000)
     '2,000'
@@ -43,7 +44,7 @@ def count(value: int) -> str:
 
 
 def percent(value: float, sign: str = "") -> str:
-    """A form: a share in percent, to one decimal.
+    """Format a share in percent, to one decimal.
 
     >>> percent(0.7056), percent(-0.0001), percent(0.08, "+")
     ('70.6', '0.0', '+8.0')
@@ -52,11 +53,11 @@ def percent(value: float, sign: str = "") -> str:
 
 
 signed = partial(percent, sign="+")
-"""A form: a difference of shares, in points."""
+"""Format a difference of shares in points, with its sign."""
 
 
 def decimal(places: int, sign: str = "") -> Callable[[float], str]:
-    """The form of a number to so many decimals.
+    """Make a form that rounds a number to so many decimals.
 
     >>> decimal(3)(0.5), decimal(2, "+")(1)
     ('0.500', '+1.00')
@@ -65,7 +66,7 @@ def decimal(places: int, sign: str = "") -> Callable[[float], str]:
 
 
 def p_value(p: float) -> str:
-    """A form: a p-value to three decimals.
+    """Format a p-value to three decimals.
 
     >>> p_value(0.0312), p_value(0.0002)
     ('0.031', '<0.001')
@@ -74,24 +75,24 @@ def p_value(p: float) -> str:
 
 
 def interval(estimate: tuple[float | None, Sequence[float] | None]) -> str:
-    """A form: a share in percent and, where there is one, the interval around it.
+    """Format a share in percent, with the interval around it if there is one.
 
     >>> interval((0.5, (0.4, 0.6))), interval((0.5, None)), interval((None, None))
     ('50.0 [40.0, 60.0]', '50.0', '–')
     """
     value, span = estimate
     spread = f" [{percent(span[0])}, {percent(span[1])}]" if span else ""
-    return f"{shown(value, percent)}{spread}"
+    return f"{format_cell(value, percent)}{spread}"
 
 
-def shown(value: Any, form: Callable[[Any], object] = as_is, missing: str = NOTHING) -> object:
-    """A value in its form; None is ``missing``."""
+def format_cell(value: Any, form: Callable[[Any], object] = as_is, missing: str = NOTHING) -> object:
+    """Format a value; None becomes ``missing``."""
     return missing if value is None else form(value)
 
 
 @dataclass(frozen=True)
 class Column(Generic[R]):
-    """One column of a table whose rows are of type ``R``: on pages if it has a title, in CSV if it has a key."""
+    """One column of a table with rows of type ``R``; it is on pages if it has a title, in CSV if it has a key."""
 
     title: str
     value: Callable[[R], Any]
@@ -127,32 +128,32 @@ class Sheet(Generic[R]):
 
     @property
     def csv(self) -> bytes:
-        """Counts stand without their thousands apart; truth as other languages write it."""
+        """The table as CSV: counts without commas, booleans in lower case."""
         columns = [column for column in self.columns if column.key]
-        cells = [[_for_machines(column.value(row), column.form) for column in columns] for row in self.rows]
+        cells = [[_csv_cell(column.value(row), column.form) for column in columns] for row in self.rows]
         return csv_bytes([[column.key for column in columns], *cells])
 
 
 def table_of(columns: Iterable[Column[R]], rows: Iterable[R], missing: str = NOTHING) -> Table:
-    """The cells that columns make of rows, their titles first; for CSV ``missing`` is empty.
+    """Make the cells of a table, the columns' titles first; for CSV ``missing`` is empty.
 
     >>> columns = [Column("of", lambda row: row[0]), Column("EM", lambda row: row[1], percent)]
     >>> table_of(columns, [("musique", 0.5), ("average", None)])
     [['of', 'EM'], ['musique', '50.0'], ['average', '–']]
     """
     columns = list(columns)
-    cells = [[shown(column.value(row), column.form, missing) for column in columns] for row in rows]
+    cells = [[format_cell(column.value(row), column.form, missing) for column in columns] for row in rows]
     return [[column.title for column in columns], *cells]
 
 
-def _for_machines(value: Any, form: Callable[[Any], object]) -> object:
+def _csv_cell(value: Any, form: Callable[[Any], object]) -> object:
     if isinstance(value, bool):
         return str(value).lower()
-    return shown(value, as_is if form is count else form, "")
+    return format_cell(value, as_is if form is count else form, "")
 
 
 def markdown(table: Table) -> str:
-    """A table as Markdown; columns of numbers stand to the right.
+    """Render a table as Markdown; columns of numbers are aligned to the right.
 
     >>> print(markdown([("model", "EM"), ("a|b", "70.6")]))
     | model | EM |
@@ -172,14 +173,14 @@ def markdown(table: Table) -> str:
 
 
 def csv_bytes(table: Table) -> bytes:
-    """A table as CSV: UTF-8, lines that end in a newline."""
+    """Encode a table as CSV in UTF-8; lines end in a newline."""
     content = io.StringIO()
     csv.writer(content, lineterminator="\n").writerows(table)
     return content.getvalue().encode("utf-8", "backslashreplace")
 
 
 def text_table(rows: Sequence[Sequence[object]]) -> str:
-    """A table as aligned text, as commands print it; numbers to the right.
+    """Render a table as aligned text for a terminal; numbers are aligned to the right.
 
     >>> print(text_table([("split", "rows"), ("train", 2000)]))
     split   rows
@@ -188,34 +189,27 @@ def text_table(rows: Sequence[Sequence[object]]) -> str:
     """
     texts = [[f"{c:,}" if isinstance(c, int) else printable(str(c)) for c in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    right = [isinstance(c, int | float) for c in rows[-1]]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in texts
-    ]
+    is_number = [isinstance(c, int | float) for c in rows[-1]]
+    lines = ["  ".join(map(_align, row, widths, is_number)).rstrip() for row in texts]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def parted(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
-    """A wide table as several: each has the first ``fixed`` columns, and the next so many others.
+def _align(cell: str, width: int, to_right: bool) -> str:
+    return cell.rjust(width) if to_right else cell.ljust(width)
 
-    >>> parted([("a", "b", "c", "d"), (1, 2, 3, 4)], 1, (2, 1))
+
+def split_columns(table: Table, fixed: int, widths: Iterable[int]) -> list[Table]:
+    """Split a wide table: each piece has the first ``fixed`` columns, and the next ``width`` of the remaining ones.
+
+    >>> split_columns([("a", "b", "c", "d"), (1, 2, 3, 4)], 1, (2, 1))
     [[('a', 'b', 'c'), (1, 2, 3)], [('a', 'd'), (1, 4)]]
     """
-    parts: list[Table] = []
-    start = fixed
-    for width in widths:
-        end = start + width
-        parts.append([(*row[:fixed], *row[start:end]) for row in table])
-        start = end
-    return parts
+    ends = list(accumulate(widths, initial=fixed))
+    return [[(*row[:fixed], *row[start:end]) for row in table] for start, end in pairwise(ends)]
 
 
 def escaped(value: object) -> str:
-    """A value as Markdown shows it literally, on one line.
+    """Escape a value so that Markdown shows it literally, on one line.
 
     >>> print(escaped("<b> of [a](x)\\nand|*b*"))
     \\<b> of \\[a\\](x) and\\|\\*b\\*
@@ -224,7 +218,7 @@ def escaped(value: object) -> str:
 
 
 def mark(simulated: bool) -> str:
-    """What stands behind a title of anything simulated.
+    """Return the suffix of a title of something simulated, empty for anything else.
 
     >>> mark(True)
     ' (simulated)'
@@ -237,23 +231,22 @@ def _is_numeric(column: Sequence[object]) -> bool:
 
 
 def fill(folder: Path, template: str, /, **values: Any) -> str:
-    """The Markdown of a template in a folder; raises ``KeyError`` for a figure that it lacks."""
+    """Fill a folder's Markdown template with ``values``; raises ``KeyError`` for a value that is missing."""
     from jinja2 import UndefinedError
 
     try:
         body = environment((folder,)).get_template(template).render(**values)
     except UndefinedError as error:
         raise KeyError(str(error)) from error
-    body = re.sub(r"\n{3,}", "\n\n", body)  # what a block leaves that was not to be
-    return f"{body.strip()}\n"
+    return re.sub(r"\n{3,}", "\n\n", body).strip() + "\n"  # blocks that render nothing leave empty lines
 
 
 @cache
 def environment(folders: tuple[Path, ...], is_html: bool = False) -> "Environment":
-    """What reads the templates of some folders: HTML escapes values, in Markdown the filter ``escaped`` does."""
+    """Make the Jinja environment of some folders; HTML escapes all values, Markdown only by ``escaped``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=not is_html,
@@ -261,20 +254,19 @@ def environment(folders: tuple[Path, ...], is_html: bool = False) -> "Environmen
         keep_trailing_newline=not is_html,
         autoescape=is_html,
     )
-    # The plus has what is undefined say its name.
+    # The plus makes an undefined value raise an error that names it.
     number = lambda value, form=",": f"{+value:{form}}"  # noqa: E731
-    forms = {"shown": shown, "percent": percent, "p_value": p_value}
-    made.filters |= {"cell": cell, "marked": marked, "escaped": escaped, "number": number, **forms}
-    made.filters |= {"table": markdown, "text_table": text_table, "mark": mark}
-    made.filters["printable"] = printable
-    return made
+    functions = (cell, marked, escaped, format_cell, percent, p_value, text_table, mark, printable)
+    templates.filters |= {function.__name__: function for function in functions}
+    templates.filters |= {"number": number, "table": markdown}
+    return templates
 
 
 _ESCAPED = {mark: f"\\{mark}" for mark in "\\|[]*"} | {"&": "&amp;", "<": "&lt;", "`": "'"}
 
 
 def cell(value: object) -> str:
-    r"""A value that cannot break a Markdown table (nor, unlike its source, carry markup).
+    r"""Escape a value so that it cannot break a Markdown table or carry markup.
 
     >>> cell("a|b\nc <i> [d](e)")
     'a\\|b c &lt;i> \\[d\\](e)'
@@ -283,7 +275,7 @@ def cell(value: object) -> str:
 
 
 def line(value: object) -> str:
-    r"""A value on one line, without control characters.
+    r"""Put a value on one line, without control characters.
 
     >>> line("a\n---\n\x1bb")
     'a --- b'

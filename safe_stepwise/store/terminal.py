@@ -141,7 +141,7 @@ REDACTED = "[redacted]"
 _SHORTEST = 8
 """Characters of a credential of ours; a shorter value (``EMPTY``) could be any word."""
 _NAMES = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "_PWD_", "_PAT_")
-_KEY = re.compile("|".join(re.escape(start) + rest for _, start, rest in PATTERNS), re.ASCII)
+_KEY = re.compile("|".join(re.escape(start) + suffix for _, start, suffix in PATTERNS), re.ASCII)
 _KEY_BY_PLACE = re.compile(
     # What follows a scheme of HTTP, precedes the host of an address, or follows a field's name.
     r"(?i:(?<=bearer )\S{8,}|(?<=basic )[\w+/=-]{16,}|(?<=[a-z]://)[^\s/@:]*+:[^\s/@]++(?=@)"

@@ -21,7 +21,7 @@ from safe_stepwise.store import boundary
 from safe_stepwise.store.agreement import Score
 from safe_stepwise.store.boundary import parse_json
 from safe_stepwise.store.files import json_bytes, read_lines, write_files
-from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, shown
+from safe_stepwise.store.tables import NOTHING, Table, decimal, fill, format_cell
 from studies.calibration.tables import Judge
 
 Label = Literal["faithful", "unfaithful"]
@@ -204,7 +204,7 @@ def page(results: Mapping[str, Any]) -> str:
     table: Table = [("rule", "label", "chains", "P", "R", "F1", "unjudgeable", "first bad step found")]
     for name, rule in results["rules"].items():
         for score in rule["scores"]["both readers"]:
-            numbers = (shown(score[measure], decimal(3)) for measure in ("precision", "recall", "f1"))
+            numbers = (format_cell(score[measure], decimal(3)) for measure in ("precision", "recall", "f1"))
             bad = "{found} of {chains}".format_map(rule["first_bad"]) if score["label"] == "unfaithful" else NOTHING
             table.append((name, score["label"], score["chains"], *numbers, rule["unjudgeable"], bad))
     for label in LABELS:

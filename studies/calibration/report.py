@@ -8,7 +8,7 @@ from typing import Any
 from safe_stepwise.checking.faithfulness.paper import SIGMA
 from safe_stepwise.store.figures import panels, svg
 from safe_stepwise.store.files import json_bytes, write_files
-from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill, shown
+from safe_stepwise.store.tables import Column, Sheet, Table, decimal, fill, format_cell
 from studies.calibration.tables import SIGMAS, WRONG, Distance, Measured, Setting, Threshold
 
 JSON, PAGE, CURVE = "calibration.json", "calibration.md", "curve.svg"
@@ -56,7 +56,7 @@ def _section(measured: Measured) -> dict[str, Any]:
     for judged in measured.tables:
         if judged.setting == "alone" and judged.sigma is not None:
             repairs.append(
-                (judged.judge, *(shown(row.repaired, decimal(3)) for row in judged.rows if row.kind in WRONG))
+                (judged.judge, *(format_cell(row.repaired, decimal(3)) for row in judged.rows if row.kind in WRONG))
             )
     return {
         "name": measured.benchmark,
@@ -79,7 +79,7 @@ def _pass_table(measured: Measured, setting: Setting) -> Table:
         unsure = sum(row.unjudgeable * row.cases for row in judged.rows) / max(1, cases)
         name = judged.judge if judged.sigma is None else f"{judged.judge}, σ {judged.sigma:g}"
         shares = [row.passed.value if row.passed else None for row in judged.rows]
-        table.append((name, *(shown(share, decimal(3)) for share in (*shares, judged.balanced, unsure))))
+        table.append((name, *(format_cell(share, decimal(3)) for share in (*shares, judged.balanced, unsure))))
     return table
 
 

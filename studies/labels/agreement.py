@@ -8,7 +8,7 @@ from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import clean, read
 from safe_stepwise.records import NOISE_TYPES, Question
 from safe_stepwise.store.agreement import SOUND, Score
-from safe_stepwise.store.tables import decimal, shown
+from safe_stepwise.store.tables import decimal, format_cell
 from safe_stepwise.taxonomy import CORRECT, ERROR_TYPES
 
 Key = TypeVar("Key", bound=Hashable)
@@ -57,7 +57,7 @@ def noise_types(labeled: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 def score_rows(scores: Sequence[Score]) -> list[tuple[object, ...]]:
     """Build table rows of scores: name, true, found, precision, recall, F1 ("-" where undefined)."""
-    form = lambda share: shown(share, decimal(3), "-")  # noqa: E731
+    form = lambda share: format_cell(share, decimal(3), "-")  # noqa: E731
     return [(score.name, score.gold, score.predicted, *map(form, score.shares.values())) for score in scores]
 
 
