@@ -1,4 +1,4 @@
-"""How a command asks models: the options that all of them share, and what these open."""
+"""The options of every command that asks models, and the cache and clients that they open."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from safe_stepwise.engines.client import IN_FLIGHT, Client, ResponseCache, defau
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How models are asked: where replies are kept, how many requests wait, for how long, what roles may have."""
+    """The file of replies, the requests under way, the seconds of one call, and the allowance by role."""
 
     cache: Path | None = None
     in_flight: Count = IN_FLIGHT
@@ -21,13 +21,13 @@ class ModelOptions:
 
     @property
     def cache_file(self) -> Path:
-        """Where replies are kept."""
+        """The file of the replies that models gave."""
         return self.cache or default_cache()
 
     def replies(self) -> closing[ResponseCache]:
-        """The replies that are kept, for as long as the context lasts."""
+        """Open the file of replies for a context."""
         return closing(ResponseCache(self.cache_file))
 
     def client(self, engine: Engine, replies: ResponseCache) -> Client:
-        """The client of an engine."""
+        """Make a client of an engine."""
         return Client(engine, replies, self.in_flight, client.TRIES, self.allowance)

@@ -112,7 +112,7 @@ def test_what_is_too_long_stays_here_and_is_told(reported: Path, monkeypatch: py
     assert release.too_long == ("blocks/sweep/report/trajectories.jsonl",)
 
     class Unreachable(Hub):
-        def ask(self, *_: object, **__: object) -> None:
+        def request(self, *_: object, **__: object) -> None:
             raise UserError("the Hub can't be reached")
 
     said = dry_run(Unreachable(None), release)
