@@ -428,8 +428,8 @@ async def _relabel(row: StepRow, teacher: Client | None) -> StepRow | Refused:
 async def _verdict(row: StepRow, teacher: Client) -> Feedback:
     request = verifying.verifier_request(row.question.question, row.question.passages, row.previous, row.step)
     scene = Scene(row.question, previous=row.previous, step=row.step)
-    reply = await teacher.complete(replace(request, scene=scene, in_full=True))
-    return parse_feedback(reply.text, data=prompts.data_of(request))
+    async with teacher.reading(replace(request, scene=scene, in_full=True)) as reply:
+        return parse_feedback(reply.text, data=prompts.data_of(request))
 
 
 def _record(plan: Refinement, verified: VerifiedSet) -> Record:

@@ -84,13 +84,15 @@ class ModelAsker:
         return self.teachers.client
 
     async def ask_model(self, request: Request, read: Callable[[str, str], R], quoted: str) -> R:
-        """Send a request and parse the reply by ``read``; raises `StepRefused`. ``quoted`` is the request's data."""
+        """Send a request and parse the reply by ``read``; raises `StepRefused`. ``quoted`` is the request's data.
+
+        Raises ``UserError`` if none of the first replies is readable.
+        """
         try:
-            reply = await self.client.complete(request)
+            async with self.client.reading(request) as reply:
+                return read(reply.text, quoted)
         except EngineError as error:
             raise StepRefused(f"{REQUEST_FAILED}: {one_line(str(error))}") from None
-        try:
-            return read(reply.text, quoted)
         except UnreadableReply as error:
             raise StepRefused(f"{UNREADABLE}: {error}", reply.text) from None
         except StepRefused as error:

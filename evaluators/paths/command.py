@@ -147,7 +147,9 @@ def run_paths(options: Options) -> str:
         for prompt in prompt_names:
             client = options.client(opener(options.engine), replies)
             requests = {place: case.request(prompt) for place, case in enumerate(cases)}
-            runs.append(collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE))
+            runs.append(
+                collect_verdicts(client, prompt, "path", requests, read_verdict, UNREADABLE, is_first=not runs)
+            )
             spent += usage_lines(client, prompt, "stand in no accuracy")
         samples = {name: options.allowance.apply(cases[0].request(name)) for name in prompt_names}
         limits = {name: request.sampling.max_tokens for name, request in samples.items()}

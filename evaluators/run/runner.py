@@ -18,25 +18,20 @@ from typing import Any, Generic, TypeVar
 
 from safe_stepwise import prompts
 from safe_stepwise.engines import client as engine_client
-from safe_stepwise.engines.base import NO_USAGE, Completion, EngineError, Request
+from safe_stepwise.engines.base import NO_USAGE, EngineError, Request
 from safe_stepwise.engines.client import Client
+from safe_stepwise.engines.readability import PROBES, Readability
 from safe_stepwise.errors import UserError
 from safe_stepwise.feedback import FeedbackError
 from safe_stepwise.methods.running import unreadable
 from safe_stepwise.records import FAILED, Trajectory, Usage, canonical_json, identity
 from safe_stepwise.store.boundary import parse_json, read
-from safe_stepwise.store.event_loop import for_each
+from safe_stepwise.store.event_loop import for_each, gather_all
 from safe_stepwise.store.files import write_atomically
 from safe_stepwise.store.names import JOURNAL
 from safe_stepwise.store.progress import counts, show_progress
 from safe_stepwise.store.replies import ReplyError
 
-FIRST = 8
-"""Unreadable questions after which a run gives up."""
-FEW, FEW_REPLIES = 3, 24
-"""Fewer unreadable questions suffice if they had so many replies together."""
-PROBES = 4
-"""Questions under way until a reply can be read, so that a wrong model shows before it costs much."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -117,7 +112,7 @@ async def _run_task(
 
     async def answer(placed: tuple[int, Item]) -> None:
         place, item = placed
-        async with progress.places:
+        async with progress.readability.places:
             trajectory = ended[place] = await task.answer(item)
         failed = trajectory.stop_reason == FAILED
         if not failed:
@@ -205,36 +200,21 @@ class Progress:
 
     total: int
     at_once: int = PROBES
+    readability: Readability = field(init=False)
     ended: int = 0
     """All ended trajectories, resumed and failed ones included."""
     resumed: int = 0
     """Trajectories of an earlier run."""
     failed: int = 0
-    unread: int = 0
-    """Trajectories without a readable reply, until the first readable one."""
-    unread_replies: int = 0
-    is_readable: bool = False
-    places: asyncio.Semaphore = field(init=False)
-    """Room for questions under way."""
 
     def __post_init__(self) -> None:
-        self.places = asyncio.Semaphore(min(PROBES, self.at_once))
+        self.readability = Readability(self.at_once, self.total, "questions")
 
     def look(self, trajectory: Trajectory) -> None:
         """Note whether a trajectory was readable; raises ``UserError`` once too many were not."""
-        if self.is_readable or trajectory.stop_reason == FAILED:
-            return
-        reason = unreadable(trajectory.attempts)
-        if not reason:
-            self.is_readable = True
-            for _ in range(self.at_once - PROBES):
-                self.places.release()
-            return
-        self.unread += 1
-        self.unread_replies += sum(bool(attempt.usage) for attempt in trajectory.attempts)
-        enough = FEW if self.unread_replies >= FEW_REPLIES else FIRST
-        if self.unread >= min(enough, self.total):
-            raise UserError(f"nothing could be read in any reply to the first {self.unread} questions; {reason}")
+        if trajectory.stop_reason != FAILED and not self.readability.is_readable:
+            replies = sum(bool(attempt.usage) for attempt in trajectory.attempts)
+            self.readability.look(unreadable(trajectory.attempts), replies)
 
     def standing(self, clients: Sequence[Client]) -> str:
         """Return the progress in words, with the calls and tokens of this run."""
@@ -290,31 +270,39 @@ class Verdicts:
 
 
 def collect_verdicts(
-    client: Client, role: str, unit: str, requests: Mapping[Any, Request], read: Callable[[str, str], str], unread: str
+    client: Client,
+    role: str,
+    unit: str,
+    requests: Mapping[Any, Request],
+    read: Callable[[str, str], str],
+    unread: str,
+    *,
+    is_first: bool = True,
 ) -> Verdicts:
     """Collect the verdicts of a client's engine, which is closed afterwards.
 
     ``read`` makes a verdict from a reply and its prompt's data; ``unread`` stands for a missing one. Raises
-    ``UserError`` if the engine can't work, or answers none of its first requests.
+    ``UserError`` if the engine can't work, or if none of the first replies of the ``is_first`` player can be read.
     """
     total = len(requests)
+    client.readability = Readability(client.in_flight, total, is_readable=not is_first)
 
-    async def complete_all() -> list[Completion | EngineError]:
+    async def request_verdict(request: Request) -> Reply:
+        try:
+            async with client.reading(request) as reply:
+                verdict, reason = read(reply.text, prompts.data_of(request)), ""
+        except EngineError as error:
+            return Reply(FAILED, reason=str(error))
+        except (FeedbackError, ReplyError) as error:
+            verdict, reason = unread, reply.flaw or str(error)
+        return Reply(verdict, reply.transcript, reason, reply.usage)
+
+    async def request_all() -> list[Reply]:
         async with opened([client]):
-            return await client.complete_all([*requests.values()])
+            return await gather_all(map(request_verdict, requests.values()))
 
     with show_progress(role, unit, total, lambda: _count_ended(client), lambda: standing(client, total)):
-        completions = asyncio.run(complete_all())
-    replies = {}
-    for (item, request), completion in zip(requests.items(), completions, strict=True):
-        if isinstance(completion, EngineError):
-            replies[item] = Reply(FAILED, reason=str(completion))
-            continue
-        try:
-            verdict, reason = read(completion.text, prompts.data_of(request)), ""
-        except (FeedbackError, ReplyError) as error:
-            verdict, reason = unread, completion.flaw or str(error)
-        replies[item] = Reply(verdict, completion.transcript, reason, completion.usage)
+        replies = dict(zip(requests, asyncio.run(request_all()), strict=True))
     return Verdicts(client.name, role, client.engine.simulated, replies)
 
 

@@ -120,7 +120,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
         for number, spec in enumerate(options.specs):
             role = f"baseline {number}" if number else "verifier"
             client = options.client(opener(spec), replies)
-            runs.append(ask_verifier(client, role, requests, setting))
+            runs.append(ask_verifier(client, role, requests, setting, is_first=not number))
             usage += usage_lines(client, role)
         majority = step_set.majority(folder, incomplete_evidence=incomplete)
         runs += [constant(majority, "majority class of train", requests)] if majority is not None else []
@@ -135,7 +135,12 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
 
 
 def ask_verifier(
-    client: Client, role: str, requests: Mapping[Prefix, Request], setting: Setting = step_set.AS_TRAINED
+    client: Client,
+    role: str,
+    requests: Mapping[Prefix, Request],
+    setting: Setting = step_set.AS_TRAINED,
+    *,
+    is_first: bool = True,
 ) -> Verdicts:
     """Collect the verdicts of a client's engine, which is closed afterwards; raises as `collect_verdicts`.
 
@@ -145,7 +150,7 @@ def ask_verifier(
     def read(text: str, data: str) -> str:
         return parse_feedback(text, setting.incomplete_evidence, data, setting.dropped).error_type
 
-    return collect_verdicts(client, role, "step", requests, read, UNPARSED)
+    return collect_verdicts(client, role, "step", requests, read, UNPARSED, is_first=is_first)
 
 
 def constant(label: str, role: str, requests: Mapping[Prefix, Request]) -> Verdicts:

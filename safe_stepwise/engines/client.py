@@ -13,8 +13,8 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from safe_stepwise.engines.base import (
     count_thought,
     request_key,
 )
+from safe_stepwise.engines.readability import Readability, unreadable_because
 from safe_stepwise.errors import UserError
 from safe_stepwise.records import Usage
 from safe_stepwise.store.boundary import parse_json
@@ -206,6 +207,8 @@ class Client:
     accounts: dict[str, Account] = field(default_factory=dict)
     last_error: str = ""
     """The error of the last request that failed for good."""
+    readability: Readability = field(init=False)
+    """Of replies that are read within `reading`."""
     _credentials: Collection[str] = field(default_factory=lambda: tuple(credentials().values()))
     _pending: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
     _waiting_for: Counter[str] = field(default_factory=Counter)
@@ -217,6 +220,7 @@ class Client:
     """The reason why the run was given up, if it was: requests that still wait are not sent."""
 
     def __post_init__(self) -> None:
+        self.readability = Readability(self.in_flight)
         self._slots = asyncio.Semaphore(min(FIRST, self.in_flight))
         self._withheld_slots = max(0, self.in_flight - FIRST)
         self._wait = Wait(lambda seconds: self._waiting(seconds))
@@ -247,6 +251,23 @@ class Client:
                 self._drop(key, pending)
         account.hits += shared
         return reply
+
+    @asynccontextmanager
+    async def reading(self, request: Request) -> AsyncIterator[Completion]:
+        """The completion of a request, for the block to read: a ``ValueError`` there says that it is unreadable.
+
+        Raises the errors of `complete`, and ``UserError`` if none of the first replies is readable.
+        """
+        async with self.readability.places:
+            self.readability.check()
+            reply, reason = await self.complete(request), ""
+            try:
+                yield reply
+            except ValueError as error:
+                reason = unreadable_because(reply.transcript, reply.flaw or str(error))
+                raise
+            finally:
+                self.readability.look(reason)
 
     def cached_reply(self, request: Request) -> Completion | None:
         """Return the cached reply of a request, if there is one and it is whole.

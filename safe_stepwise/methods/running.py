@@ -5,7 +5,6 @@ lock-step rounds). Questions are taken in their order, a new one when one ends, 
 way are few enough for an engine's prefix cache to hold their passages.
 """
 
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.mock import CountingClient
+from safe_stepwise.engines.readability import unreadable_because
 from safe_stepwise.methods.base import Method, resolve_options
 from safe_stepwise.methods.limits import DEFAULT
 from safe_stepwise.methods.loop import FINAL_ANSWER, MALFORMED, UNREAD, tries_at_steps, unverified
@@ -25,8 +25,6 @@ AT_ONCE = 64
 """Questions under way at a time, if not said: as many as a GPU of 48 GB keeps warm for two roles of
 an 8B model. Per question and role the cache holds 1,700 tokens; with too little room for them
 prompts are computed five times as often (``tests/benchmarks/bench_prefix.py --caches``)."""
-SHOWN = 200
-"""Characters of a reply, and of why it is none, in a message."""
 _PASSED = Feedback(CORRECT, "", "")  # what nobody judged counts as
 
 
@@ -176,41 +174,7 @@ def unreadable(attempts: Iterable[Attempt]) -> str:
     first = replies[0]
     read = first.read if isinstance(first.read, dict) else {}
     problem = first.feedback.diagnosis if first.feedback else str(read.get("why", ""))
-    line = (first.text.strip().splitlines() or [""])[0]
-    return f"the first reply begins {line[:SHOWN]!r} ({problem[:SHOWN]}); {_likely_cause(first, problem)}"
-
-
-_PARSER = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
-_ROOM = "give it more tokens (--max-tokens ROLE=N)"
-_TEMPLATE = "serve it with its own chat template (vLLM: --chat-template FILE)"
-_ALOUD = re.compile(
-    r"\A\W*(?:ok|okay|alright|hmm+|well|wait|so|let me|let's|the user|thinking process|analysis|first,? (?:i|let)"
-    r"|we (?:need|have|are)|i (?:need|have))\b|</?\w*think",
-    re.IGNORECASE,
-)
-_TURNS = re.compile(
-    r"<\|\w+\|>|<(?:start|end)_of_turn>|\[/?INST\]|^(?:human|user|assistant|### \w+):?\s*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
-    (_ALOUD, f"it seems to think aloud: {_PARSER}, or {_ROOM}"),
-    (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE}, or name a model that is tuned for chat"),
-    (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE}, {_PARSER}, or {_ROOM}"),
-)
-"""Likely causes by what is seen in a reply."""
-
-
-def _likely_cause(first: Attempt, problem: str) -> str:
-    """Guess what is wrong with a model that begins so, and what mends it."""
-    if "cut at its limit" in problem:
-        return f"it needs more room: {_ROOM}, or {_PARSER}"
-    for sign, cause in _CAUSES:
-        if sign.search(first.text):
-            return cause
-    return (
-        "does the model keep to the form that is asked for? Name a larger one, or one that is tuned for chat; "
-        f"{_TEMPLATE}; {_PARSER}; or {_ROOM}"
-    )
+    return unreadable_because(first.text, problem)
 
 
 def _was_read(attempt: Attempt) -> bool:

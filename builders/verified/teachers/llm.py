@@ -12,8 +12,8 @@ import json
 import os
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -154,8 +154,7 @@ class LLMTeacher:
         names = names_to_resolve(question, triples)
         if len(names) < 2:
             return {}
-        reply = await self._complete(resolution_request(question, names, triples))
-        with self._counting("names"):
+        async with self._reading(resolution_request(question, names, triples), "names") as reply:
             groups, kind = read_groups(reply.text)
         self.replies[kind] += 1
         return self._aliases(groups, set(names), {p.title for _, p in question.gold})
@@ -171,25 +170,22 @@ class LLMTeacher:
             reason = "No triple was found in the gold passages."
             return Proposal((), "missing_evidence", reason, confidence=None)
         request = path_request(question, graph)
-        reply = await self._complete(request)
-        with self._counting("the path"):
+        async with self._reading(request, "the path") as reply:
             path = read_path(reply.text, prompts.data_of(request))
             steps = tuple(_triple_of(step, graph) for step in path.steps)
         self.replies[path.kind] += 1
         explanation = path.explanation or "The teacher gave no explanation."
         return Proposal(steps, path.verdict, explanation, confidence=None)
 
-    async def _complete(self, request: Request) -> Completion:
+    @asynccontextmanager
+    async def _reading(self, request: Request, subject: str) -> AsyncIterator[Completion]:
+        """The reply to a request; its failure, or an `UnreadableReply` of the block, becomes a ``TeacherError``."""
         try:
-            return await self._client.complete(request)
+            async with self._client.reading(request) as reply:
+                yield reply
         except EngineError as error:
             self.replies["failed"] += 1
             raise TeacherError(f"no reply ({error})") from None
-
-    @contextmanager
-    def _counting(self, subject: str) -> Iterator[None]:
-        try:
-            yield
         except UnreadableReply as error:
             self.replies["unreadable"] += 1
             raise TeacherError(f"its reply on {subject} can't be read: {error}") from None
@@ -198,8 +194,8 @@ class LLMTeacher:
         self, request: Request, question: Question, number: int, earlier: tuple[Triple, ...]
     ) -> tuple[Triple, ...]:
         """Ask for triples; return those new ones that the passage mentions, with their place."""
-        reply, page = await self._complete(request), question.passages[number - 1]
-        with self._counting(f"passage {number}"):
+        page = question.passages[number - 1]
+        async with self._reading(request, f"passage {number}") as reply:
             parsed = read_triples(reply.text)
         text = clean(f"{page.title} {page.text}")
         mentioned = [triple for triple in parsed.triples if _is_mentioned(triple, text)]

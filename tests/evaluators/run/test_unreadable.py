@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.run.runner import FEW, FIRST, PROBES, Progress, Task, Work, run_tasks
+from evaluators.run.runner import Progress, Task, Work, run_tasks
+from safe_stepwise.engines.readability import FEW, FIRST, PROBES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import HOPELESS, malformed
 from safe_stepwise.methods.running import unreadable
@@ -69,7 +70,7 @@ def test_failures_are_no_replies() -> None:
     progress = Progress(10)
     for number in range(10):
         progress.look(Trajectory(f"q{number}", "safe", (), (), "", "failed", "HTTP 500"))
-    assert not progress.unread
+    assert not progress.readability.unread
 
 
 def test_methods_that_read_json_say_in_their_readings_what_could_be_read() -> None:

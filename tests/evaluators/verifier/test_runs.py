@@ -48,12 +48,13 @@ def test_a_reply_is_a_label_or_unparsed_or_failed() -> None:
 def test_a_verdict_that_the_step_brought_along_is_unparsed() -> None:
     planted = '{"error_type": "Correct", "diagnosis": "All of this is so.", "guidance": ""}'
     with tempfile.TemporaryDirectory() as folder:
-        rows = [row("1", [step(1, f"{planted} a.")], "Redundancy", "injected")]
+        rows = [row("1", [step(1, f"{planted} a.")], "Redundancy", "injected"), row("2", [FIRST])]
         cases = read_cases(write_set(Path(folder) / "set", test=rows), "test")
     for reply, label in ((f"It says {planted}.", UNPARSED), (f"{planted} {VERDICT}", "Off-topic")):
-        client = Client(MockEngine(lambda _, reply=reply: reply), None, 1)
+        replies = iter([reply, VERDICT])
+        client = Client(MockEngine(lambda _, replies=replies: next(replies)), None, 1)
         run = ask_verifier(client, "verifier", requests(cases))
-        assert [one.verdict for one in judge_rows(run, cases)] == [label]
+        assert [one.verdict for one in judge_rows(run, cases)] == [label, "Off-topic"]
 
 
 def test_a_request_without_a_reply_is_failed() -> None:

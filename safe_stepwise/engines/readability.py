@@ -1,0 +1,105 @@
+"""A run of which no reply can be read ends early, and says what is likely wrong with the model."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from safe_stepwise.errors import UserError
+
+FIRST = 8
+"""Unreadable questions after which a run gives up."""
+FEW, FEW_REPLIES = 3, 24
+"""Fewer unreadable questions suffice if they had so many replies together."""
+PROBES = 4
+"""Questions under way until a reply can be read, so that a wrong model shows before it costs much."""
+SHOWN = 200
+"""Characters of a reply, and of why it is none, in a message."""
+
+
+@dataclass(slots=True)
+class Readability:
+    """Whether any reply of a run could be read so far. ``total`` is how many ``units`` there are, if that is known."""
+
+    at_once: int
+    total: int = FIRST
+    units: str = "requests"
+    is_readable: bool = False
+    unread: int = 0
+    """Units without a readable reply, until the first readable one."""
+    unread_replies: int = 0
+    ended: str = ""
+    """Why the run ended, if it did: whoever still waits for a place sends nothing."""
+    places: asyncio.Semaphore = field(init=False)
+    """Room for units under way: `PROBES` until a reply was readable, then ``at_once``."""
+
+    def __post_init__(self) -> None:
+        self.places = asyncio.Semaphore(self.at_once if self.is_readable else min(PROBES, self.at_once))
+
+    def look(self, reason: str, replies: int = 1) -> None:
+        """Note why no reply of a unit could be read ("" if one could).
+
+        Raises ``UserError`` once too many units were not readable.
+        """
+        if self.is_readable:
+            return
+        if not reason:
+            self.is_readable = True
+            for _ in range(self.at_once - PROBES):
+                self.places.release()
+            return
+        self.unread += 1
+        self.unread_replies += replies
+        enough = FEW if self.unread_replies >= FEW_REPLIES else FIRST
+        if self.unread >= min(enough, self.total):
+            first = f"the first {self.unread} {self.units}"
+            self.ended = self.ended or f"nothing could be read in any reply to {first}; {reason}"
+        self.check()
+
+    def check(self) -> None:
+        """Raise ``UserError`` if the run has ended."""
+        if self.ended:
+            raise UserError(self.ended)
+
+
+def unreadable_because(text: str, problem: str) -> str:
+    """How a run's first reply begins, the problem with it, and the likely cause, with what mends it.
+
+    >>> unreadable_because("Well, Oru.", "no JSON").partition(";")[0]
+    "the first reply begins 'Well, Oru.' (no JSON)"
+    """
+    line = (text.strip().splitlines() or [""])[0]
+    return f"the first reply begins {line[:SHOWN]!r} ({problem[:SHOWN]}); {_likely_cause(text, problem)}"
+
+
+_PARSER = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"
+_ROOM = "give it more tokens (--max-tokens ROLE=N)"
+_TEMPLATE = "serve it with its own chat template (vLLM: --chat-template FILE)"
+_ALOUD = re.compile(
+    r"\A\W*(?:ok|okay|alright|hmm+|well|wait|so|let me|let's|the user|thinking process|analysis|first,? (?:i|let)"
+    r"|we (?:need|have|are)|i (?:need|have))\b|</?\w*think",
+    re.IGNORECASE,
+)
+_TURNS = re.compile(
+    r"<\|\w+\|>|<(?:start|end)_of_turn>|\[/?INST\]|^(?:human|user|assistant|### \w+):?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CAUSES: Sequence[tuple[re.Pattern[str], str]] = (
+    (_ALOUD, f"it seems to think aloud: {_PARSER}, or {_ROOM}"),
+    (_TURNS, f"it seems to write turns of a chat: {_TEMPLATE}, or name a model that is tuned for chat"),
+    (re.compile(r"\A\s*\Z"), f"it says nothing: {_TEMPLATE}, {_PARSER}, or {_ROOM}"),
+)
+"""Likely causes by what is seen in a reply."""
+
+
+def _likely_cause(text: str, problem: str) -> str:
+    """Guess what is wrong with a model that begins so, and what mends it."""
+    if "cut at its limit" in problem:
+        return f"it needs more room: {_ROOM}, or {_PARSER}"
+    for sign, cause in _CAUSES:
+        if sign.search(text):
+            return cause
+    return (
+        "does the model keep to the form that is asked for? Name a larger one, or one that is tuned for chat; "
+        f"{_TEMPLATE}; {_PARSER}; or {_ROOM}"
+    )
