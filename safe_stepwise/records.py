@@ -213,7 +213,7 @@ class Label:
 
     @property
     def unverifiable(self) -> bool:
-        """Whether noise was found. An ``unparsed`` row was not judged, so this is False there."""
+        """Whether the row is noise; False for an ``unparsed`` row, which was not judged."""
         return self.noise_type not in ("none", "unparsed")
 
 
@@ -228,7 +228,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a verifier returns about one step; ``query`` only with ``Missing Evidence``."""
+    """A verifier's verdict on one step; ``query`` only with ``Missing Evidence``."""
 
     error_type: str
     diagnosis: str

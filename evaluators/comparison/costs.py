@@ -1,5 +1,5 @@
-"""The tables of what systems did: costs (SAFE v1, Table 8), how questions ended, errors (Figures 3, 4), sweeps, and the
-edges of machines with their counts, drawn, too (SG-FSM, Figure 1).
+"""The tables of what systems did: costs (SAFE v1, Table 8), how questions ended, errors (Figures 3, 4), sweeps, and
+the edges of machines with their counts, drawn, too (SG-FSM, Figure 1).
 
 A declared edge that no question took counts 0; a method without a machine of its own has only the
 edges that questions took.

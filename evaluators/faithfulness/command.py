@@ -67,7 +67,7 @@ def write_measures(
     lines = measure(pairs, options)
     record = _content(pairs, lines, options, source)
     places = records.places(lines)
-    rows = (records.row_of(line, places[line.system, line.taken]) for line in lines)
+    rows = (records.row_of(line, places[line.system, line.vote]) for line in lines)
     write_lines(folder / CHAINS, map(canonical_json, rows))
     write_lines(folder / ACCEPTED, map(canonical_json, records.accepted_unfaithful(lines)))
     write_files(report, tables.FILES, tables.files(record))

@@ -35,14 +35,14 @@ COLUMNS = (*get_args(Verdict), *(kind for kind in get_args(Kind) if kind != "cha
 class Line:
     """One judged outcome; README.md describes its row.
 
-    ``taken``: how a vote counts (majority, best of n); ``steps``: numbers and texts of the chain;
+    ``vote``: how a vote counts (majority, best of n); ``steps``: numbers and texts of the chain;
     ``verdicts``, and the attempts that they judge (``samples``) of a vote, are by rule.
     """
 
     outcome: Outcome
     question: Question
     system: System
-    taken: str
+    vote: str
     response: Kind
     steps: tuple[tuple[int, str], ...] = ()
     verdicts: Verdicts = field(default_factory=dict)
@@ -83,7 +83,7 @@ def is_grounded(question: Question) -> bool:
 
 def places(lines: Sequence[Line]) -> dict[tuple[System, str], int]:
     """Return the place of each system and way of counting it among `systems`."""
-    keys = dict.fromkeys((line.system, line.taken) for line in lines)
+    keys = dict.fromkeys((line.system, line.vote) for line in lines)
     return {key: place for place, key in enumerate(keys)}
 
 
@@ -166,7 +166,7 @@ _DIGITS = 6
 
 def systems(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Sum up each system, in the order of the lines; ``rules`` are those that judged them."""
-    groups = grouped(lines, lambda line: (line.system, line.taken))
+    groups = grouped(lines, lambda line: (line.system, line.vote))
     titles = names(list(dict.fromkeys(system for system, _ in groups)))
     records = []
     for (system, take), group in groups.items():
@@ -285,7 +285,7 @@ def compare_pairs(lines: Sequence[Line], rules: Sequence[Rule]) -> list[dict[str
     An abstention is not spurious. A system with more right answers has more that can be spurious: *unearned* are
     unfaithful chains among the questions that both answered rightly.
     """
-    compared = [line for line in lines if line.taken != "best_of_n"]
+    compared = [line for line in lines if line.vote != "best_of_n"]
     by_system = {
         system: dict(numbered(group, lambda line: (line.benchmark, line.outcome.question_id)))
         for system, group in grouped(compared, lambda line: line.system).items()

@@ -160,7 +160,7 @@ def measure(pairs: Sequence[Pair], options: Options = DEFAULT) -> list[Line]:
     return sorted(
         lines,
         key=lambda line: (
-            places[line.system], take_order[line.taken], line.benchmark, line.outcome.question_id,
+            places[line.system], take_order[line.vote], line.benchmark, line.outcome.question_id,
             canonical_json([line.outcome, line.question]),
         ),
     )  # fmt: skip

@@ -28,17 +28,17 @@ def serve_loop(options: Options) -> None:
     options.refuse_symbolic(
         None, "no request brings: start `safe-stepwise stand-in`, and name the model that it serves"
     )
-    served = Tally()
+    tally = Tally()
 
     async def serving() -> None:
         async with options.opened() as clients:
-            loop = VerifiedLoop(options.answer, clients, copy_into(Bounds, options), served)
+            loop = VerifiedLoop(options.answer, clients, copy_into(Bounds, options), tally)
             await serve_at(loop.application(options.host), options.host, options.port, started)
 
     def started(port: int) -> None:
         print(f"{MODEL} answers at http://{options.host}:{port}/v1; Ctrl-C ends it", flush=True)
 
-    run_server(serving, lambda: f"ended; {served}")
+    run_server(serving, lambda: f"ended; {tally}")
 
 
 main = command(serve_loop, roles=ROLES)

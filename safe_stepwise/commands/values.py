@@ -114,9 +114,8 @@ class ExampleRoles(click.ParamType[Any]):
     name = "roles"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Sequence[str]:
-        names = [
-            check_choice(role.strip(), (*self.roles, "all", "none"), spelling(param)) for role in value.split(",")
-        ]
+        choices = (*self.roles, "all", "none")
+        names = [check_choice(role.strip(), choices, spelling(param)) for role in value.split(",")]
         if "none" in names and len(names) > 1:
             self.fail("none goes with no other", param, ctx)
         return self.roles if "all" in names else [role for role in names if role != "none"]

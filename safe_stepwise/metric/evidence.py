@@ -31,7 +31,7 @@ TextTriple = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How predicted items overlap the gold ones; all values from 0 to 1."""
+    """The overlap of predicted and gold items; all values from 0 to 1."""
 
     exact_match: float
     precision: float

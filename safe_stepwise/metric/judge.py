@@ -269,7 +269,7 @@ def verdict_of(replies: Sequence[Reply]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a judge agrees with itself, over the ``questions`` to which each of its replies came.
+    """The agreement of a judge with itself, over the ``questions`` to which all its replies came.
 
     ``unanimous`` is the share of questions on which all replies have one outcome, ``pairwise`` the share of pairs of
     replies to one question with the same outcome, averaged over questions; both from 0 to 1.

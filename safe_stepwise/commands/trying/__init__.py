@@ -1,1 +1,1 @@
-"""What the Space's page does with what strangers type, whichever library draws it."""
+"""The functions behind the Space's page, which answers questions that visitors type."""

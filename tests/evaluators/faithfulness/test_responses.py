@@ -87,7 +87,7 @@ def test_a_vote_is_told_as_the_majority_and_as_the_best() -> None:
     asked = question()
     found = outcome_of("cot", scripted(*replies), asked, samples=3)
     majority, best = measure([(found, asked)])
-    assert [majority.taken, best.taken] == ["majority", "best_of_n"]
+    assert [majority.vote, best.vote] == ["majority", "best_of_n"]
     for rule in ("house", "paper"):
         assert majority.verdicts[rule].path == "unfaithful"
         assert best.verdicts[rule].path == "faithful"
@@ -100,7 +100,7 @@ def test_a_vote_is_told_as_the_majority_and_as_the_best() -> None:
 def test_one_sample_is_no_vote() -> None:
     asked = question()
     found = outcome_of("cot", scripted(reply(GOOD, "Oru")), asked)
-    assert [line.taken for line in measure([(found, asked)])] == ["only"]
+    assert [line.vote for line in measure([(found, asked)])] == ["only"]
 
 
 def test_a_reply_that_cannot_be_read_is_an_abstention() -> None:

@@ -155,7 +155,7 @@ def test_unearned_pairs_what_both_answered_rightly() -> None:
 
 def written(lines: list[Line]) -> str:
     at = places(lines)
-    rows = [row_of(line, at[line.system, line.taken]) for line in lines]
+    rows = [row_of(line, at[line.system, line.vote]) for line in lines]
     return canonical_json([systems(lines, RULES), compare_pairs(lines, RULES), rows])
 
 
