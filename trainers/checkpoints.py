@@ -35,15 +35,10 @@ def last_complete(folder: Path) -> Path | None:
 def is_complete(checkpoint: Path) -> bool:
     """Whether a checkpoint has its mark, and every file in the size that the mark says."""
     try:
-        sizes = read_mark(checkpoint)["files"]
+        sizes = read_json(checkpoint / MARK)["files"]
         return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
     except (UserError, OSError, KeyError, AttributeError):
         return False
-
-
-def read_mark(checkpoint: Path) -> dict[str, Any]:
-    """Read what `mark_complete` wrote."""
-    return read_json(checkpoint / MARK)
 
 
 def clear(folder: Path, last: Path | None) -> list[str]:

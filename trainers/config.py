@@ -29,8 +29,6 @@ Tuning = Literal["lora", "full"]
 Task = Literal["next", "rewrite"]
 MOST: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
 """The largest values of keys that decide how much memory is allocated at once, and of a seed for numpy."""
-CLIPPING = 1.0
-"""The gradient norm at which the libraries clip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Recipe:
     learning_rate: Annotated[float, "at its peak"] = 1e-4
     warmup: Annotated[float, "share of the steps"] = 0.03
     weight_decay: Annotated[float, "of AdamW"] = 0.0
-    max_grad_norm: Annotated[float, "gradients are clipped at this norm"] = CLIPPING
+    max_grad_norm: Annotated[float, "gradients are clipped at this norm"] = 1.0
     epochs: Annotated[float, "times each row is seen"] = 2.0
     effective_batch: Annotated[int, "rows a step, over all devices"] = 64
     device_batch: Annotated[int, "rows a device holds at a time"] = 4

@@ -62,11 +62,6 @@ class Data:
     limit: int
     dropped: Sequence[str]
 
-    @property
-    def completion_tokens(self) -> int:
-        """The number of tokens learnt in one epoch."""
-        return sum(len(example.tokens) - example.prompt for example in self.train)
-
 
 def read_data(recipe: Recipe, weights: Weights, kind: Kind | None = None) -> Data:
     """Read and tokenise the rows of a recipe; their ``kind`` defaults to the recipe's.

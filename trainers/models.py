@@ -6,7 +6,6 @@ an existing adapter. A model of which all weights were tuned is saved in a folde
 that folder, so that the digest of the model is that of its weights alone.
 """
 
-import os
 import platform
 import resource
 import shutil
@@ -64,13 +63,6 @@ def compute_dtype(name: str, gpu: bool) -> Any:
         checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         fast = any(getattr(torch.cpu, check, bool)() for check in checks)
     return torch.bfloat16 if fast else torch.float32
-
-
-def device_name(gpu: bool) -> str:
-    """Return the GPU's name, or the number of CPU cores."""
-    import torch
-
-    return str(torch.cuda.get_device_name()) if gpu else f"CPU, {os.cpu_count()} cores"
 
 
 def peak_memory(gpu: bool) -> int:

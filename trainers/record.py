@@ -1,5 +1,6 @@
 """The record of a training, ``training.json``: its recipe, model, data and results."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ class Training:
                 "longest": data.longest,
                 "limit": data.limit,
                 "prompt": sum(example.prompt for example in data.train),
-                "completion": data.completion_tokens,
+                "completion": sum(len(example.tokens) - example.prompt for example in data.train),
             },
         }
 
@@ -99,10 +100,12 @@ def describe_run(trainer: Any, devices: int, dtype: Any, resumed: int | None, se
 
     ``resumed`` is the step of the checkpoint that the run continued from.
     """
+    import torch
+
     steps, gpu = trainer.state.global_step, not trainer.args.use_cpu
     return {
         "devices": devices,
-        "device": models.device_name(gpu),
+        "device": str(torch.cuda.get_device_name()) if gpu else f"CPU, {os.cpu_count()} cores",
         "dtype": str(dtype).removeprefix("torch."),
         "accumulation": trainer.args.gradient_accumulation_steps,
         "resumed_from_step": resumed,

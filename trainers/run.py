@@ -86,7 +86,7 @@ def _train(training: Training, accumulation: int, work: Path, description: Mappi
     processes.wait_for_everyone()  # until the first process has cleared half checkpoints
     last = checkpoints.last_complete(work)
     # Read the mark now: newer checkpoints will replace this one.
-    mark = {} if last is None else checkpoints.read_mark(last)
+    mark = {} if last is None else checkpoints.read_json(last / checkpoints.MARK)
     set_seed(recipe.seed)
     model = load_base(weights, recipe, dtype, processes.local_process_index if gpu else None)
     model.config.use_cache = False

@@ -90,12 +90,7 @@ class VerifiedSet:
         evaluated = list(self.evaluation_questions())
         ids = {(question.benchmark, question.id) for question in evaluated}
         index = leakage.Index(map(leakage.document, evaluated))
-
-        def near(question: Question) -> bool:
-            is_evaluated = (question.benchmark, question.id) in ids
-            return is_evaluated or bool(evaluated and index.near(leakage.document(question)))
-
-        return near
+        return lambda q: (q.benchmark, q.id) in ids or bool(evaluated and index.near(leakage.document(q)))
 
 
 def open_verified(folder: Path, version: str) -> VerifiedSet:
