@@ -1,1 +1,1 @@
-"""What answers prompts: one file an engine, a response cache, and the client that callers use."""
+"""The engines that answer prompts, one file each, with the response cache and the client that callers use."""
