@@ -58,14 +58,15 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
 
 NAMED = "a key, as the word before it says"
 _WORDS = (b"api_key", b"apikey", b"api-key", b"token", b"authorization", b"secret")
-_BEHIND_WORD = re.compile(
+_GLUED = re.compile(
     rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"
-    rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})(?![A-Za-z0-9_+-])"
+    rb"(?=[A-Za-z]{0,39}[0-9])(?=[0-9]{0,39}[A-Za-z])(?:[A-Za-z0-9]{32}|[A-Za-z0-9]{40})"
 )
+_BEHIND_WORD = re.compile(_GLUED.pattern + rb"(?![A-Za-z0-9_+-])")
 """A key without a prefix (Mistral's, W&B's older ones): 32 or 40 letters and digits, like many digests."""
 
 
-def _is_named(view: bytes) -> bool:
+def _is_named(view: bytes, pattern: re.Pattern[bytes] = _BEHIND_WORD) -> bool:
     """Return whether a key may follow directly after a word for a key.
 
     >>> _is_named(b"MISTRAL_API_KEY=" + b"aB3x" * 8), _is_named(b'"commit": "' + b"0f" * 20 + b'"')
@@ -75,7 +76,7 @@ def _is_named(view: bytes) -> bool:
     for word in _WORDS:
         end = folded.find(word)
         while end >= 0:
-            if _BEHIND_WORD.match(view, end := end + len(word)):
+            if pattern.match(view, end := end + len(word)):
                 return True
             end = folded.find(word, end)
     return False
@@ -312,13 +313,26 @@ def _tables(batches: Any) -> Iterator[bytes]:
     """Yield batches of rows as Arrow streams, which have each column's texts end to end."""
     import pyarrow as pa
 
-    sink, writer = io.BytesIO(), None
+    sink, writer, is_glued = io.BytesIO(), None, False
     for batch in batches:
         writer = writer or pa.ipc.new_stream(sink, batch.schema)
         writer.write_batch(batch)
-        yield sink.getvalue()
+        yield (stream := sink.getvalue())
+        # Where a key ends shows only in its own text. A dictionary is in the first stream alone.
+        is_glued = is_glued or _is_named(stream, _GLUED)
+        if is_glued:
+            yield b"\n".join(_texts(batch.to_pylist()))
         sink.seek(0)
         sink.truncate()
+
+
+def _texts(value: Any) -> Iterator[bytes]:
+    """Yield the texts within a value of Arrow, each on its own."""
+    if isinstance(value, str | bytes):
+        yield value.encode() if isinstance(value, str) else value
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 _KINDS: tuple[tuple[bytes | tuple[bytes, ...], str, Unpack], ...] = (

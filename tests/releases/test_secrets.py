@@ -324,3 +324,26 @@ def test_the_work_grows_with_the_file_alone() -> None:
     for unit in (b"\\", b"a", b"=", b"\n", b"%", b"\\u00", b"\0", b"x\n", b"QUJD"):
         one, two = (sum(map(len, secrets.views(io.BytesIO(unit * number), "a"))) for number in (1 << 16, 1 << 17))
         assert two < 2.2 * one, unit
+
+
+def cells(texts: list[str], kind: str) -> bytes:
+    """Texts one behind the other in a column, 5,000 harmless rows before them."""
+    values = [*map(str, range(5000)), *texts]
+    column = {
+        "flat": lambda: pa.array(values),
+        "nested": lambda: pa.array([[{"t": value}] for value in values]),
+        "dictionary": lambda: pa.array(values).dictionary_encode(),
+    }[kind]()
+    return parquet("", pa.table({"a": column}))
+
+
+@pytest.mark.parametrize("kind", ["flat", "nested", "dictionary"])
+@pytest.mark.parametrize("size", [32, 40])
+@pytest.mark.parametrize("after", ["hello", "9", "_x", "-y"])
+def test_a_key_by_its_word_ends_where_its_cell_ends(kind: str, size: int, after: str) -> None:
+    """Arrow has the texts of a column end to end."""
+    key = ("aB3x" * 10)[:size]
+    lines = {f"MISTRAL_API_KEY={key}": secrets.NAMED, f"commit={key}": None, f"token: {key}{after}": None}
+    for line, name in lines.items():
+        content = cells([line, after], kind)
+        assert secret_in(LocalFile("a.parquet", content, len(content))) == name
