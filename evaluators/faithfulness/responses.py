@@ -22,7 +22,7 @@ from typing import Literal
 import sentencex
 
 from evaluators.outcomes import Outcome
-from evaluators.prompting.measures import sub_answers
+from evaluators.prompting.answers import sub_answers
 from safe_stepwise.checking.faithfulness.grounds import Chain
 from safe_stepwise.methods.prompting import ANSWERING, vote
 from safe_stepwise.methods.react import ACT

@@ -11,132 +11,18 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 from evaluators.derivations import Derivation, coverage
 from evaluators.outcomes import Outcome
-from safe_stepwise.methods.prompting import ANSWERING, UNREADABLE, Prompting, readability, salvaged_answer, voted
+from evaluators.prompting.answers import Support, is_hop_by_hop
+from safe_stepwise.methods.prompting import UNREADABLE, Prompting, readability
 from safe_stepwise.methods.react import UNFINISHED
-from safe_stepwise.methods.scene import SubAnswer
-from safe_stepwise.methods.sg_fsm import DECOMPOSE, DONE, REVISED_IN, SEARCH, TERMINATE, WITHDREW
-from safe_stepwise.methods.sg_fsm_safe import FIND, GUARDED
+from safe_stepwise.methods.sg_fsm import WITHDREW
 from safe_stepwise.metric import evidence
-from safe_stepwise.records import ANSWERED, FAILED, Attempt, Question, Trajectory
+from safe_stepwise.records import FAILED, Question, Trajectory
 from safe_stepwise.scoring import CUSTOM, exact_match, f1, normalize_answer
-
-FACTS, TRIPLES = "supporting_facts", "evidences"
-"""Fields of a reply with evidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """An answer to a question with what supports it.
-
-    ``facts`` (passage from 1, sentence from 0) and ``triples`` are None where the prompt did not ask for
-    them; ``passages`` are None where the method never cites a passage.
-    """
-
-    question: Question
-    trajectory: Trajectory
-    sub_answers: tuple[SubAnswer, ...]
-    facts: tuple[tuple[int, int], ...] | None
-    triples: tuple[tuple[str, str, str], ...] | None
-    passages: frozenset[int] | None
-
-    @classmethod
-    def from_trajectory(cls, question: Question, trajectory: Trajectory, evidence: bool) -> "Support":
-        """Read a trajectory; ``evidence``: whether the prompt asked for facts and triples.
-
-        A withdrawn or unreadable answer rests on nothing.
-        """
-        answers, last = sub_answers(trajectory.attempts), _last(trajectory.attempts)
-        facts: Sequence[Sequence[int]] | None = None
-        triples: Sequence[Sequence[str]] | None = None
-        if evidence:
-            facts = last.get(FACTS, [(find.passage, n) for find in answers for n in find.sentences])
-            triples = last.get(TRIPLES, [find.evidence for find in answers if find.evidence])
-            if trajectory.stop_reason != ANSWERED:
-                facts = triples = ()
-        cited = {find.passage for find in answers} | {page for page, _ in facts or ()}
-        return cls(
-            question,
-            trajectory,
-            answers,
-            None if facts is None else tuple((page, sentence) for page, sentence in facts),
-            None if triples is None else tuple((h, r, t) for h, r, t in triples),
-            frozenset(cited) if evidence or _is_hop_by_hop(trajectory) else None,
-        )
-
-    @property
-    def answer(self) -> str:
-        """The answer of strictly read replies."""
-        return self.trajectory.answer
-
-    @property
-    def salvaged(self) -> str:
-        """The answer with replies that only salvaging could read."""
-        return salvaged_answer(self.trajectory)
-
-    @property
-    def titles(self) -> list[str]:
-        """The passages' titles by number; passages that verdicts retrieved stand behind the question's own."""
-        retrieved = (page for attempt in self.trajectory.attempts for page in attempt.retrieved)
-        return [page.title for page in (*self.question.passages, *retrieved)]
-
-    @property
-    def cited_facts(self) -> list[tuple[str, int]]:
-        """The supporting facts in HotpotQA's form: titles instead of numbers."""
-        titles = self.titles
-        return [(titles[page - 1], sentence) for page, sentence in self.facts or ()]
-
-
-def _is_hop_by_hop(trajectory: Trajectory) -> bool:
-    return any(attempt.state == DECOMPOSE for attempt in trajectory.attempts)
-
-
-def _last(attempts: Sequence[Attempt]) -> Mapping[str, Any]:
-    if any(attempt.state == ANSWERING for attempt in attempts):
-        return voted(attempts)
-    replies = [_strict(attempt) for attempt in attempts]
-    return next((reply for reply in reversed(replies) if FACTS in reply), {})
-
-
-def sub_answers(attempts: Sequence[Attempt]) -> tuple[SubAnswer, ...]:
-    """Return the sub-answers that a machine gave and did not take back, in order; other methods give none."""
-    answers: list[SubAnswer] = []
-    subquestion = question = ""
-    for attempt in attempts:
-        reply = _strict(attempt)
-        if attempt.state == FIND:
-            if _is_taken_back(attempt, answers):
-                answers.pop()
-        elif not reply:
-            continue
-        elif attempt.state in (DECOMPOSE, REVISED_IN[DECOMPOSE]):
-            subquestion = question if reply["simple"] else str(reply["subquestion"])
-        elif attempt.state in (SEARCH, REVISED_IN[SEARCH]):
-            support = tuple(reply.get("sentences", ())), tuple(reply.get("evidence", ()))
-            answers.append(
-                SubAnswer(subquestion or str(reply["question"]), reply["passage"], reply["answer"], *support)
-            )
-        elif attempt.state in (TERMINATE, REVISED_IN[TERMINATE]):
-            question = str(reply["question"] or question)
-    return tuple(answers)
-
-
-def _is_taken_back(attempt: Attempt, answers: Sequence[SubAnswer]) -> bool:
-    if attempt.feedback and GUARDED.get(attempt.feedback.error_type) == DONE:
-        return len(answers) > 1  # a needless sub-answer is dropped if there are others
-    return attempt.next_state in (SEARCH, DECOMPOSE) and bool(answers)
-
-
-def _strict(attempt: Attempt) -> Mapping[str, Any]:
-    """Return the fields of a reply that could be read strictly, nothing for any other."""
-    read = attempt.read
-    is_strict = isinstance(read, dict) and read.get("form") == "strict"
-    return read["value"] if is_strict else {}
-
 
 Failure = Literal["propagation", "lost", "format", "hallucination", "unanswered", "untold"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
@@ -207,7 +93,7 @@ def gold_sub_answers(question: Question) -> list[tuple[str, int | None]]:
 def _sub_answer_counts(support: Support) -> dict[str, dict[str, int]]:
     """Count gold sub-answers, given sub-answers, right ones, gold passages, and gold passages that were read."""
     gold = gold_sub_answers(support.question)
-    if not gold or not _is_hop_by_hop(support.trajectory):
+    if not gold or not is_hop_by_hop(support.trajectory):
         return {}
     answers = Counter(normalize_answer(answer) for answer, _ in gold)
     given_answers = Counter(normalize_answer(hop.answer) for hop in support.sub_answers)

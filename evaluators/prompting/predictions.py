@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluators.outcomes import Outcome, grouped
-from evaluators.prompting.measures import Support
+from evaluators.prompting.answers import Support
 from safe_stepwise.records import Question, canonical_json
 from safe_stepwise.store.files import json_bytes, remove_folder, write_atomically, write_folder, write_lines
 

@@ -6,10 +6,8 @@ from typing import Any, Protocol
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.client import Client
+from safe_stepwise.methods.limits import AS_PUBLISHED
 from safe_stepwise.records import Question, Trajectory
-
-AS_PUBLISHED = "as published"
-"""Key of an option's metadata: the papers' value, where that is not ours."""
 
 
 @dataclass(frozen=True, slots=True)

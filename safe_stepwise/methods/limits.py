@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from safe_stepwise.methods.base import AS_PUBLISHED
 from safe_stepwise.methods.prompt_sets import PromptSet, PromptsName
 from safe_stepwise.records import Attempt, Passage, VerdictOrder
 from safe_stepwise.taxonomy import DROPPABLE, Category
 
+AS_PUBLISHED = "as published"
+"""Key of an option's metadata: the papers' value, where that is not ours."""
 Search = Callable[[str], Sequence[Passage]]
 """From a query to passages, the best first; the loop takes the first of them alone."""
 OnExhausted = Literal["accept", "drop"]

@@ -13,7 +13,8 @@ from safe_stepwise.checking import statements
 from safe_stepwise.checking.plans import DESCRIBED, Item
 from safe_stepwise.checking.wordings import missing, render, search_query, sought
 from safe_stepwise.engines.base import EngineError
-from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.hop_lookup import look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.language.mentions import is_about
 from safe_stepwise.language.reading import read
 from safe_stepwise.records import Feedback, Passage, Question, Step, Triple

@@ -21,7 +21,8 @@ from typing import Any
 
 from safe_stepwise import prompts
 from safe_stepwise.engines.base import EngineError, Request
-from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.hop_lookup import look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.path_order import find_unreached, starts_of
 from safe_stepwise.methods.path_deliberating import PROMPTS
 from safe_stepwise.methods.paths import roles

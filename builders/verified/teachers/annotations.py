@@ -11,7 +11,8 @@ from itertools import combinations
 
 from builders.verified.teachers import Proposal, supporting_facts
 from builders.work.shards import NoModel
-from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.hop_lookup import look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.graphs.knowledge_graph import KnowledgeGraph
 from safe_stepwise.language import grounding, mentions, namesakes, relations
 from safe_stepwise.language.reading import clean, read

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluators.prompting.measures import FAILURES, Support, measures, sub_answers, summary
+from evaluators.prompting.answers import Support, sub_answers
+from evaluators.prompting.measures import FAILURES, measures, summary
 from safe_stepwise.engines.base import EngineError
 from safe_stepwise.methods.prompting import Prompting
 from tests.makers.prompting import outcome_of, question

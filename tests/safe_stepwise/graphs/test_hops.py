@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops, look_up
+from safe_stepwise.graphs.hop_lookup import look_up
+from safe_stepwise.graphs.hops import AnnotatedHop, annotated_hops
 from safe_stepwise.records import Hop, Passage, Question, Triple
 
 PAGE = Passage("The Reed House", ("The Reed House is an inn.", "Ana Vorr sang in it."), True)
