@@ -11,8 +11,6 @@ from safe_stepwise.store.opening import open_file
 
 T = TypeVar("T")
 ANEW = "make or pull it anew"
-_ROW_ERRORS = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading a row raises where a cell is not what it should be."""
 
 
 def read_rows(
@@ -52,7 +50,7 @@ def _reading(place: str) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, ArrowException, *_ROW_ERRORS) as error:
+    except (OSError, ArrowException, ValueError, TypeError, LookupError, AttributeError) as error:
         kind = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise UserError(f"{place} cannot be read ({kind[:200]}); {ANEW}") from None
 

@@ -257,8 +257,7 @@ def environment(folders: tuple[Path, ...], is_html: bool = False) -> "Environmen
     # The plus makes an undefined value raise an error that names it.
     number = lambda value, form=",": f"{+value:{form}}"  # noqa: E731
     functions = (cell, marked, escaped, format_cell, percent, p_value, text_table, mark, printable)
-    templates.filters |= {function.__name__: function for function in functions}
-    templates.filters |= {"number": number, "table": markdown}
+    templates.filters |= {"number": number, "table": markdown} | {form.__name__: form for form in functions}
     return templates
 
 

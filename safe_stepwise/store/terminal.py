@@ -186,7 +186,7 @@ def redact_keys(text: str, secrets: Collection[str]) -> str:
     'Key: Constantinople1453, and [redacted]I= is [redacted]'
     """
     folded = text.lower()
-    has_secret = any(spelling in folded for value in secrets for spelling in _folded_spellings(value))
+    has_secret = any(spelling.lower() in folded for value in secrets for spelling in spellings(value))
     # A single character may be escaped needlessly, and then no spelling matches as a whole.
     if has_secret or (secrets and any(mark in text for mark in ("\\", "%", "&#"))):
         text = _spellings_pattern(tuple(sorted(secrets, key=len, reverse=True))).sub(REDACTED, text)
@@ -209,11 +209,6 @@ def spellings(value: str) -> frozenset[str]:
         inner = padded[-(-8 * shift // 6) : len(padded) - ((len(raw) + shift) % 3 > 0)]
         coded |= {inner, inner.replace("+", "-").replace("/", "_")}
     return frozenset(coded)
-
-
-@functools.lru_cache(maxsize=64)
-def _folded_spellings(value: str) -> frozenset[str]:
-    return frozenset(map(str.lower, spellings(value)))
 
 
 @functools.lru_cache(maxsize=8)
