@@ -17,7 +17,7 @@ from releases.lock import read_lock, refuse_changes
 from releases.manifest import REFINEMENT, Manifest
 from releases.paths_manifest import PathsManifest
 from releases.report import pack
-from releases.stage import COUNTED, Cost, Forecast, Release, Speed, Stage, add_costs
+from releases.stage import COST_FIELDS, Cost, Forecast, Release, Speed, Stage, add_costs
 from releases.stages import left_out, modules, stages_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import files, names
@@ -256,4 +256,4 @@ def render_costs(priced: Sequence[tuple[str, Cost]], speed: Speed, blocks: Colle
 def _sums(costs: Sequence[Cost], speed: Speed) -> tuple[object, ...]:
     """Sum the calls and tokens of costs; the GPU hours come last, as text."""
     hours = sum(cost.hours(speed) for cost in costs)
-    return (*(sum(getattr(cost, count) for cost in costs) for count in (*COUNTED, "trained")), f"{hours:,.1f}")
+    return (*(sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained")), f"{hours:,.1f}")

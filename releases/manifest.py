@@ -55,7 +55,7 @@ class EvaluationEntry(Trial):
     verdict_order: str | None = None
     """The order of a verdict's fields, if the players' training records do not have it."""
     examples: tuple[str, ...] | None = None
-    """The roles of `evaluators.run.trial.SHOWN` whose prompts get worked examples."""
+    """The roles of `evaluators.run.trial.PROBED_ROLES` whose prompts get worked examples."""
 
     @property
     def matched(self) -> tuple[str, ...]:

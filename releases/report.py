@@ -11,7 +11,7 @@ from pathlib import Path
 from safe_stepwise.store.files import write_parts
 from safe_stepwise.store.names import BLOCKS, REPORT
 
-MOST = 1 << 30
+MAX_PACKED_BYTES = 1 << 30
 """The most bytes of a file of lines that is packed; the check of secrets unpacks no more."""
 LINES, PACKED = ".jsonl", ".gz"
 _PACKED_LINES = LINES + PACKED
@@ -24,14 +24,14 @@ def folders(root: Path) -> list[Path]:
 
 
 def pack(root: Path) -> None:
-    """Write a gzip copy beside each file of lines in a report that has at most `MOST` bytes; its bytes repeat."""
+    """Write a gzip copy beside each file of lines of a report, unless it is longer than `MAX_PACKED_BYTES`."""
     for folder in folders(root):
         for packed in folder.rglob(f"*{_PACKED_LINES}"):
             if not packed.with_suffix("").is_file():  # of an earlier run
                 packed.unlink()
     for file in _lines(root):
         packed = file.with_name(file.name + PACKED)
-        if file.stat().st_size > MOST:
+        if file.stat().st_size > MAX_PACKED_BYTES:
             packed.unlink(missing_ok=True)
         elif not packed.is_file() or packed.stat().st_mtime_ns < file.stat().st_mtime_ns:
             write_parts(packed, _gzipped(file))
@@ -49,8 +49,8 @@ def published_files(root: Path) -> list[Path]:
 
 
 def long_files(root: Path) -> list[Path]:
-    """List the files of lines that have more than `MOST` bytes, and so are not published."""
-    return [file for file in _lines(root) if file.stat().st_size > MOST]
+    """List the files of lines that have more than `MAX_PACKED_BYTES` bytes, and so are not published."""
+    return [file for file in _lines(root) if file.stat().st_size > MAX_PACKED_BYTES]
 
 
 def _gzipped(file: Path) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from evaluators.run.trial import SHOWN
+from evaluators.run.trial import PROBED_ROLES
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry
 from safe_stepwise.errors import UserError, at_place, check_choice
 from safe_stepwise.methods import METHODS
@@ -33,7 +33,7 @@ class Setting:
 def settings_of(entry: EvaluationEntry) -> Iterator[Setting]:
     """Yield each method with every combination of its players and options."""
     conditions = entry.drop_gold, entry.corpus
-    default = SHOWN if entry.as_published else ()
+    default = PROBED_ROLES if entry.as_published else ()
     examples = default if entry.examples is None else entry.examples
     for name in entry.methods:
         kind = options_type(METHODS[name])
@@ -72,7 +72,7 @@ def check_evaluation(entry: EvaluationEntry, place: str, trained: Collection[str
     if entry.verdict_order is not None:
         check_choice(entry.verdict_order, VERDICT_ORDERS, f"{place}.verdict_order")
     for role in entry.examples or ():
-        check_choice(role, SHOWN, f"{place}.examples:")
+        check_choice(role, PROBED_ROLES, f"{place}.examples:")
     if entry.judge_without_question and entry.judge is None:
         raise UserError(f"{place}.judge_without_question: there is no judge; name one")
     option_names = {option.name for name in entry.methods for option in fields(options_type(METHODS[name]))}

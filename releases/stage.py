@@ -22,7 +22,7 @@ M = TypeVar("M", Manifest, PathsManifest, covariant=True)
 _SECONDS = 3600
 KEEP_FAILED = "--keep-failed"
 """The option that locks a part whose questions failed."""
-COUNTED = ("calls", "prompt", "computed", "reply")
+COST_FIELDS = ("calls", "prompt", "computed", "reply")
 UnitCost = Mapping[str, float]
 """The calls and tokens of one row or question: ``calls, prompt, reply``, and ``computed`` if that is less."""
 
@@ -117,14 +117,14 @@ def price_engine(spec: str, name: str, rows: int, unit_cost: UnitCost) -> Cost:
 def price_rows(name: str, rows: int, unit_cost: UnitCost) -> Cost:
     """Return the cost of ``rows`` by the calls and tokens of one."""
     unit_cost = {"computed": unit_cost["prompt"], **unit_cost}
-    return Cost(name, rows, *(round(rows * unit_cost[count]) for count in COUNTED))
+    return Cost(name, rows, *(round(rows * unit_cost[count]) for count in COST_FIELDS))
 
 
 def add_costs(name: str, costs: Iterable[Cost], rows: int | None = None) -> Cost:
     """Sum costs; ``rows`` replaces the sum of theirs, where all are of the same rows."""
     costs = list(costs)
     total = sum(cost.rows for cost in costs) if rows is None else rows
-    return Cost(name, total, *(sum(getattr(cost, count) for cost in costs) for count in (*COUNTED, "trained")))
+    return Cost(name, total, *(sum(getattr(cost, count) for cost in costs) for count in (*COST_FIELDS, "trained")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +211,7 @@ class Stage(Generic[M]):
             yield cls(release, cls.default_name)
 
     @property
-    def requires(self) -> Collection[str]:
+    def needs(self) -> Collection[str]:
         """The parts that have to be made before it."""
         return ()
 

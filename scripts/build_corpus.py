@@ -10,7 +10,7 @@ from builders.benchmarks.sources import canonical_split
 from builders.corpus.passages import RECALL_SAMPLE, CorpusBuild, build, summary
 from builders.verified.collect import Build
 from builders.verified.teachers.annotations import AnnotationsTeacher
-from safe_stepwise.commands.values import Count, Name, Whole
+from safe_stepwise.commands.values import Count, Name, Natural
 from safe_stepwise.engines.client import default_cache
 from safe_stepwise.errors import UserError
 from scripts.cli import command, run
@@ -23,7 +23,7 @@ class Options:
     split: Sequence[Annotated[str, canonical_split]]
     output: Path
     limit: Count | None = None
-    recall_of: Whole = RECALL_SAMPLE
+    recall_of: Natural = RECALL_SAMPLE
     seed: int = 0
     cache: Path | None = None
 

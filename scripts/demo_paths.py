@@ -1,5 +1,6 @@
 """Train a tiny model to propose relation paths, and compare it with baselines that need no training."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,31 +41,41 @@ def main(options: Options) -> None:
     if kb is None or questions is None:
         kb, questions = write_films(Films(), options.output / "films")
         print("Films, people and questions are made up (builders/synthetic/films.py).\n")
-    plan = PathsBuild(BENCHMARK, (str(questions),), "train", output=options.output, kb=kb, workers=cores())
-    print(summary(plan, build(plan, card)), flush=True)
-    dataset = options.output / paths_set(BENCHMARK)
+    dataset = build_paths_set(kb, questions, options.output)
     recipes = {"SFT": train_adapter("sft", dataset, options.output, options.rows)}
     if options.kto:
         start = recipes["SFT"].output
         recipes["KTO"] = train_adapter("kto", dataset, options.output, options.rows, start)
-    specs = [f"{name}=transformers:{recipe.base_model}+{recipe.output}" for name, recipe in recipes.items()]
-    evaluation = deliberation.Options(
+    adapters = [f"{name}=transformers:{recipe.base_model}+{recipe.output}" for name, recipe in recipes.items()]
+    print(evaluate_paths(kb, questions, dataset, (*BASELINES, *adapters), options.per_hop, options.output / "quality"))
+    if options.kb is None:
+        print("\nOf made-up questions: a demonstration, and no result.")
+
+
+def build_paths_set(kb: Path, questions: Path, output: Path) -> Path:
+    """Build the set of weakly labelled paths; return its folder."""
+    plan = PathsBuild(BENCHMARK, (str(questions),), "train", output=output, kb=kb, workers=cores())
+    print(summary(plan, build(plan, card)), flush=True)
+    return output / paths_set(BENCHMARK)
+
+
+def evaluate_paths(kb: Path, questions: Path, dataset: Path, paths: Sequence[str], per_hop: int, output: Path) -> str:
+    """Answer held-out questions by each source of paths; return the table of scores."""
+    options = deliberation.Options(
         questions=(str(questions),),
-        paths=(*BASELINES, *specs),
-        output=options.output / "quality",
+        paths=tuple(paths),
+        output=output,
         kb=kb,
         benchmark=BENCHMARK,
         split="train",
-        per_hop=options.per_hop,
+        per_hop=per_hop,
         train=dataset,
         splits="template",
         held_out=True,
         candidates=1,
-        cache=options.output / "replies.sqlite",
+        cache=output.parent / "replies.sqlite",
     )
-    print(evaluate(evaluation))
-    if options.kb is None:
-        print("\nOf made-up questions: a demonstration, and no result.")
+    return evaluate(options)
 
 
 def train_adapter(method: str, dataset: Path, output: Path, rows: int | None, start: Path | None = None) -> PathRecipe:

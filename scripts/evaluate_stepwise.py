@@ -4,7 +4,7 @@ from builders.benchmarks import BENCHMARKS
 from builders.verified.evaluation_questions import read
 from evaluators.run.command import run_evaluation
 from evaluators.run.options import Options
-from evaluators.run.trial import SHOWN
+from evaluators.run.trial import PROBED_ROLES
 from safe_stepwise.methods import METHODS
 from safe_stepwise.methods.scene import JUDGE
 from scripts.cli import command, roles_of, run
@@ -17,7 +17,7 @@ def evaluate(options: Options) -> str:
     return run_evaluation(options, read, BENCHMARKS)
 
 
-main = command(evaluate, roles=ROLES, example_roles=SHOWN)
+main = command(evaluate, roles=ROLES, example_roles=PROBED_ROLES)
 
 if __name__ == "__main__":
     run(main)

@@ -27,7 +27,7 @@ Dtype = Literal["auto", "bfloat16", "float32"]
 Batching = Literal["random", "by_length"]
 Tuning = Literal["lora", "full"]
 Task = Literal["next", "rewrite"]
-MOST: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
+LIMITS: Mapping[str, int] = {"epochs": 10**4, "lora_rank": 10**6, "effective_batch": 10**6, "seed": 2**32 - 1}
 """The largest values of keys that decide how much memory is allocated at once, and of a seed for numpy."""
 
 
@@ -102,7 +102,7 @@ class Recipe:
             _require(0 <= getattr(self, name) < 1, name, "has to be from 0 to less than 1")
         for name in ("held_out", "seed"):
             _require(getattr(self, name) >= 0, name, "has to be 0 or more")
-        for name, limit in MOST.items():
+        for name, limit in LIMITS.items():
             _require(getattr(self, name) <= limit, name, f"has to be at most {limit:,}")
         if self.tuning == "full":
             _require(self.quantization == "none", "quantization", "is for lora; full needs none")

@@ -48,7 +48,7 @@ class Questions:
         check_graph(self.benchmark, self.kb)
 
     @cached_property
-    def about(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """Describe the questions for a record; raise ``UserError`` for an unreadable source or ``kb``."""
         graph = None if self._shared is None else self._shared[1]
         return {

@@ -288,7 +288,7 @@ BYTES_PER_TOKEN = 2.5
 """Fewer than common tokenizers put into a token of English text (about four)."""
 TURN = 16
 """Tokens that a chat template puts around a turn, at most; it also is their number of bytes."""
-NAMED = 10
+LISTED_ROWS = 10
 
 
 def check_lengths(
@@ -312,12 +312,12 @@ def check_lengths(
         method = "estimate"
     long = sorted(id_ for id_, size in sizes.items() if size > max_length)
     if long:
-        suffix = f" and {len(long) - NAMED} more" if len(long) > NAMED else ""
+        suffix = f" and {len(long) - LISTED_ROWS} more" if len(long) > LISTED_ROWS else ""
         method_word = "counted" if method == "tokens" else "estimated"
         raise UserError(
             f"{len(long)} rows are longer than --max-length {max_length} tokens "
             f"({method_word}; the longest {max(sizes.values())}): "
-            f"{', '.join(long[:NAMED])}{suffix}; allow more, or use shorter passages"
+            f"{', '.join(long[:LISTED_ROWS])}{suffix}; allow more, or use shorter passages"
         )
     # Of a folder the name alone: where it lies is nobody's business.
     name = Path(tokenizer).name if tokenizer and Path(tokenizer).exists() else tokenizer

@@ -139,12 +139,12 @@ class ModelMaker(replies.ModelAsker):
     def name(self) -> str:
         """The entry in the ``teacher`` column: the model and the prompts, no address."""
         allowance = self.teachers.allowance.examples_suffix
-        return f"{self.teachers.about.name} prompts {PROMPTS_DIGEST[:12]}{allowance}"
+        return f"{self.teachers.engine.name} prompts {PROMPTS_DIGEST[:12]}{allowance}"
 
     @property
     def identity(self) -> str:
         """The digest of everything that can change a row, except the code."""
-        return identity([self.teachers.about.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable])
+        return identity([self.teachers.engine.identity, PROMPTS_DIGEST, self.seed, self.errors, self.unverifiable])
 
     def progress(self) -> str:
         """Render the trajectories and erroneous steps received, requests and tokens so far."""

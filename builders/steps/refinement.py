@@ -300,7 +300,7 @@ def mine_accepted(plan: Refinement, verified: VerifiedSet, accepted: Sequence[Ac
     return mined
 
 
-SHOWN = 15
+SUMMARY_PATTERNS = 15
 """Patterns of errors in the summary; all of them are in the record."""
 
 Record = dict[str, Any]
@@ -384,8 +384,8 @@ def summary(plan: Refinement, record: Record) -> str:
         record=record,
         families=text_table([("weakness", "differ", "doubted", "rows"), *([f[n] for n in numbers] for f in families)]),
         absent=[family["name"] for family in record["families"] if not family["disagreements"]],
-        clusters=text_table([header, *(list(c.values()) for c in clusters[:SHOWN])]) if clusters else "",
-        more=len(clusters) - SHOWN,
+        clusters=text_table([header, *(list(c.values()) for c in clusters[:SUMMARY_PATTERNS])]) if clusters else "",
+        more=len(clusters) - SUMMARY_PATTERNS,
         counts=[*record["questions"].items(), *record["tries"].items()],
         rows_file=plan.output / REFINED,
         record_file=plan.output / STATISTICS,

@@ -76,7 +76,7 @@ class ModelAsker:
     @property
     def simulated(self) -> bool:
         """Whether no model answers, only a script."""
-        return self.teachers.about.simulated
+        return self.teachers.engine.simulated
 
     @property
     def client(self) -> Client:

@@ -37,7 +37,7 @@ REWRITE = prompts.load("steps/rewrite")
 
 ELSEWHERE = "surroundings were changed"
 REAL = "a step that a generator took"
-SAME = "nothing was reworded"
+UNCHANGED = "nothing was reworded"
 
 _DEFINITIONS = {entry.name: entry.definition for entry in TAXONOMY}
 _PLACES = re.compile(r"\b(passage|step)s? (\d{1,9}(?:(?:,| and|, and) \d{1,9})*)", re.IGNORECASE)
@@ -51,7 +51,7 @@ class Rewriter(replies.ModelAsker):
     @property
     def name(self) -> str:
         """The value of the ``teacher`` column of reworded rows: the model and the prompt."""
-        return f"annotations, reworded by {self.teachers.about.name} prompts {REWRITE.digest[:12]}"
+        return f"annotations, reworded by {self.teachers.engine.name} prompts {REWRITE.digest[:12]}"
 
     def reword(
         self, chosen: Sequence[StepRow], checkers: Mapping[str, Checker]
@@ -76,7 +76,7 @@ class Rewriter(replies.ModelAsker):
         failures = [reason for reason in requested if isinstance(reason, str) and reason.startswith(REQUEST_FAILED)]
         if failures and len(failures) == len(requested):
             raise UserError(
-                f"{self.teachers.about.name}: no row could be reworded, and nothing was published; "
+                f"{self.teachers.engine.name}: no row could be reworded, and nothing was published; "
                 f"the last: {failures[-1].rstrip('.')}; mend that and run the same command again"
             )
         numbers = {
@@ -158,7 +158,7 @@ def check_rewording(row: StepRow, checker: Checker, wording: replies.ReplyStep, 
     if step.kind != row.step.kind:
         raise replies.StepRefused(f"the step is of another kind: {step.kind}")
     if (step.text, wording.diagnosis, wording.guidance) == (row.step.text, old.diagnosis, old.guidance):
-        raise replies.StepRefused(SAME)
+        raise replies.StepRefused(UNCHANGED)
     _check_step(row.step.text, step.text)
     _check_remark("diagnosis", old.diagnosis, wording.diagnosis, row)
     _check_remark("guidance", old.guidance, wording.guidance, row)

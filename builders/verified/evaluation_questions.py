@@ -204,7 +204,7 @@ def _parse_own_format(row: Mapping[str, Any], benchmark: str, split: str) -> Que
         return tuple(record(*values) for values in fields.typed(row.get(name) or [], name, name, readers))
 
     id_, text = row.get("id"), fields.text
-    sentence, passage = _number(0, fields.MOST - 1), _number(1, len(passages), or_none=True)
+    sentence, passage = _number(0, fields.MAX_ENTRIES - 1), _number(1, len(passages), or_none=True)
     question = Question(
         id=fields.filled_text(id_, "id") if id_ is not None else identity([question_text, *passages]),
         benchmark=benchmark,

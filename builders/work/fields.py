@@ -20,7 +20,7 @@ OTHER_BENCHMARK = "try --benchmark"
 """Words of a reject's reason that already says what to do."""
 LONGEST = PASSAGE
 """Characters of a text at most; texts of real rows have a sixth of it."""
-MOST = 1_000
+MAX_ENTRIES = 1_000
 """Entries of a list at most; lists of real rows have up to 53, the sentences of a passage."""
 
 
@@ -80,7 +80,7 @@ def boolean(value: Any, label: str) -> bool:
     return value
 
 
-def items(value: Any, label: str, limit: int = MOST) -> Sequence[Any]:
+def items(value: Any, label: str, limit: int = MAX_ENTRIES) -> Sequence[Any]:
     """The value when it is a list of at most ``limit``, else RowError."""
     if not isinstance(value, list | tuple):
         raise RowError(f"{label} is {_kind(value)}, expected a list")

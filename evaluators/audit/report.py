@@ -61,18 +61,18 @@ def write_scores(scores: Scores, output: Path) -> None:
     write_file(output, json_bytes(asdict(scores)))
 
 
-_MAKE = "write it with safe-stepwise audit_labels score ... --output FILE"
+_DRAW_AGAIN = "write it with safe-stepwise audit_labels score ... --output FILE"
 
 
 def read_scores(file: Path, audited: str) -> dict[str, Any]:
     """Read a file of `report.write_scores` as plain JSON; raises ``UserError`` for any other file."""
-    scores: dict[str, Any] = plain(read_file(Scores, file, "the record", _MAKE))
+    scores: dict[str, Any] = plain(read_file(Scores, file, "the record", _DRAW_AGAIN))
     keys = {question.name for questions in FORM.values() for question in questions}
     pairs = scores["agreement"]
     topics = {pair["question"] for pair in pairs} | set(scores["rates"])
     names = {pair[side] for pair in pairs for side in ("one", "other")}
     if not topics <= keys or not names <= set(scores["reviewers"]):
-        raise UserError(f"{file}: speaks of questions or reviewers that it does not name; {_MAKE}")
+        raise UserError(f"{file}: speaks of questions or reviewers that it does not name; {_DRAW_AGAIN}")
     if scores["of"] != audited:
         raise UserError(f"{file}: has scores of {scores['of']}, not of {audited}; name it as such")
     return scores

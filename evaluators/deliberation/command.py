@@ -190,7 +190,7 @@ def _results(plan: Plan, runs: Mapping[str, Sequence[ScoredCase]]) -> dict[str, 
         **{name: first[name] for name in headline},
         "by_hop": {hop: {name: hop_record[name] for name in headline} for hop, hop_record in first["by_hop"].items()},
         "settings": {
-            **plan.questions.about,
+            **plan.questions.description,
             "candidates": options.candidates_per_topic,
             "constrained": not options.free,
             "questions": len(cases),

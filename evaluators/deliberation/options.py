@@ -15,7 +15,7 @@ from safe_stepwise.methods.deliberation import Deliberating
 from safe_stepwise.methods.running import AT_ONCE
 
 Labels = Literal["gold", "weak"]
-Way = Literal["question", "template"]
+SplitRule = Literal["question", "template"]
 BASELINES = ("oracle", "majority", "nearest")
 CANDIDATES = 3
 """The default number of paths per topic entity with a generator; without one the first path counts."""
@@ -42,7 +42,7 @@ class Options(ModelOptions):
     limit: Count | None = None
     per_hop: Count | None = None
     train: Path | None = None
-    splits: Way = "question"
+    splits: SplitRule = "question"
     held_out: bool = False
     labels: Labels = "gold"
     candidates: Count | None = None

@@ -8,7 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaluators.deliberation.options import Labels, Options, Way
+from evaluators.deliberation.options import Labels, Options, SplitRule
 from evaluators.outcomes import grouped
 from safe_stepwise.errors import UserError
 from safe_stepwise.graphs.knowledge import GraphKnowledge
@@ -21,7 +21,7 @@ from safe_stepwise.store.parquet import dataset_folder, parquet_files, read_rows
 
 Gold = Mapping[str, tuple[RelationPath, ...]]
 """The right paths by topic entity; a topic without any is not in it."""
-CONFIGS: Mapping[Way, str] = {"question": PATHS, "template": PATHS + BY_TEMPLATE}
+CONFIGS: Mapping[SplitRule, str] = {"question": PATHS, "template": PATHS + BY_TEMPLATE}
 _COLUMNS = ("question", "template", "hops", "path", "best", "gold")
 
 
@@ -50,12 +50,12 @@ class PathsSet:
     """A set of ``build_paths``, split by question or by template."""
 
     folder: Path
-    unit: Way
+    unit: SplitRule
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
     """The rows by split."""
 
     @property
-    def about(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """The set's name, kind of split and digests, for the record."""
         files = parquet_files(self.folder, CONFIGS[self.unit])
         digests = {file.name: sha256_of(file) for file in files}
@@ -89,7 +89,7 @@ class PathsSet:
         return {name: tuple(dict.fromkeys(tuple(row["path"]) for row in rows)) for name, rows in by_template.items()}
 
 
-def read_set(folder: Path, benchmark: str, unit: Way) -> PathsSet:
+def read_set(folder: Path, benchmark: str, unit: SplitRule) -> PathsSet:
     """Read the set in a folder; raises ``UserError`` where there is none, or one of other rows."""
     name = paths_set(benchmark)
     dataset = dataset_folder(folder, name)
@@ -113,7 +113,7 @@ class Rows(Protocol):
         """The maximum number of hops of a path."""
 
     @property
-    def about(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """The sources of the rows, for the record."""
 
     def read(self) -> list[KGQuestion]:
@@ -143,7 +143,7 @@ class Questions:
     all_cases: tuple[Case, ...]
     places: tuple[int, ...]
     train: PathsSet | None
-    about: Mapping[str, Any]
+    description: Mapping[str, Any]
     """The sources and choices, for the record."""
     convention: Convention
     note: str = ""
@@ -152,28 +152,30 @@ class Questions:
     @classmethod
     def chosen(cls, options: Options, rows: Rows) -> "Questions":
         """Choose questions by the options; raises ``UserError`` for faults of the files."""
-        about = rows.about
+        description = rows.description
         train = read_set(options.train, options.benchmark, options.splits) if options.train else None
         cases = tuple(Case(question, masked(question.question, question.topics), {}) for question in rows.read())
         places, splits, note = held_out(cases, train, options.held_out)
         selected_places = tuple(_limit_per_hop(cases, places, options.per_hop))[: options.limit]
-        about = {
-            **about,
-            "train": train.about if train else None,
+        description = {
+            **description,
+            "train": train.description if train else None,
             "labels": options.labels,
             "held_out": options.held_out,
             "of_splits": splits,
             "limit": options.limit,
             "per_hop": options.per_hop,
         }
-        return cls(rows, cases, selected_places, train, about, options.convention, note)
+        return cls(rows, cases, selected_places, train, description, options.convention, note)
 
     def with_gold(self) -> "Questions":
         """Return these questions with gold paths, which may take long."""
         template_paths = self.train.gold if self.train else {}
         gold, origin = self.rows.gold([case.question for case in self.all_cases], template_paths, self.places)
         cases = tuple(replace(case, gold=paths) for case, paths in zip(self.all_cases, gold, strict=True))
-        return replace(self, all_cases=cases, about={**self.about, "gold": origin, "convention": self.convention})
+        return replace(
+            self, all_cases=cases, description={**self.description, "gold": origin, "convention": self.convention}
+        )
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -183,14 +185,15 @@ class Questions:
     @property
     def graph(self) -> str:
         """The identity of the graph and of how paths are walked."""
-        return f"{self.about['graph'] or self.about['sources']} {self.about['max_hops']} {self.convention}"
+        graph = self.description["graph"] or self.description["sources"]
+        return f"{graph} {self.description['max_hops']} {self.convention}"
 
     @property
     def learnt_from(self) -> dict[str, str]:
         """The set to learn from and its split, as a condition; empty without one."""
         if self.train is None:
             return {}
-        return {"train": f"{self.train.folder.name} by {self.train.unit}@{identity(self.about['train'])[:8]}"}
+        return {"train": f"{self.train.folder.name} by {self.train.unit}@{identity(self.description['train'])[:8]}"}
 
     def knowledge(self) -> Iterator[GraphKnowledge]:
         """Yield the knowledge of each chosen question's graph, one at a time, as graphs are large."""

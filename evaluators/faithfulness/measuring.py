@@ -51,7 +51,7 @@ class Knowledge:
     def record(self) -> dict[str, object]:
         return {"name": self.name, "sha256": self.sha256, "triples": len(self.triples)}
 
-    def about(self, texts: Iterable[str]) -> tuple[Triple, ...]:
+    def triples_naming(self, texts: Iterable[str]) -> tuple[Triple, ...]:
         """Return the triples of entities that texts name, in the graph's order."""
         entities = {name for text in texts for name in self._names_in(text)}
         triple_numbers: set[int] = set()
@@ -194,7 +194,7 @@ def _piece(question: Question, chains: Sequence[Chain], knowledge: Knowledge | N
         texts = [text for chain in chains for text in (*chain.steps, chain.answer)]
         ends = [end for t in question.evidence for end in (t.head, t.tail)]
         ends += [hop.answer for hop in question.decomposition]
-        external = knowledge.about([question.question, *question.accepted, *ends, *texts])
+        external = knowledge.triples_naming([question.question, *question.accepted, *ends, *texts])
     return Piece(question, external, tuple(chains))
 
 

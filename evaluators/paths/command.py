@@ -47,7 +47,7 @@ class PathCase:
         return self.corruption == "valid"
 
     @property
-    def about(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str]:
         """The fields of a verdict's record."""
         gold = "YES" if self.is_valid else "NO"
         names = ("id", "benchmark", "question_id", "corruption")
@@ -111,7 +111,7 @@ PAGE, VERDICTS = "paths.md", "verdicts"
 OWNED = (RESULTS, PAGE, *(f"{VERDICTS}.{prompt}.jsonl" for prompt in STYLES))
 """The files of an evaluation."""
 IN_FLIGHT = 64
-SHOWN = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
+MEASURES = {"balanced": "balanced", "paper_mean": "the paper's mean", "accuracy": "accuracy"}
 """Measures in the first table, with their titles."""
 
 
@@ -193,7 +193,7 @@ def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[
     """Return the files of an evaluation by name."""
     contents = {RESULTS: json_bytes(results, sort_keys=False), PAGE: page(results).encode()}
     for run in runs:
-        lines = (run.line(place, **case.about) for place, case in enumerate(cases))
+        lines = (run.line(place, **case.fields) for place, case in enumerate(cases))
         contents[f"{VERDICTS}.{run.role}.jsonl"] = lines_bytes(lines)
     return contents
 
@@ -201,17 +201,17 @@ def files(results: Mapping[str, Any], cases: Sequence[PathCase], runs: Sequence[
 def page(results: Mapping[str, Any]) -> str:
     """Return the results as Markdown."""
     limits = sorted({run["max_tokens"] for run in results["runs"]})
-    values = {"titles": SHOWN, "limits": limits, "ways": STYLES, "published": published()}
+    values = {"titles": MEASURES, "limits": limits, "ways": STYLES, "published": published()}
     return fill(Path(__file__).parent / "templates", "paths.md.jinja", **results, **values)
 
 
 def summary(results: Mapping[str, Any]) -> str:
     """Return the results in short."""
-    header = ("engine", "prompt", *SHOWN.values(), "unreadable", "failed")
+    header = ("engine", "prompt", *MEASURES.values(), "unreadable", "failed")
     rows = [
         (
             *(title_of(run), run["prompt"]),
-            *(format_cell(run["measures"][name], percent) for name in SHOWN),
+            *(format_cell(run["measures"][name], percent) for name in MEASURES),
             *(run["said"]["unreadable"], run["said"]["failed"]),
         )
         for run in results["runs"]

@@ -149,8 +149,8 @@ def summary(plan: Evaluation, results: Mapping[str, Any], earned: str = "") -> s
     if followed_papers := plan.notes.get("as_published"):
         lines.append(f"as the papers have it, not we: {', '.join(followed_papers)}")
     lines += _tokens(runs)
-    totals = {name: sum(run[ALL][name] for run in runs) for name in _COUNTED}
-    lines += [text.format(totals[name]) for name, text in _COUNTED.items() if totals[name]]
+    totals = {name: sum(run[ALL][name] for run in runs) for name in _WARNINGS}
+    lines += [text.format(totals[name]) for name, text in _WARNINGS.items() if totals[name]]
     if totals["failed"] and (reasons := [c.last_error for c in plan.clients if c.last_error]):
         lines.append(f"the last that failed: {reasons[-1]}")
     if results["simulated"]:
@@ -209,7 +209,7 @@ def _tokens(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-_COUNTED: Mapping[str, str] = {
+_WARNINGS: Mapping[str, str] = {
     "unscored": "verdicts that could not be had: {:,}; they are left out of Acc",
     "unread": "verdicts on steps that could not be read: {:,}",
     "malformed": "replies that are no step: {:,}",

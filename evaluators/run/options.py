@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from evaluators.run.evaluation import Evaluation, Setting
-from evaluators.run.trial import SHOWN, Trial
+from evaluators.run.trial import PROBED_ROLES, Trial
 from safe_stepwise import prompts
 from safe_stepwise.commands.model_options import ModelOptions
 from safe_stepwise.commands.values import Count, Name
@@ -125,7 +125,7 @@ class Options(Trial, ModelOptions):
         """The roles' allowance beside their prompts, with the papers' examples where those count."""
         if "examples" not in self.followed:
             return self.allowance
-        return self.allowance.with_examples(prompts.examples(SHOWN))
+        return self.allowance.with_examples(prompts.examples(PROBED_ROLES))
 
     @property
     def symbolic(self) -> list[str]:

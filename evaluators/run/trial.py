@@ -10,7 +10,7 @@ from safe_stepwise.methods import prompting, verifier
 from safe_stepwise.methods.limits import FEEDBACK_FORMS
 from safe_stepwise.methods.scene import JUDGE
 
-SHOWN = (verifier.ROLE, JUDGE)
+PROBED_ROLES = (verifier.ROLE, JUDGE)
 """Roles whose prompts may show examples."""
 
 

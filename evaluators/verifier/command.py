@@ -94,7 +94,7 @@ def run_verifiers(options: Options, find_steps: FindSteps, add_annotations: AddA
     setting = options.setting(opener)
     incomplete = setting.incomplete_evidence
     folder, name, revision = find_steps(options.steps, options.split, STEP_CONFIGS[incomplete])
-    about = step_set.about(folder, options.split, incomplete)
+    about = step_set.describe_split(folder, options.split, incomplete)
     cases = step_set.read_cases(folder, options.split, options.limit, incomplete)
     if options.verified is not None:
         questions = add_annotations([case.question for case in cases], options.verified)
@@ -230,7 +230,7 @@ def _type(score: Score) -> dict[str, Any]:
     return {"name": score.name, "both": score.hits, "gold": score.gold, "said": score.predicted, **score.shares}
 
 
-SHOWN = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
+MEASURES = ("accuracy", "macro_f1", "error_precision", "error_recall", "error_f1", "first_error_f1")
 """The measures in the page's table of verifiers."""
 
 
@@ -277,7 +277,7 @@ def page(results: Mapping[str, Any]) -> str:
         Path(__file__).parent / "templates",
         "verifier.md.jinja",
         **results,
-        titles={name: _short(name) for name in SHOWN},
+        titles={name: _short(name) for name in MEASURES},
         row_titles={name: _short(name) for name in ROW_MEASURES},
         dropped=dropped,
         dropped_rows=sum(sum(counts.values()) for gold, counts in golds if category(gold) == dropped),
@@ -289,8 +289,10 @@ def page(results: Mapping[str, Any]) -> str:
 
 def summary(results: Mapping[str, Any]) -> str:
     """Return the results in short: a table of the measures, and the agreement of each two verifiers."""
-    header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in SHOWN))
-    rows = [(v["role"], title_of(v), *(_number(v["measures"][name]) for name in SHOWN)) for v in results["verifiers"]]
+    header = ("", "verifier", *(name.replace("first_error_f1", "first error") for name in MEASURES))
+    rows = [
+        (v["role"], title_of(v), *(_number(v["measures"][name]) for name in MEASURES)) for v in results["verifiers"]
+    ]
     first = results["verifiers"][0]
     lines = [
         text_table([header, *rows]),
@@ -307,7 +309,7 @@ def margins(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each baseline: by how much the first verifier is better (+) or worse, by measure."""
     first, *baselines = results["verifiers"]
     for baseline in baselines:
-        pairs = ((name, first["measures"][name], baseline["measures"][name]) for name in SHOWN)
+        pairs = ((name, first["measures"][name], baseline["measures"][name]) for name in MEASURES)
         texts = [f"{name} {a - b:+.3f}" for name, a, b in pairs if None not in (a, b)]
         yield f"trained against {title_of(baseline)}: {', '.join(texts)}"
 

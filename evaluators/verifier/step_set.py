@@ -107,7 +107,7 @@ class StepCase:
         return self.origin in (names.IDEAL, names.INJECTED)
 
 
-def about(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[str, Any]:
+def describe_split(folder: Path, split: str, incomplete_evidence: bool = False) -> dict[str, Any]:
     """Describe a split of a verifier set: version, digests, the code that rendered its prompts.
 
     Raises ``UserError`` if the folder is no such set.

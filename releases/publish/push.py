@@ -99,9 +99,8 @@ def dry_run(hub: Hub, release: Release) -> str:
     if release.left_out:
         sections.append(f"stays here: {_list_names(release.left_out)}")
     if release.too_long:
-        sections.append(
-            f"too long to be published (more than {report.MOST:,} bytes of lines): {_list_names(release.too_long)}"
-        )
+        limit = f"more than {report.MAX_PACKED_BYTES:,} bytes of lines"
+        sections.append(f"too long to be published ({limit}): {_list_names(release.too_long)}")
     return "\n\n".join([*sections, "add --push to publish this"])
 
 

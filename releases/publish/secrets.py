@@ -52,11 +52,11 @@ def secret_in(file: LocalFile, own_secrets: Mapping[str, str] | None = None) -> 
                 if form in view:
                     return name
             if _is_named(view):
-                return NAMED
+                return KEY_BY_NAME
     return None
 
 
-NAMED = "a key, as the word before it says"
+KEY_BY_NAME = "a key, as the word before it says"
 _WORDS = (b"api_key", b"apikey", b"api-key", b"token", b"authorization", b"secret")
 _GLUED = re.compile(
     rb"[\s\"'`:=>\]\\]{1,12}(?:(?i:bearer|basic|token)[\s\"'=:]{1,4})?"

@@ -57,7 +57,7 @@ def needs_by_part(stages: Sequence[Stage[Any]]) -> dict[str, set[str]]:
     """Map each part to the other parts that it needs; the parts are in the order of their making."""
     needs_by_name: dict[str, set[str]] = {}
     for stage in stages:
-        needs_by_name.setdefault(stage.name, set()).update({*stage.requires} - {stage.name})
+        needs_by_name.setdefault(stage.name, set()).update({*stage.needs} - {stage.name})
     return needs_by_name
 
 

@@ -151,7 +151,7 @@ class Audits(Stage[Manifest]):
     default_name = key = "audits"
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         audits_steps = any(audit.of == STEPS for audit in self.release.manifest.audits)
         return [DATASETS, *([OWN_SET] if audits_steps else [])]
 

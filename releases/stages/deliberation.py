@@ -43,7 +43,7 @@ class Deliberation(Stage[PathsManifest]):
             yield from (cls(release, EVALUATION, entry, mode) for mode in entry.places)
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         return [PATHS, *(folder for placeholder, folder in _PLACES.items() if self.entry.uses(placeholder))]
 
     def validate(self) -> None:

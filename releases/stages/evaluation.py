@@ -15,7 +15,7 @@ from evaluators.run.options import Options
 from evaluators.traces import page
 from releases.manifest import MEASURED_RATE, METHOD_OPTIONS, OWN_ADAPTER, OWN_GENERATOR, EvaluationEntry, Manifest
 from releases.settings import Setting, check_evaluation, settings_of
-from releases.stage import COUNTED, Cost, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
+from releases.stage import COST_FIELDS, Cost, Forecast, Release, Result, Stage, UnitCost, add_costs, price_engine
 from releases.stages.training import Adapter, Generator
 from safe_stepwise.commands.options import copy_into
 from safe_stepwise.errors import UserError
@@ -55,7 +55,7 @@ class Evaluation(Stage[Manifest]):
                     yield cls(release, name, block.evaluation, adapter.home, adapter)
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         uses_adapter = self.entry.uses(OWN_ADAPTER) and (self.adapter is None or self.adapter.name == ADAPTER)
         models = [ADAPTER] * uses_adapter + [GENERATOR] * self.entry.uses(OWN_GENERATOR)
         return [DATASETS, *models]
@@ -199,6 +199,8 @@ def _unit_cost(setting: Setting, expected: dict[str, Any]) -> UnitCost:
     calls, options = expected.get(name, {}).get("calls_by_retries"), dict(setting.options)
     if calls and "max_retries" in options:
         share = interpolate(calls, retries_of(options)) / unit_cost["calls"]
-        return {count: unit_cost[count] * share for count in COUNTED if count in unit_cost}
+        return {count: unit_cost[count] * share for count in COST_FIELDS if count in unit_cost}
     votes = options.get("samples", 1)
-    return {count: unit_cost[count] * (1 if count == "computed" else votes) for count in COUNTED if count in unit_cost}
+    return {
+        count: unit_cost[count] * (1 if count == "computed" else votes) for count in COST_FIELDS if count in unit_cost
+    }

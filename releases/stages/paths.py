@@ -138,7 +138,7 @@ class PathProbe(Stage[Manifest]):
         assert self.release.manifest.path_probe is not None
         return self.release.manifest.path_probe
 
-    requires = (DATASETS,)
+    needs = (DATASETS,)
 
     def check(self) -> None:
         for file in self.entry.files:

@@ -130,7 +130,7 @@ class Adapter(Training[Manifest]):
             yield from cls.of_block(release, name)
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         block = self.release.manifest.blocks.get(self.name)
         return [names.DATASETS, *([OWN_SET] if block is None or block.learns_steps else [])]
 
@@ -151,7 +151,7 @@ class Adapter(Training[Manifest]):
     def price(self, forecast: Forecast) -> Iterator[Cost]:
         """Estimate the cost of training on the release's set, the block's, or both."""
         is_own = self.name == names.ADAPTER
-        sets = ([OWN_SET] if OWN_SET in self.requires else []) + ([] if is_own else [self.name])
+        sets = ([OWN_SET] if OWN_SET in self.needs else []) + ([] if is_own else [self.name])
         name = "adapter of" if is_own else f"adapter {self.home.name} of"
         yield self.cost(name, _rows_of(self, sets), forecast)
 
@@ -209,7 +209,7 @@ class Generator(Training[Manifest]):
     """The training of a model that writes steps, on the ideal steps of the release's verifier set."""
 
     default_name = key = names.GENERATOR
-    requires = (names.DATASETS, OWN_SET)
+    needs = (names.DATASETS, OWN_SET)
 
     @property
     def steps(self) -> Path:
@@ -257,7 +257,7 @@ class Proposer(Training[PathsManifest]):
             start = release.output / name
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         return [names.PATHS, *([] if self.start is None else [self.start.name])]
 
     @property

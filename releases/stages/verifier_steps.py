@@ -60,7 +60,7 @@ class VerifierSet(Stage[Manifest]):
         return self.release.manifest.sets[self.name]
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         is_mined = self.entry.refinement is not None and not self.release.options.skip_training
         return [names.DATASETS, *([REFINEMENT] if is_mined else []), *([OWN_SET] if self.entry.rows_of else [])]
 
@@ -162,7 +162,7 @@ class Refinement(Stage[Manifest]):
         if steps is not None and steps.refinement is not None:
             yield cls(release, REFINEMENT)
 
-    requires = (names.DATASETS,)
+    needs = (names.DATASETS,)
 
     @property
     def entry(self) -> RefinementEntry:

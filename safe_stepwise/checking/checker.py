@@ -192,7 +192,7 @@ class Checker:
             entity = self.claims.joint(item, self.plan.items[waiting[0]])
             is_mentioned = case.reading.mentions(entity)
             fields = {"entity": entity if is_mentioned else None, "passage": item.passage}
-            return self._about(first, case, "Premature Attribution", "premature", **fields)
+            return self._fact_feedback(first, case, "Premature Attribution", "premature", **fields)
         return self._sound(case, "sound_fact", place, **self._fact_fields(case, item))
 
     def _unheld(self, case: _Case) -> Feedback | None:
@@ -217,7 +217,7 @@ class Checker:
             return None
         fields = {"passage": cited[0], "value": value, "source": item.passage}
         fields["title"] = pages[0].title if len(pages) == len(cited) else None
-        return self._about(item, case, "Unsupported", "not_in_passage", **fields)
+        return self._fact_feedback(item, case, "Unsupported", "not_in_passage", **fields)
 
     def _off_topic(self, case: _Case) -> Feedback | None:
         """A true statement of one passage that is no fact of the plan."""
@@ -253,7 +253,7 @@ class Checker:
             claimed = self.claims.other_value(reading, item)
             if claimed is not None:
                 value = None if item.sentence is not None else item.triples[0].tail
-                return self._about(item, case, "Contradictory", "contradicted", value=value, claimed=claimed)
+                return self._fact_feedback(item, case, "Contradictory", "contradicted", value=value, claimed=claimed)
         return None
 
     def _unsupported(self, case: _Case) -> Feedback | None:
@@ -284,7 +284,7 @@ class Checker:
             if self.claims.asks_for(case.reading, item):
                 hidden = self._gives_away(item, case.previous)
                 fields = {"missing": "what is needed"} if hidden else {}
-                return self._about(item, case, "Information Miss", "missed", **fields)
+                return self._fact_feedback(item, case, "Information Miss", "missed", **fields)
         return None
 
     def _bypass(self, case: _Case) -> Feedback | None:
@@ -297,7 +297,7 @@ class Checker:
             triple, first = item.triples[0], earlier.triples[0]
             if mentions(first.head) and mentions(triple.tail) and not mentions(triple.head):
                 ends = {"head": first.head, "tail": triple.tail}
-                return self._about(earlier, case, "Premature Attribution", "bypassed", **ends)
+                return self._fact_feedback(earlier, case, "Premature Attribution", "bypassed", **ends)
         return None
 
     def _check_logical(self, case: _Case) -> Feedback | None:
@@ -421,7 +421,7 @@ class Checker:
         guidance = self.guidance(established, accepted, case.step.text)
         return self._feedback(case, CORRECT, code, guidance, **values)
 
-    def _about(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
+    def _fact_feedback(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
         is_repeated, text = error_type != "Premature Attribution", case.step.text
         fields = {**self._fact_fields(case, item), **values}

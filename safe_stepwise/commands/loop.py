@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from safe_stepwise.commands.values import Count, Name, Seconds, Whole
+from safe_stepwise.commands.values import Count, Name, Natural, Seconds
 from safe_stepwise.engines.base import AS_PROMPTED, Allowance
 from safe_stepwise.engines.client import Client
 from safe_stepwise.engines.openai import TIMEOUT_S
@@ -32,7 +32,7 @@ class Loop:
     verifier: str | None = None
     method: Annotated[str, Name(LOOPS)] = "safe"
     max_steps: Count = _LIMITS.max_steps
-    max_retries: Whole = _LIMITS.max_retries
+    max_retries: Natural = _LIMITS.max_retries
     on_exhausted: Literal["accept", "drop"] = _LIMITS.on_exhausted
     allowance: Allowance = AS_PROMPTED
     cache: Path | None = None

@@ -18,7 +18,7 @@ import click
 import yaml
 
 from safe_stepwise import prompts
-from safe_stepwise.commands.values import COUNT, WHOLE, ByRole, Choice, ExampleRoles, Name, Place
+from safe_stepwise.commands.values import COUNT, NATURAL, ByRole, Choice, ExampleRoles, Name, Place
 from safe_stepwise.engines.base import EFFORTS, Allowance
 from safe_stepwise.errors import UserError
 
@@ -250,4 +250,4 @@ def _type(kind: Any, metadata: Sequence[Any], values: Mapping[str, Any] | None) 
         values = {value: value for value in get_args(kind)}
     if values is not None:
         return Choice(values)
-    return metadata[0] if metadata else {Path: Place(), int: WHOLE}.get(kind, kind)
+    return metadata[0] if metadata else {Path: Place(), int: NATURAL}.get(kind, kind)

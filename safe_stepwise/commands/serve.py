@@ -8,7 +8,7 @@ from safe_stepwise.commands.options import copy_into
 from safe_stepwise.commands.serving.http import run_server
 from safe_stepwise.commands.serving.http import serve as serve_at
 from safe_stepwise.commands.serving.verified import MODEL, Bounds, Tally, VerifiedLoop
-from safe_stepwise.commands.values import Count, Port, Seconds, Whole
+from safe_stepwise.commands.values import Count, Natural, Port, Seconds
 
 _BOUNDS = Bounds()
 
@@ -18,7 +18,7 @@ class Options(Loop):
     port: Port = 8002
     host: str = "127.0.0.1"
     at_once: Count = _BOUNDS.at_once
-    waiting: Whole = _BOUNDS.waiting
+    waiting: Natural = _BOUNDS.waiting
     seconds: Seconds = _BOUNDS.seconds
     most_bytes: Count = _BOUNDS.most_bytes
 

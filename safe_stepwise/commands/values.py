@@ -50,9 +50,9 @@ def digits(text: str) -> int:
 COUNT = Number(digits, "a whole number from 1 on", 1)
 Count = Annotated[int, COUNT]
 Port = Annotated[int, Number(digits, "a valid integer from 0 to 65535", 0, 65535)]
-WHOLE = Number(digits, "a whole number from 0 on")
+NATURAL = Number(digits, "a whole number from 0 on")
 """The type of plain ``int`` fields: a seed, a count that may be 0."""
-Whole = Annotated[int, WHOLE]
+Natural = Annotated[int, NATURAL]
 Share = Annotated[float, Number(float, "a share from 0 to 1, like 0.34", 0, 1)]
 Version = Annotated[str, check_version]
 Price = Annotated[float, Number(float, "an amount from 0 on")]

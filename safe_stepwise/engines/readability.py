@@ -9,11 +9,11 @@ from safe_stepwise.errors import UserError
 
 FIRST = 8
 """Unreadable questions after which a run gives up."""
-FEW, FEW_REPLIES = 3, 24
+FEWER_QUESTIONS, FEW_REPLIES = 3, 24
 """Fewer unreadable questions suffice if they had so many replies together."""
 PROBES = 4
 """Questions under way until a reply can be read, so that a wrong model shows before it costs much."""
-SHOWN = 200
+QUOTED_CHARACTERS = 200
 """Characters of a reply, and of why it is none, in a message."""
 
 
@@ -50,7 +50,7 @@ class Readability:
             return
         self.unread += 1
         self.unread_replies += replies
-        enough = FEW if self.unread_replies >= FEW_REPLIES else FIRST
+        enough = FEWER_QUESTIONS if self.unread_replies >= FEW_REPLIES else FIRST
         if self.unread >= min(enough, self.total):
             first = f"the first {self.unread} {self.units}"
             self.ended = self.ended or f"nothing could be read in any reply to {first}; {reason}"
@@ -68,8 +68,8 @@ def unreadable_because(text: str, problem: str) -> str:
     >>> unreadable_because("Well, Oru.", "no JSON").partition(";")[0]
     "the first reply begins 'Well, Oru.' (no JSON)"
     """
-    line = (text.strip().splitlines() or [""])[0]
-    return f"the first reply begins {line[:SHOWN]!r} ({problem[:SHOWN]}); {_likely_cause(text, problem)}"
+    line, reason = (text.strip().splitlines() or [""])[0][:QUOTED_CHARACTERS], problem[:QUOTED_CHARACTERS]
+    return f"the first reply begins {line!r} ({reason}); {_likely_cause(text, problem)}"
 
 
 _PARSER = "serve a thinking model with its reasoning parser (vLLM: --reasoning-parser NAME)"

@@ -31,7 +31,7 @@ from typing import Any, Protocol
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.methods import path_deliberating as states
 from safe_stepwise.methods.machine import Replier
-from safe_stepwise.methods.prompting import GENERATOR, SHOWN, UNREADABLE, attempt_of
+from safe_stepwise.methods.prompting import GENERATOR, MAX_REPEATED_CHARACTERS, UNREADABLE, attempt_of
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PoolScene
 from safe_stepwise.records import (
@@ -264,7 +264,7 @@ class _Run:
             if not reply.is_unread or not revisions_left:
                 break
             self._keep(state, state, {}, reply)
-            refused = completion.transcript[:SHOWN]
+            refused = completion.transcript[:MAX_REPEATED_CHARACTERS]
         return reply
 
     def _keep(self, state: str, after: str, read: Mapping[str, Any], reply: _Reply | None = None) -> None:

@@ -77,7 +77,7 @@ ANSWERING, END = "answer", "end"
 """The one state of a method that answers at once, and what comes after it."""
 UNREADABLE = "unreadable"
 """The stop reason of an answer that could not be read."""
-SHOWN = 4_000
+MAX_REPEATED_CHARACTERS = 4_000
 """Characters of a reply that could not be read, as it is shown again."""
 FORM = "Reply with JSON alone: "
 

@@ -22,7 +22,7 @@ from safe_stepwise.store.replies import ReplyError, is_copied, plain_key, read_r
 Form = Literal["strict", "salvaged", "unreadable"]
 MAX_CHARACTERS = 1_000
 """Characters of an answer or a sub-question; one that goes on longer is none."""
-SHOWN = 600
+MAX_REASON_CHARACTERS = 600
 """Characters of a reason that are kept beside the reply itself."""
 MAX_ITEMS = 50
 """Facts or triples of one reply."""
@@ -203,7 +203,7 @@ def reason(value: Any, salvaging: bool) -> str:
             raise ValueError("it is no text")
         value = "" if value is None else canonical_json(value)
     short = " ".join(_HALF_A_PAIR.sub("\ufffd", value).split())
-    return short if len(short) <= SHOWN else f"{short[: SHOWN - 1]}…"
+    return short if len(short) <= MAX_REASON_CHARACTERS else f"{short[: MAX_REASON_CHARACTERS - 1]}…"
 
 
 def flag(value: Any, salvaging: bool) -> bool:

@@ -27,7 +27,15 @@ from safe_stepwise.engines.base import Request
 from safe_stepwise.engines.client import Client
 from safe_stepwise.methods import reading as reads
 from safe_stepwise.methods.machine import UNASKED, Machine, Move, State, drive
-from safe_stepwise.methods.prompting import GENERATOR, SHOWN, Iterating, answer_fields, form_of, request_of, texts_of
+from safe_stepwise.methods.prompting import (
+    GENERATOR,
+    MAX_REPEATED_CHARACTERS,
+    Iterating,
+    answer_fields,
+    form_of,
+    request_of,
+    texts_of,
+)
 from safe_stepwise.methods.reading import Reading
 from safe_stepwise.methods.scene import PromptingScene, SubAnswer
 from safe_stepwise.records import ANSWERED, Feedback, Passage, Question, Trajectory
@@ -238,7 +246,7 @@ class Asking:
     def _moved(self, memory: Memory, reading: Reading) -> Move[Memory]:
         if reading.is_strict:
             return self.after(replace(memory, rejected=(), problem="", redone=0, refused=""), reading)
-        rejected = (*memory.rejected, reading.text[:SHOWN])
+        rejected = (*memory.rejected, reading.text[:MAX_REPEATED_CHARACTERS])
         if len(rejected) <= memory.options.revisions:
             return Move(REVISED_IN[self.name], replace(memory, rejected=rejected, problem=reading.problem))
         if memory.redone < memory.options.redo:
@@ -280,7 +288,7 @@ def _machine(states: Mapping[str, State[Memory]], end: str) -> Machine[Memory]:
     return Machine(states, ends, lambda memory: memory.entries, lambda memory: memory.best, titles=TITLES)
 
 
-ONE = _machine(_FIRST, DONE)
+SINGLE_TURN = _machine(_FIRST, DONE)
 TWO = _machine({**_FIRST, DONE: _PASSING_ON, **states_of(SUMMARIZING)}, END)
 """The two stages' machines."""
 
@@ -302,5 +310,5 @@ class SgFsm:
         return await drive(self.machine, start, clients, question.id, self.name)
 
 
-SG_FSM1 = SgFsm("sg_fsm1", "SG-FSM1", ONE, PROMPTS[:-1])
+SG_FSM1 = SgFsm("sg_fsm1", "SG-FSM1", SINGLE_TURN, PROMPTS[:-1])
 SG_FSM2 = SgFsm("sg_fsm2", "SG-FSM2", TWO)

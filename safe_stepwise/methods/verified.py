@@ -10,7 +10,7 @@ from safe_stepwise.records import FAILED, Attempt, Trajectory
 from safe_stepwise.steps import StepError, format_step
 from safe_stepwise.taxonomy import CORRECT
 
-SHOWN = 600
+MAX_REASON_CHARACTERS = 600
 """Characters of a reply that is no step."""
 
 
@@ -52,7 +52,7 @@ def step_of(attempt: Attempt) -> str:
         return format_step(read_reply(attempt.text, attempt.number))
     except StepError:
         answer = read_answer(attempt.text, attempt.number)
-    cut = f"{attempt.text[:SHOWN]}…" if len(attempt.text) > SHOWN else attempt.text
+    cut = f"{attempt.text[:MAX_REASON_CHARACTERS]}…" if len(attempt.text) > MAX_REASON_CHARACTERS else attempt.text
     return format_step(answer) if answer else f"No step: {' '.join(cut.split())}"
 
 

@@ -39,7 +39,7 @@ class Greeting(Stage[Manifest]):
             yield cls(release, "greeting")
 
     @property
-    def requires(self) -> list[str]:
+    def needs(self) -> list[str]:
         return [DATASETS]
 
     def check(self) -> None:

@@ -61,7 +61,7 @@ SECRETS = {
             "Authori" + "zation: Bearer " + "aB3xY9zQ" * 4,
             "to" + "ken: " + "0f" * 20,
         ),
-        secrets.NAMED,
+        secrets.KEY_BY_NAME,
     ),
     "sk-" + "0f" * 16: "an OpenAI or Anthropic key",
     OWN["OPENAI_API_KEY"]: "the value of OPENAI_API_KEY",
@@ -343,7 +343,7 @@ def cells(texts: list[str], kind: str) -> bytes:
 def test_a_key_by_its_word_ends_where_its_cell_ends(kind: str, size: int, after: str) -> None:
     """Arrow has the texts of a column end to end."""
     key = ("aB3x" * 10)[:size]
-    lines = {f"MISTRAL_API_KEY={key}": secrets.NAMED, f"commit={key}": None, f"token: {key}{after}": None}
+    lines = {f"MISTRAL_API_KEY={key}": secrets.KEY_BY_NAME, f"commit={key}": None, f"token: {key}{after}": None}
     for line, name in lines.items():
         content = cells([line, after], kind)
         assert secret_in(LocalFile("a.parquet", content, len(content))) == name

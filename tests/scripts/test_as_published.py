@@ -100,7 +100,7 @@ def test_one_option_follows_the_papers_in_all(tmp_path: Path, capsys: pytest.Cap
     assert "judge_without_question" in text
     card = Loop("report", made, "")
     assert "answer_when_told=True" in card.options(made["comparison"]["systems"][0])
-    assert not card.lacks  # the evidence is whole
+    assert not card.changed_evidence  # the evidence is whole
     assert not card.has_scores
     (shown,) = {run["conditions"]["judge_examples"]}
     assert f"(judge without question, judge examples {shown})" in str(card.judge)

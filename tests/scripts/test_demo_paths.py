@@ -13,7 +13,7 @@ from builders.synthetic.films import Films, write_films
 from evaluators.deliberation.options import BASELINES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.path_proposing import TOPIC
-from scripts.demo_paths import built, main, measured
+from scripts.demo_paths import build_paths_set, evaluate_paths, main
 
 
 @pytest.mark.parametrize("alone", ["--kb", "--questions"])
@@ -25,8 +25,8 @@ def test_a_graph_and_its_questions_are_named_together(alone: str, tmp_path: Path
 
 def test_it_measures_questions_of_templates_that_train_has_not(tmp_path: Path) -> None:
     kb, questions = write_films(Films(films=120, questions=240), tmp_path / "films")
-    dataset = built(kb, questions, tmp_path)
-    said = measured(kb, questions, dataset, BASELINES, 5, tmp_path / "quality")
+    dataset = build_paths_set(kb, questions, tmp_path)
+    said = evaluate_paths(kb, questions, dataset, BASELINES, 5, tmp_path / "quality")
     found = json.loads((tmp_path / "quality" / "results.json").read_text())
     runs = {run["name"]: run for run in found["runs"]}
     assert all(name in said for name in BASELINES)

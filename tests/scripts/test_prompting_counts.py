@@ -19,7 +19,7 @@ from tests.safe_stepwise.methods.machines import SIMPLE, compound, find, go_on, 
 from tests.scripts.test_prompting_methods import evaluate
 
 MACHINES: dict[str, Machine[object]] = {
-    "react": react.MACHINE, "sg_fsm1": sg_fsm.ONE, "sg_fsm2": sg_fsm.TWO,
+    "react": react.MACHINE, "sg_fsm1": sg_fsm.SINGLE_TURN, "sg_fsm2": sg_fsm.TWO,
     "sg_fsm_safe": sg_fsm_safe.MACHINE,
 }  # type: ignore[dict-item]  # fmt: skip
 FAULTS = [verdict(label) for label in labels() if label != CORRECT]

@@ -10,7 +10,7 @@ import pytest
 from safe_stepwise.commands.values import LARGEST
 from safe_stepwise.errors import UserError
 from scripts import train_verifier
-from trainers.config import MOST, Key, PathRecipe, VerifierRecipe, keys, read_recipe
+from trainers.config import LIMITS, Key, PathRecipe, VerifierRecipe, keys, read_recipe
 
 RECIPES = Path(__file__).resolve().parents[2] / "trainers" / "recipes"
 AUTHORS = {"double_quantization": False, "weight_decay": 0.01, "max_length": 8500, "max_grad_norm": 0.3}
@@ -165,19 +165,19 @@ def test_a_number_without_measure_is_refused_in_one_line(config: Path, key: Key,
         read_recipe(config, {}, kind)
     assert "\n" not in str(of_file.value)
     assert len(str(of_file.value)) < 400
-    if key.type is float and key.name not in MOST:
+    if key.type is float and key.name not in LIMITS:
         return  # 1e20 in figures is a text there, which a rate or weight may be
     with pytest.raises(UserError, match=f"--{key.name}: ") as of_line:
         read_recipe(None, {**GIVEN, key.name: text}, kind)
     assert len(str(of_line.value)) < 400
 
 
-@pytest.mark.parametrize("key", [*MOST])
+@pytest.mark.parametrize("key", [*LIMITS])
 def test_the_most_of_a_number_is_allowed_and_one_more_is_not(key: str) -> None:
-    options = {**GIVEN, key: str(MOST[key])}
-    assert getattr(read_recipe(None, options, VerifierRecipe), key) == MOST[key] <= LARGEST
-    with pytest.raises(UserError, match=f"^{key}: has to be at most {MOST[key]:,}$"):
-        read_recipe(None, {**options, key: str(MOST[key] + 1)}, VerifierRecipe)
+    options = {**GIVEN, key: str(LIMITS[key])}
+    assert getattr(read_recipe(None, options, VerifierRecipe), key) == LIMITS[key] <= LARGEST
+    with pytest.raises(UserError, match=f"^{key}: has to be at most {LIMITS[key]:,}$"):
+        read_recipe(None, {**options, key: str(LIMITS[key] + 1)}, VerifierRecipe)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ CONTEXT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class EngineDescription:
     """What is known of an engine without running it."""
 
     name: str
@@ -72,25 +72,25 @@ class LLMTeachers:
     @property
     def name(self) -> str:
         """The entry in the ``teacher`` column: the model and the prompts, no address."""
-        return f"{self.about.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.examples_suffix}"
+        return f"{self.engine.name} prompts {PROMPTS_DIGEST[:12]}{self.allowance.examples_suffix}"
 
     @property
     def identity(self) -> str:
         """The digest of everything that can change a label."""
-        return identity([self.about.identity, PROMPTS_DIGEST])
+        return identity([self.engine.identity, PROMPTS_DIGEST])
 
     @property
     def simulated(self) -> bool:
         """Whether annotations or a script answer in place of a model."""
-        return self.about.simulated
+        return self.engine.simulated
 
     @functools.cached_property
-    def about(self) -> About:
+    def engine(self) -> EngineDescription:
         """The engine's description, computed once, as the digest of a folder of weights takes a while."""
         engine = self.opener(self.spec)
         code = code_digest(*modules_of([engine]))
         content = {**engine.identity, **self.allowance.plain, "code": code}
-        return About(f"{engine.name}{self.allowance.effort_suffix}", content, engine.simulated)
+        return EngineDescription(f"{engine.name}{self.allowance.effort_suffix}", content, engine.simulated)
 
     @property
     def client(self) -> Client:

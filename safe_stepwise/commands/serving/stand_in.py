@@ -61,7 +61,7 @@ class StandIn:
             return response
         stream = await begin_stream(request, HEADERS)
         await stream.write(reply.chunk({"role": "assistant", **message}))
-        await stream.write(reply.chunk({}, finish) + reply.usage_chunk(usage) + chat.DONE)
+        await stream.write(reply.chunk({}, finish) + reply.usage_chunk(usage) + chat.STREAM_END)
         return stream
 
     async def _reply(self, body: dict[str, Any]) -> tuple[dict[str, str], Usage, str]:

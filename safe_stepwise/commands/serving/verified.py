@@ -157,7 +157,7 @@ class VerifiedLoop:
         options = body.get("stream_options")
         if isinstance(options, Mapping) and options.get("include_usage") is True:
             await stream.write(reply.usage_chunk(_total_usage(trajectory)))
-        await stream.write(chat.DONE)
+        await stream.write(chat.STREAM_END)
 
     @asynccontextmanager
     async def _admission(self) -> AsyncIterator[None]:

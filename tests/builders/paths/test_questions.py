@@ -55,7 +55,7 @@ def test_where_they_are_not_only_what_is_put_is_searched(tmp_path: Path, searche
     assert searched == ["Film 1", "Film 3"]
     assert [bool(paths) for paths in gold] == [False, True, False, True]
     assert origin == BEST
-    assert asked.about["graph"] is None
+    assert asked.description["graph"] is None
 
 
 def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,10 +65,10 @@ def test_a_large_graph_is_read_from_disk(tmp_path: Path, monkeypatch: pytest.Mon
         return Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / name)
 
     memory = read("memory")
-    about, gold = memory.about, memory.gold(memory.read(), {}, range(10))
+    about, gold = memory.description, memory.gold(memory.read(), {}, range(10))
     monkeypatch.setattr(relation_inputs, "LARGE", 1)
     disk = read("disk")
-    assert disk.about == about
+    assert disk.description == about
     assert isinstance(next(disk.graphs()), SqliteGraph)
     assert disk.gold(disk.read(), {}, range(10)) == gold
     assert not (tmp_path / "memory").exists()
@@ -81,4 +81,4 @@ def test_a_graph_that_is_none_is_named(large: int, tmp_path: Path, monkeypatch: 
     kb.write_text("Oru|by|Ana\na|b\n")
     rows = Questions("metaqa", (str(asked),), "test", kb, 3, tmp_path / "work")
     with pytest.raises(UserError, match=r"kb\.txt:2: 'a\|b' is no triple"):
-        _ = rows.about
+        _ = rows.description

@@ -20,7 +20,7 @@ from builders.steps.replies import ReplyStep, StepRefused
 from builders.steps.rewriting import (
     ELSEWHERE,
     REAL,
-    SAME,
+    UNCHANGED,
     Rewriter,
     check_rewording,
     checkers_of,
@@ -90,7 +90,7 @@ def test_what_says_the_same_is_kept() -> None:
 @pytest.mark.parametrize(
     ("one", "changes", "reason"),
     [
-        (RIGHT, {}, SAME),
+        (RIGHT, {}, UNCHANGED),
         (RIGHT, {"step": "Step 1: Dune Rain was directed by Ors Velt. (Logical)"},
          "of another kind"),
         (RIGHT, {"step": "Step 2: Dune Rain was directed by Ors Velt. (Attribution)"}, "grammar"),
@@ -364,7 +364,8 @@ def test_mistakes_are_told_in_one_line(verified: Path, tmp_path: Path, options: 
 
 def test_a_script_in_a_models_place_is_marked(verified: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
-    script.write_text(json.dumps({"replies": [], "default": "No."}))
+    reply = json.dumps({"step": "No.", "diagnosis": "No.", "guidance": "No."})
+    script.write_text(json.dumps({"replies": [], "default": reply}))
     out = tmp_path / "out"
     build_verifier_steps.main(arguments(verified, out, f"mock:{script}"))
     folder = out / "safe-verifier-steps"

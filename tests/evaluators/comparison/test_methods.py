@@ -16,7 +16,7 @@ from evaluators.comparison.report import Report, report
 from evaluators.comparison.systems import System, pairs
 from evaluators.outcomes import Outcome
 from safe_stepwise.methods import METHODS
-from safe_stepwise.methods.sg_fsm import ONE
+from safe_stepwise.methods.sg_fsm import SINGLE_TURN
 from safe_stepwise.records import Usage
 from tests.browsing import BREAKOUTS
 from tests.makers.outcomes import outcomes
@@ -98,7 +98,7 @@ def test_prompting_parts_are_told_and_left_out_where_nothing_has_them(made: Repo
 def test_every_edge_is_counted_those_that_nothing_took_too(made: Report) -> None:
     rows = [r for r in table(made, "transitions.csv") if r["method"] == "sg_fsm1"]
     edges = {(r["state"], r["next_state"]): int(r["count"]) for r in rows}
-    assert edges.keys() == set(ONE.edges)
+    assert edges.keys() == set(SINGLE_TURN.edges)
     moves = [a for o in run() if o.method == "sg_fsm1" for a in o.trajectory.attempts]
     assert sum(edges.values()) == len(moves)
     assert (edges["q2", "q3"], edges["q3", "q4"], edges["q2", "q2"]) == (4, 2, 0)

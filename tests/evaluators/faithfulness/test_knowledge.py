@@ -25,17 +25,19 @@ def test_triples_of_what_is_named_are_found(tmp_path: Path) -> None:
     for file in (plain, packed):
         graph = read_knowledge(file)
         assert graph.record["triples"] == 3
-        assert graph.about(["Who directed Low Tide (1931)?"]) == (Triple("The Low Tide", "directed_by", "Kem Dall"),)
-        assert graph.about(["Anatol of Dune"]) == ()
-        assert len(graph.about(["KEM DALL", "dune rain"])) == 2
+        assert graph.triples_naming(["Who directed Low Tide (1931)?"]) == (
+            Triple("The Low Tide", "directed_by", "Kem Dall"),
+        )
+        assert graph.triples_naming(["Anatol of Dune"]) == ()
+        assert len(graph.triples_naming(["KEM DALL", "dune rain"])) == 2
 
 
 def test_of_an_entity_with_many_triples_those_between_what_is_named(tmp_path: Path) -> None:
     lines = [f"Film {n}|in_language|Kelvian" for n in range(HUB_SIZE + 1)]
     (file := tmp_path / "kb.txt").write_text("\n".join(lines))
     graph = read_knowledge(file)
-    assert graph.about(["Kelvian"]) == ()
-    assert graph.about(["Is Film 7 in Kelvian?"]) == (Triple("Film 7", "in_language", "Kelvian"),)
+    assert graph.triples_naming(["Kelvian"]) == ()
+    assert graph.triples_naming(["Is Film 7 in Kelvian?"]) == (Triple("Film 7", "in_language", "Kelvian"),)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_name_alone_finds_all_its_triples(
     wanted = data.draw(st.sampled_from([end for pair in ends for end in pair]))
     if "(" in wanted:  # what stands in brackets tells no name from another
         return
-    found = graph.about([wanted])
+    found = graph.triples_naming([wanted])
     same = [t for t in graph.triples if normal_name(wanted) in map(normal_name, (t.head, t.tail))]
     assert set(same) <= set(found)
 

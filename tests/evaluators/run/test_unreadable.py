@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluators.run.runner import Progress, Task, Work, run_tasks
-from safe_stepwise.engines.readability import FEW, FIRST, PROBES
+from safe_stepwise.engines.readability import FEWER_QUESTIONS, FIRST, PROBES
 from safe_stepwise.errors import UserError
 from safe_stepwise.methods.loop import HOPELESS, malformed
 from safe_stepwise.methods.running import unreadable
@@ -106,9 +106,12 @@ PORTS: dict[Path, int] = {}
 def test_a_run_of_a_model_that_thinks_aloud_ends_after_few_calls(tmp_path: Path, at_once: int) -> None:
     aloud = "Okay, so the user asks where Oru is.\nPassage 1 ..."
     calls, message = ended(lambda _: aloud, tmp_path, f"--at-once={at_once}")
-    at_most = (FEW if at_once == 1 else PROBES) * (HOPELESS + 2)
-    assert FEW * (HOPELESS + 1) <= calls <= at_most  # one question alone had 41
-    assert f"in any reply to the first {FEW} questions; the first reply begins 'Okay, so the user asks" in message
+    at_most = (FEWER_QUESTIONS if at_once == 1 else PROBES) * (HOPELESS + 2)
+    assert FEWER_QUESTIONS * (HOPELESS + 1) <= calls <= at_most  # one question alone had 41
+    assert (
+        f"in any reply to the first {FEWER_QUESTIONS} questions; the first reply begins 'Okay, so the user asks"
+        in message
+    )
     assert "it seems to think aloud" in message
     assert "--reasoning-parser" in message
     assert not (tmp_path / "out" / "results.json").exists()

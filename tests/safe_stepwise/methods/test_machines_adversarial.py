@@ -147,7 +147,7 @@ def broken_off(role: str, chance: Random) -> Said:
 
 KINDS: tuple[Callable[[str, Random], Said], ...] = (*(plain, quoted, quoted, nested, doubled, odd_values, broken_off),)
 MACHINES = {
-    "sg_fsm1": sg_fsm.ONE, "sg_fsm2": sg_fsm.TWO, "sg_fsm_safe": sg_fsm_safe.MACHINE,
+    "sg_fsm1": sg_fsm.SINGLE_TURN, "sg_fsm2": sg_fsm.TWO, "sg_fsm_safe": sg_fsm_safe.MACHINE,
     "react": react.MACHINE,
 }  # fmt: skip
 NAMES = [*("direct", "cot", "sp_cot"), *MACHINES]

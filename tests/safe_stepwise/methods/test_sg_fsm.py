@@ -94,7 +94,7 @@ def edges(machine: Machine[Any]) -> set[str]:
 def test_every_edge_of_the_first_stage_is_gone_and_counted() -> None:
     endless = run("sg_fsm1", Script(decompose=[compound()], terminate=[go_on()]))
     taken = transitions([*gone("sg_fsm1", SCRIPTS), endless])
-    assert set(taken) == edges(sg_fsm.ONE)
+    assert set(taken) == edges(sg_fsm.SINGLE_TURN)
 
 
 def test_every_edge_of_the_second_stage_is_gone_and_counted() -> None:
