@@ -44,7 +44,9 @@ _MOST_REMARKS = 40
 """Words behind a verdict; more words discuss it, and may end in another verdict."""
 _SENTENCE_END = re.compile(r"[.!?\n]")
 _SUPPOSES = re.compile(
-    r"\b(?:if|unless|suppos(?:e|ing)|imagine|assuming|instead of|rather than|not|would (?:say|write|reply|have))\b",
+    r"\b(?:if|unless|suppos(?:e|ing)|imagine|assuming|hypothetical(?:ly)?|for (?:example|instance)|instead of|"
+    r"rather than|not|(?:wrong|tempt(?:ed|ing)) to|(?:would|could|might|never|can[’']?t|cannot|[a-z]+n[’']t) "
+    r"(?:say|write|reply|answer|give|return|conclude|have))\b",
     re.IGNORECASE,
 )
 _TAKES_BACK = re.compile(

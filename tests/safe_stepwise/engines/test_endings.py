@@ -137,6 +137,12 @@ def test_readers_of_plain_text_know_thoughts_too(thought: str, reader: str) -> N
         "{} Scratch that.",
         "{}\nActually the step is not borne out.",
         "Unless I misread Passage 2: {}",
+        "I would never answer {}",
+        "I can’t say {}",
+        "A careless reader might conclude {}",
+        "Hypothetically: {}",
+        "For example: {}",
+        "It would be wrong to reply {}",
         "{}" + " and further" * 40,
         "{} Nein, das ist falsch.",
         "{}\nThe passage says Tesk.",
@@ -149,7 +155,15 @@ def test_a_verdict_that_the_words_around_it_take_back_is_none(text: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["{}", "Sure: {}", "Passage 2 says so. My verdict:\n\n```json\n{}\n```", "{} Done!", "{}\n\nI hope this helps!"],
+    [
+        "{}",
+        "Sure: {}",
+        "Passage 2 never says otherwise: {}",
+        "There is nothing wrong with it: {}",
+        "Passage 2 says so. My verdict:\n\n```json\n{}\n```",
+        "{} Done!",
+        "{}\n\nI hope this helps!",
+    ],
 )
 def test_a_verdict_with_nothing_of_weight_around_it_counts(text: str) -> None:
     assert parse_feedback(text.format(VERDICT.format("Correct"))).error_type == "Correct"
