@@ -148,6 +148,11 @@ class Options(ModelOptions):
         """The options that decide where a build runs."""
         return {name: getattr(self, name) for name in ("workers", "engine", "ranks", "slurm")}
 
+    @property
+    def model_options(self) -> dict[str, Any]:
+        """The options that decide how models are called."""
+        return {name: getattr(self, name) for name in ("cache", "in_flight", "timeout")}
+
 
 @dataclass(frozen=True)
 class Release(Generic[M]):

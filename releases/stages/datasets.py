@@ -30,8 +30,7 @@ from safe_stepwise.store.names import BLOCKS, DATASETS, LABELS, PATH_PROBE, STEP
 
 def open_teachers(release: Release[Any], spec: str, allowance: Allowance, lists: Path | None = None) -> Teachers:
     """Resolve a teacher's spec to teachers that the release closes; raise ``UserError`` for a bad spec."""
-    model_options = {name: getattr(release.options, name) for name in ("cache", "in_flight", "timeout")}
-    teachers = resolve_teacher(spec, **model_options, allowance=allowance, lists=lists)
+    teachers = resolve_teacher(spec, **release.options.model_options, allowance=allowance, lists=lists)
     release.annotators.append(teachers)
     return teachers
 

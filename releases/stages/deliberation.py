@@ -99,9 +99,7 @@ class Deliberation(Stage[PathsManifest]):
         optional: dict[str, Any] = {
             "max_hops": paths.max_hops,
             "splits": None if manifest.adapter is None else manifest.adapter.splits,
-            "in_flight": run_options.in_flight,
-            "cache": run_options.cache,
-            "timeout": run_options.timeout,
+            **run_options.model_options,
         }
         return Options(
             questions=tuple(source.input for source in entry.questions or paths.questions),

@@ -132,8 +132,7 @@ class Evaluation(Stage[Manifest]):
             seed=release.manifest.seed,
             allowance=entry.allowed(release.manifest.allowance),
             option=(f"verdict_order={entry.verdict_order}",) if entry.verdict_order else (),
-            cache=release.options.cache,
-            timeout=release.options.timeout,
+            **release.options.model_options,
         )
 
 

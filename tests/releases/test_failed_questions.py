@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import safe_stepwise.open as opening
+from releases.stages.evaluation import Evaluation
 from releases.stages.training import Adapter
 from safe_stepwise.engines.base import Completion, EngineError, Request
 from safe_stepwise.errors import UserError
@@ -81,3 +82,11 @@ def test_any_stage_refuses_or_keeps(keep_failed: bool, manifest: Path, tmp_path:
         return
     with pytest.raises(UserError, match="adapter: 3 questions failed"):
         stage.refuse_failed(3)
+
+
+def test_how_models_are_called_reaches_an_evaluation(manifest: Path, tmp_path: Path) -> None:
+    calls: dict[str, Any] = {"cache": tmp_path / "replies.sqlite", "in_flight": 3, "timeout": 7.0}
+    options = regenerate.stage.Options(manifest=manifest, output=tmp_path / "out", **calls)
+    (evaluation,) = Evaluation.from_manifest(regenerate.open_release(options))
+    options = evaluation.options()
+    assert {name: getattr(options, name) for name in calls} == calls
