@@ -51,7 +51,7 @@ class Reply:
         return {"id": self._id, "object": kind, "created": self._created, "model": self.model, **self.marks}
 
 
-STREAM_END = b"data: [STREAM_END]\n\n"
+STREAM_END = b"data: [DONE]\n\n"
 
 
 def event(content: Mapping[str, Any]) -> bytes:
