@@ -15,7 +15,7 @@ from typing import Any
 from cards.datasets import sources_of
 from cards.pages import Record, add_header, fill, hub_id, line
 from cards.pages import metadata as header
-from cards.scores import METRICS, PATH_METRICS, Quality, loop_eval_results, read_deliberations, read_loops
+from cards.scores import METRICS, PATH_METRICS, Quality, deliberations_of_adapter, loop_eval_results, loops_with_model
 from safe_stepwise.engines.weights import PACKAGE, Model, find_model
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
@@ -115,8 +115,8 @@ def model_card(
     steps: Record | None = None,
     published: str | None = None,
     loops: Mapping[str, Record] | None = None,
-    weights: str = "",
-    first: str = names.REPORT,
+    weights_name: str | None = None,
+    main_folder: str = names.REPORT,
 ) -> str:
     """Write the README of a verifying adapter, or of a wholly tuned model.
 
@@ -130,8 +130,8 @@ def model_card(
             citations of its sources.
         published: that set's address on the Hub, ``NAMESPACE/NAME@TAG``, if training read it elsewhere.
         loops: what ``results.json`` of evaluations holds, by the folder of each in the release.
-        weights: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out.
-        first: the folder of the evaluation that was made for this model.
+        weights_name: the model's name in them, ``NAME@DIGEST``; evaluations without it are left out.
+        main_folder: the folder of the evaluation that was made for this model.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs
     and for results that may go on no card.
@@ -147,7 +147,7 @@ def model_card(
     made_up = [source["source"]["synthetic"] for source in sources]
     kind, prompts = "model" if config is None else "adapter", training.get("prompts", {})
     role = "generator" if config is None and prompts.get("role") == "generator" else "verifier"
-    evaluations = read_loops(loops or {}, weights, first, kind)
+    evaluations = loops_with_model(loops or {}, weights_name, main_folder, kind)
     inputs = {"training": training, "config": config, "version": version, "base": base, "license": license}
     derived = {"kind": kind, "prompts": prompts, "data": data, "quality": measured, "loops": evaluations}
     card = {
@@ -206,7 +206,7 @@ def proposer_card(
     version: str,
     license: License | None = None,
     results: Mapping[str, Record] | None = None,
-    weights: str = "",
+    weights_name: str | None = None,
 ) -> str:
     """Write the README of ``dp-BENCHMARK-<base>``, an adapter that proposes relation paths.
 
@@ -217,12 +217,12 @@ def proposer_card(
         version: the release's version, ``vMAJOR.MINOR.PATCH``.
         license: the base model's licence; the header has ``other`` for None.
         results: what ``results.json`` of its evaluations holds, by the folder of each.
-        weights: the adapter's name in them, ``NAME@DIGEST``.
+        weights_name: the adapter's name in them, ``NAME@DIGEST``.
 
     Raises ``KeyError`` for a figure that is missing, ``UserError`` for records of different runs.
     """
     names.check_version(version)
-    evaluations = read_deliberations(results or {}, weights)
+    evaluations = deliberations_of_adapter(results or {}, weights_name)
     last = stages[-1]
     base = Base.read(last)
     _check_config(config, base, last["recipe"])

@@ -13,7 +13,7 @@ from cards import datasets
 from cards.models import Base
 from cards.pages import Record, fill
 from cards.pages import metadata as header
-from cards.scores import Deliberation, answering_role, judge_of
+from cards.scores import DeliberationScores, answering_role, judge_of
 from safe_stepwise.errors import UserError
 from safe_stepwise.store import names
 from safe_stepwise.store.boundary import read_file
@@ -183,7 +183,7 @@ def paths_release(
         adapter=None if base is None else names.model_repo(dataset, base.name),
         license=license,
         stages=trained,
-        evaluations=[Deliberation(place, record) for place, record in (results or {}).items()],
+        evaluations=[DeliberationScores(place, record) for place, record in (results or {}).items()],
     )
 
 

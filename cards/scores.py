@@ -1,7 +1,8 @@
-"""The measures of a published model, for its card and the header for the Hub.
+"""The scores of a published model, for its card and for the card's header, which the Hub reads.
 
-All figures are those of ``results.json`` and ``verifier_quality.json``. These name a model with a digest of its
-files, so that no other model's scores can get on its card.
+All figures come from ``results.json`` and ``verifier_quality.json``. A *system* is a method with its players; a
+*player* is the model in a role, such as ``vllm:BASE+NAME@DIGEST``. ``NAME@DIGEST`` is the published model's
+*weights name*. It contains a digest of the model's files, so that no other model's scores get on its card.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +23,11 @@ METRICS = {"exact_match": "Exact match", "f1": "F1", "accuracy": "Accuracy by th
 PATH_METRICS = {"hits_at_1": "Hits@1", "hit": "Hit", "f1": "F1"}
 """Titles of the metrics of answers over a knowledge graph."""
 _BASELINE_MEASURES = ("accuracy", "macro_f1", "error_f1", "first_error_f1")
-"""Measures on which a baseline that is as good gets a line of its own."""
+"""Measures for which the card names every baseline that matches the adapter."""
 
 
 def judge_of(settings: Record) -> str | None:
-    """Name an evaluation's judge with its settings that differ from our defaults, as these change the measure.
+    """Return an evaluation's judge with its settings that differ from our defaults, None if it has no judge.
 
     >>> judge_of({"judge": "openai:m", "judge_without_question": True})
     'openai:m (judge without question)'
@@ -37,22 +38,22 @@ def judge_of(settings: Record) -> str | None:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """An evaluation of the loop in which the model took part."""
+class LoopScores:
+    """An evaluation of the loop, with the name of a model that may play in it."""
 
-    place: str
+    folder: str
     """The folder of its report in the release."""
     results: Record
-    weights: str
-    """The model's name in the results: ``NAME@DIGEST``."""
-    is_first: bool = False
+    weights_name: str | None
+    """The model's name in the results, ``NAME@DIGEST``; None for a model that plays in no system."""
+    is_main: bool = False
     """Whether this evaluation was made for the model, and not for another table."""
     kind: str = "adapter"
-    """The kind of model: an adapter, or a wholly tuned model."""
+    """The kind of model: ``adapter``, or ``model`` for a wholly tuned one."""
 
     @property
     def systems(self) -> Sequence[Record]:
-        """All compared systems, with baselines."""
+        """All compared systems, including baselines."""
         systems: Sequence[Record] = self.results["comparison"]["systems"]
         return systems
 
@@ -62,8 +63,8 @@ class Loop:
         return [system for system in self.systems if self.is_own(system)]
 
     @property
-    def changed_evidence(self) -> list[str]:
-        """The conditions under which evidence differs from that of the samples, in words."""
+    def changed_conditions(self) -> list[str]:
+        """The names of conditions that the evaluation or any system changes, without the judge's, in words."""
         settings = self.results["settings"]
         evidence = {"drop_gold": settings.get("drop_gold"), "corpus": settings.get("corpus")}
         conditions = (evidence, *(system.get("conditions") or {} for system in self.systems))
@@ -72,19 +73,20 @@ class Loop:
 
     @property
     def judge(self) -> str | None:
-        """The judge with its settings, None without one."""
+        """The judge with its changed settings, None if the evaluation has no judge."""
         return judge_of(self.results["settings"])
 
     @property
     def has_scores(self) -> bool:
-        """Whether its scores are on the card: those of its own evaluation, and of unchanged loops."""
+        """Whether the card shows its scores: it is the model's own, or has default options, evidence and judge."""
         changes_judge = any(self.results["settings"].get(name) for name in JUDGED)
-        return self.is_first or not (self.changed_evidence or changes_judge or any(map(self.options, self.systems)))
+        has_changes = self.changed_conditions or changes_judge or any(map(self.changed_options, self.systems))
+        return self.is_main or not has_changes
 
-    def options(self, system: Record) -> str:
-        """Return the options of a system that differ from its method's defaults.
+    def changed_options(self, system: Record) -> str:
+        """Render the options of a system that differ from its method's defaults; empty if none does.
 
-        >>> Loop("report", {}, "").options({"method": "safe", "options": {"max_steps": 2}})
+        >>> LoopScores("report", {}, None).changed_options({"method": "safe", "options": {"max_steps": 2}})
         'max_steps=2'
         """
         method = METHODS.get(system["method"])
@@ -93,10 +95,10 @@ class Loop:
         return ", ".join(changed)
 
     @property
-    def margins(self) -> list[tuple[Record, Record, list[Record | None]]]:
-        """The model's system, a compared system, and the test of their difference for each metric.
+    def tests(self) -> list[tuple[Record, Record, list[Record | None]]]:
+        """The model's system, a compared system, and the tests of their difference in each of `METRICS`.
 
-        The tests compare means over the benchmarks.
+        The tests compare means over the benchmarks. A test is None if its metric was not compared.
         """
         tests: dict[tuple[str, str], dict[str, Record]] = {}
         for test in self.results["comparison"]["differences"]:
@@ -107,18 +109,18 @@ class Loop:
 
     def is_own(self, system: Record) -> bool:
         """Return whether the model plays in a system."""
-        return any(map(self._names_it, system["players"].values()))
+        return any(map(self._is_model, system["players"].values()))
 
     def player_title(self, player: str) -> str:
-        """Return a player's name for the card."""
-        return f"this {self.kind}" if self._names_it(player) else player
+        """Return a player's name for the card: ``this adapter``, or the player as it is."""
+        return f"this {self.kind}" if self._is_model(player) else player
 
-    def _names_it(self, player: object) -> bool:
+    def _is_model(self, player: object) -> bool:
         mark = "+" if self.kind == "adapter" else ":"
-        return f"{mark}{self.weights}" in str(player)
+        return self.weights_name is not None and f"{mark}{self.weights_name}" in str(player)
 
-    def answering(self, system: Record) -> str:
-        """Return the player of the answering role."""
+    def answering_player(self, system: Record) -> str:
+        """Return the card's name of the player in the answering role."""
         return self.player_title(str(system["players"][answering_role(system)]))
 
     def title(self, system: Record) -> str:
@@ -127,14 +129,17 @@ class Loop:
         return METHODS[name].title if name in METHODS else name
 
     def cell(self, system: Record, benchmark: str) -> str:
-        """Return scores with half their 95% interval: EM, F1 and accuracy, from 0 to 1."""
+        """Render a system's EM, F1 and accuracy (0 to 1), each ± half the width of its 95% interval, or ``-``.
+
+        The scores are those on a benchmark, or the means over all for ``average``.
+        """
         scores = system["average"] if benchmark == "average" else system["benchmarks"].get(benchmark, {})
         estimates = [scores.get(name) for name in METRICS]
-        margins = [e and f"{e['value']:.3f} ±{(e['high'] - e['low']) / 2:.3f}" for e in estimates]
-        return " / ".join(margin or "-" for margin in margins)
+        texts = [e and f"{e['value']:.3f} ±{(e['high'] - e['low']) / 2:.3f}" for e in estimates]
+        return " / ".join(text or "-" for text in texts)
 
-    def failed(self, system: Record) -> int:
-        """Count the questions that a failed request ended, which count as wrong."""
+    def failed_questions(self, system: Record) -> int:
+        """Count the questions that ended with a failed request; these count as wrong."""
         return sum(scores["failed"] for scores in system["benchmarks"].values())
 
 
@@ -144,32 +149,38 @@ def answering_role(system: Record) -> str:
     return method.roles[0] if method else str(min(system["players"]))
 
 
-def read_loops(results: Mapping[str, Record], weights: str, first: str, kind: str) -> list[Loop]:
-    """Return the evaluations of a release in which a model takes part; ``results`` is by place.
+def loops_with_model(
+    results: Mapping[str, Record], weights_name: str | None, main_folder: str, kind: str
+) -> list[LoopScores]:
+    """Return the evaluations in which a model plays; none if ``weights_name`` is None.
 
-    ``first`` is the place of the evaluation that was made for the model.
+    Args:
+        results: what ``results.json`` of evaluations holds, by the folder of each report in the release.
+        weights_name: the model's name in them, ``NAME@DIGEST``.
+        main_folder: the folder of the evaluation that was made for the model.
+        kind: ``adapter``, or ``model`` for a wholly tuned one.
     """
-    loops = [Loop(place, record, weights, place == first, kind) for place, record in results.items()]
+    loops = [LoopScores(name, record, weights_name, name == main_folder, kind) for name, record in results.items()]
     return [loop for loop in loops if loop.own_systems]
 
 
-def loop_eval_results(loops: Sequence[Loop], version: str) -> list[Any]:
+def loop_eval_results(loops: Sequence[LoopScores], version: str) -> list[Any]:
     """Return the model's scores as `huggingface_hub.EvalResult`, one for each benchmark and metric.
 
-    Systems that are simulated, that have a failed question, or that saw other evidence than the samples' are left out.
-    A setting of several evaluations is listed once.
+    Evaluations in which any system changed the conditions are left out entirely. So are systems that are simulated
+    or have failed questions. A setting of several evaluations is listed once. ``version`` is the release's.
     """
     results: dict[str, Any] = {}
     for loop in loops:
-        for system in () if loop.changed_evidence else loop.own_systems:
-            if not system["simulated"] and not loop.failed(system):
+        for system in () if loop.changed_conditions else loop.own_systems:
+            if not system["simulated"] and not loop.failed_questions(system):
                 for result in _system_results(loop, system, version):
                     key = f"{result.dataset_config} {result.metric_type} {result.metric_args}"
                     results.setdefault(key, result)
     return list(results.values())
 
 
-def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
+def _system_results(loop: LoopScores, system: Record, version: str) -> Iterator[Any]:
     from huggingface_hub import EvalResult
 
     players = {role: line(loop.player_title(name)) for role, name in system["players"].items()}
@@ -196,7 +207,7 @@ def _system_results(loop: Loop, system: Record, version: str) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """A verifier's measured quality beside baselines: parts of ``verifier_quality.json``, unchanged."""
+    """A verifier's quality and that of baselines, as ``verifier_quality.json`` has them."""
 
     steps: Record
     """The rows' dataset and the settings of the requests."""
@@ -208,9 +219,9 @@ class Quality:
 
     @classmethod
     def read(cls, record: Record) -> "Quality":
-        """Read the quality; raises ``KeyError`` for a missing figure, ``UserError`` for figures that no card may have.
+        """Return the quality in the content of ``verifier_quality.json``.
 
-        Those are figures of a simulated verifier, or with failed requests.
+        Raises ``KeyError`` for a missing figure, and ``UserError`` for a simulated verifier or failed requests.
         """
         adapter, *baselines = record["verifiers"]
         if adapter["simulated"]:
@@ -225,21 +236,24 @@ class Quality:
 
     @property
     def not_better(self) -> list[tuple[str, str, float]]:
-        """The baselines and measures on which the adapter is not better: name, title, margin."""
+        """Each baseline's title, a measure's title, and the adapter's lead, for leads of 0 or below."""
         return [
-            (title_of(baseline), MEASURES[name][1], margin)
+            (title_of(baseline), MEASURES[name][1], lead)
             for baseline in self.baselines
             for name in _BASELINE_MEASURES
-            if (margin := self.margin(baseline, name)) is not None and margin <= 0
+            if (lead := self.lead(baseline, name)) is not None and lead <= 0
         ]
 
-    def margin(self, baseline: Record, measure: str) -> float | None:
-        """Return the adapter's lead over a baseline, None where one was not measured."""
+    def lead(self, baseline: Record, measure: str) -> float | None:
+        """Return the adapter's value of a measure minus a baseline's, None if either value is missing."""
         value, baseline_value = self.adapter["measures"][measure], baseline["measures"][measure]
         return None if value is None or baseline_value is None else value - baseline_value
 
     def eval_results(self, dataset: str, revision: str | None) -> list[Any]:
-        """Return the adapter's available measures as `huggingface_hub.EvalResult`."""
+        """Return the adapter's measures as `huggingface_hub.EvalResult`, without those that are None.
+
+        ``dataset`` and ``revision`` (None for a local folder) name the verifier set on which they were taken.
+        """
         from huggingface_hub import EvalResult
 
         return [
@@ -262,52 +276,52 @@ class Quality:
 
 
 @dataclass(frozen=True, slots=True)
-class Deliberation:
-    """An evaluation of answers over a knowledge graph; ``place`` is its folder in the release."""
+class DeliberationScores:
+    """An evaluation of answers over a knowledge graph; ``folder`` is that of its report in the release."""
 
-    place: str
+    folder: str
     results: Record
-    weights: str = ""
-    """The name of the card's adapter in its runs, if it has one."""
+    weights_name: str | None = None
+    """The adapter's name in the runs, ``NAME@DIGEST``; None for a page that marks no run as an adapter's own."""
 
     @property
     def mode(self) -> str:
-        """Whether proposals are constrained to the graph, in words."""
+        """A phrase that says whether proposals are constrained to the graph."""
         is_constrained = self.results["settings"]["constrained"]
         return "held to the paths of the graph" if is_constrained else "free to name any path"
 
     @property
     def hops(self) -> list[str]:
-        """The numbers of hops that questions have."""
+        """The numbers of hops that questions have, as the results write them: ``"1"``, ``"2"``."""
         return list(self.results["runs"][0]["by_hop"])
 
     def is_own(self, run: Record) -> bool:
-        """Return whether the card's adapter proposes in a run."""
-        return self.weights in run["players"]["proposer"]
+        """Return whether the adapter proposes in a run; False if ``weights_name`` is None."""
+        return self.weights_name is not None and self.weights_name in run["players"]["proposer"]
 
     @property
     def own_run(self) -> Record:
-        """The run of the adapter."""
+        """The first run in which the adapter proposes; there has to be one."""
         return next(run for run in self.results["runs"] if self.is_own(run))
 
     @property
-    def is_result(self) -> bool:
-        """Whether its scores count: nothing was simulated, and nothing failed."""
+    def counts(self) -> bool:
+        """Whether the adapter's own run counts: it was not simulated and no request failed."""
         return not self.own_run["simulated"] and not self.own_run["failed"]
 
     @property
     def not_better(self) -> list[tuple[str, str, float]]:
-        """The runs and hops where another run is as good or better, with the margin in Hits@1."""
+        """Each other run's name, a number of hops, and the adapter's lead in Hits@1, for leads of 0 or below."""
         rows = []
         for run in self.results["runs"]:
             for hop in self.hops if not self.is_own(run) else ():
-                margin = self.own_run["by_hop"][hop]["hits_at_1"] - run["by_hop"][hop]["hits_at_1"]
-                if margin <= 0:
-                    rows.append((names.marked(str(run["name"]), run["simulated"]), hop, margin))
+                lead = self.own_run["by_hop"][hop]["hits_at_1"] - run["by_hop"][hop]["hits_at_1"]
+                if lead <= 0:
+                    rows.append((names.marked(str(run["name"]), run["simulated"]), hop, lead))
         return rows
 
     def eval_results(self, dataset: str) -> list[Any]:
-        """Return the scores by hop as `huggingface_hub.EvalResult`; none where simulated or failed."""
+        """Return the adapter's scores by hop as `huggingface_hub.EvalResult`; none unless its run `counts`."""
         from huggingface_hub import EvalResult
 
         settings = self.results["settings"]
@@ -324,15 +338,20 @@ class Deliberation:
                 metric_name=f"{title}, {self.mode}",
                 metric_value=round(self.own_run["by_hop"][hop][metric], 4),
             )
-            for hop in (self.hops if self.is_result else ())
+            for hop in (self.hops if self.counts else ())
             for metric, title in PATH_METRICS.items()
         ]
 
 
-def read_deliberations(results: Mapping[str, Record], weights: str) -> list[Deliberation]:
-    """Read evaluations by folder; raises ``UserError`` for an evaluation of another adapter."""
-    evaluations = [Deliberation(place, record, weights) for place, record in results.items()]
+def deliberations_of_adapter(results: Mapping[str, Record], weights_name: str | None) -> list[DeliberationScores]:
+    """Return the evaluations of an adapter by ``results.json`` and folder of each.
+
+    Raises ``UserError`` for an evaluation in which the adapter does not propose, and so for any if its
+    ``weights_name`` is None.
+    """
+    evaluations = [DeliberationScores(name, record, weights_name) for name, record in results.items()]
     for evaluation in evaluations:
         if not any(map(evaluation.is_own, evaluation.results["runs"])):
-            raise UserError(f"{evaluation.place}: no run of it is of {weights}; evaluate the adapter that is there")
+            adapter = weights_name or "the adapter, whose name is not known"
+            raise UserError(f"{evaluation.folder}: no run of it is of {adapter}; evaluate the adapter that is there")
     return evaluations

@@ -182,7 +182,7 @@ class Adapter(Training[Manifest]):
             "license": self.license,
             "steps": read_json(self.steps / names.STEPS_RECORD),
             "loops": self._results(),
-            "first": (self.home / names.REPORT).relative_to(output).as_posix(),
+            "main_folder": (self.home / names.REPORT).relative_to(output).as_posix(),
         }
         record, quality = read_json(folder / RECORD), None
         if self.entry.verifier is not None:
@@ -192,7 +192,7 @@ class Adapter(Training[Manifest]):
         else:
             details["config"] = read_json(folder / "adapter_config.json")
             weights = find_adapter(Model(str(folder)))
-        text = model_card(record, quality, weights=str(weights), **details)
+        text = model_card(record, quality, weights_name=str(weights), **details)
         self.write_readme(text)
 
     def _results(self) -> dict[str, Any]:
@@ -291,6 +291,6 @@ def write_card(release: Release[PathsManifest], results: Mapping[str, Any]) -> N
         version=release.manifest.version,
         license=published.license,
         results=results,
-        weights=str(find_adapter(Model(str(published.folder)))),
+        weights_name=str(find_adapter(Model(str(published.folder)))),
     )
     published.write_readme(text)

@@ -36,10 +36,10 @@ def evaluated(verifier: str = OWN, lost: int = 0, **changes: Any) -> dict[str, A
     return dict(json.loads(json.dumps(found)))
 
 
-def readme(loops: dict[str, dict[str, Any]], weights: str = WEIGHTS, first: str = "report") -> str:
+def readme(loops: dict[str, dict[str, Any]], weights_name: str | None = WEIGHTS, main_folder: str = "report") -> str:
     name = {"base_model_name_or_path": "Qwen/Qwen3-8B"}
     made = {"config": config(**name), "version": "v0.3.0"}
-    return model_card(training(), None, **made, loops=loops, weights=weights, first=first)
+    return model_card(training(), None, **made, loops=loops, weights_name=weights_name, main_folder=main_folder)
 
 
 def test_every_method_stands_beside_it_with_margins() -> None:
@@ -101,6 +101,7 @@ def test_another_adapters_scores_are_not_its_own() -> None:
     assert "model-index" not in text
     assert "In the loop" not in readme({"report": evaluated("symbolic: x")})
     assert "In the loop" not in readme({})
+    assert "In the loop" not in readme({"report": evaluated()}, weights_name=None)
 
 
 def test_an_effort_or_another_suffix_of_a_player_hides_no_adapter() -> None:
@@ -152,7 +153,7 @@ def test_its_own_evaluation_is_told_whatever_its_conditions() -> None:
     less = evaluated()
     less["settings"] |= {"drop_gold": True, "corpus": {"name": "pages.jsonl"}}
     place = "blocks/missing-evidence/incomplete/report"
-    text = readme({place: less}, first=place)
+    text = readme({place: less}, main_folder=place)
     assert "## In the loop\n" in text
     assert "**The evidence differs** from that of the samples (drop gold, corpus)" in text
     assert "model-index" not in text

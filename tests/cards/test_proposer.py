@@ -10,6 +10,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from cards.models import License, proposer_card
+from cards.scores import DeliberationScores
 from safe_stepwise.errors import UserError
 from tests.cards import records
 from tests.cards.records import config
@@ -68,7 +69,7 @@ OWN, NEAREST = run("KTO", 0.861, f"transformers:tiny+{WEIGHTS}"), run("nearest",
 
 
 def readme(stages: Any = None, found: Any = None, about: Any = None, **options: Any) -> str:
-    options = {"config": config(), "version": "v0.3.0", "weights": WEIGHTS, **options}
+    options = {"config": config(), "version": "v0.3.0", "weights_name": WEIGHTS, **options}
     stages = stages or [stage("sft"), stage("kto")]
     return proposer_card(stages, about or paths(), results=found, **options)
 
@@ -111,6 +112,13 @@ def test_what_was_measured_stands_beside_the_baselines() -> None:
     assert len(found) == 4
     assert {one.metric_value for one in found.values()} == {0.861, 0.661}
     assert {one.dataset_type for one in found.values()} == {"dp-metaqa-paths"}
+
+
+def test_no_run_is_that_of_an_adapter_without_a_name() -> None:
+    assert not DeliberationScores("report", results(OWN)).is_own(OWN)
+    assert DeliberationScores("report", results(OWN), WEIGHTS).is_own(OWN)
+    with pytest.raises(UserError, match="report: no run of it is of the adapter, whose name is not known; evaluate"):
+        readme(found={"report": results(OWN, NEAREST)}, weights_name=None)
 
 
 def test_a_better_baseline_is_named() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cards.scores import Loop
+from cards.scores import LoopScores
 from evaluators.comparison.systems import System, names
 from evaluators.outcomes import read_outcomes
 from safe_stepwise import prompts
@@ -98,9 +98,9 @@ def test_one_option_follows_the_papers_in_all(tmp_path: Path, capsys: pytest.Cap
     text = (tmp_path / "theirs" / "report" / "comparison.md").read_text(encoding="utf-8")
     assert "tries_total" in text
     assert "judge_without_question" in text
-    card = Loop("report", made, "")
-    assert "answer_when_told=True" in card.options(made["comparison"]["systems"][0])
-    assert not card.changed_evidence  # the evidence is whole
+    card = LoopScores("report", made, None)
+    assert "answer_when_told=True" in card.changed_options(made["comparison"]["systems"][0])
+    assert not card.changed_conditions  # the evidence is whole
     assert not card.has_scores
     (shown,) = {run["conditions"]["judge_examples"]}
     assert f"(judge without question, judge examples {shown})" in str(card.judge)
