@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.plans import Item, PlanError
-from safe_stepwise.checking.wordings import Half, choice_for
+from safe_stepwise.checking.wordings import WordingStyle, choice_for
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import CAPITAL, OPENERS, clean, read
 from safe_stepwise.language.relations import is_nation
@@ -42,13 +42,13 @@ class Source:
     checker: Checker
 
     @classmethod
-    def build(cls, question: Question, label: Label, half: Half = "seen") -> "Source":
-        """Make the checker of a question, with words of a ``half`` of the grammar.
+    def build(cls, question: Question, label: Label, style: WordingStyle = "seen") -> "Source":
+        """Make the checker of a question, that writes its findings in a ``style``.
 
         Raises ``PlanError`` where the label's path gives no plan.
         """
         path, graph = label.reasoning_path, label.knowledge_graph
-        return cls(question, label, Checker(question, path, graph, half))
+        return cls(question, label, Checker(question, path, graph, style))
 
 
 def alter_value(source: Source, item: Item, value: str, new_value: str) -> Context | None:
@@ -75,7 +75,7 @@ def alter_value(source: Source, item: Item, value: str, new_value: str) -> Conte
         question = replace(question, answer=new_value, aliases=())
     path, graph = (tuple(map(alter, ts)) for ts in (source.label.reasoning_path, source.label.knowledge_graph))
     try:
-        return Context(question, Checker(question, path, graph, source.checker.half), "altered")
+        return Context(question, Checker(question, path, graph, source.checker.style), "altered")
     except PlanError:
         return None
 
@@ -112,7 +112,7 @@ def add_passage(source: Source, partner: Source, item: Item, seed: str) -> tuple
     changed = _with_page(source.question, number, replace(page, is_gold=False))
     graph = [*source.label.knowledge_graph, *(replace(t, passage=number) for t in item.triples)]
     try:
-        checker = Checker(changed, source.label.reasoning_path, graph, source.checker.half)
+        checker = Checker(changed, source.label.reasoning_path, graph, source.checker.style)
     except PlanError:
         return None
     return Context(changed, checker, "borrowed", partner.question.id), number

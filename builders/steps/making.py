@@ -18,7 +18,7 @@ from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import Item, PlanError
 from safe_stepwise.checking.wordings import (
     HELD_BACK,
-    Half,
+    WordingStyle,
     choice_for,
     missing,
     phrase,
@@ -45,19 +45,19 @@ class AnnotationsMaker(NoModel):
     """Makes steps without a model, from the verified reasoning path."""
 
     seed: int = 0
-    half: Half = "seen"
-    """The half of the grammar that words steps: all wordings not held back for tests, in full or brief."""
+    style: WordingStyle = "seen"
+    """The wordings that steps are written in; by default, all full ones that are not reserved for tests."""
     name: str = "annotations"
 
     @property
     def held_back(self) -> "AnnotationsMaker":
         """The maker with the wordings that are held back for tests."""
-        return replace(self, half=HELD_BACK[self.half])
+        return replace(self, style=HELD_BACK[self.style])
 
     @property
     def identity(self) -> str:
         """Everything that can change a row, the code aside."""
-        return f"{self.name} {self.seed} {self.half}"
+        return f"{self.name} {self.seed} {self.style}"
 
     def make_all(self, questions: Sequence[tuple[Question, Label]]) -> list[StepResult]:
         """Make the steps of each question, in order; neighbours are each other's partners."""
@@ -69,7 +69,7 @@ class AnnotationsMaker(NoModel):
         @lru_cache(maxsize=2)
         def source(place: int) -> Source | str:
             try:
-                return Source.build(*questions[place], self.half)
+                return Source.build(*questions[place], self.style)
             except PlanError as error:
                 return f"no plan: {error}"
 
@@ -340,19 +340,19 @@ def _denials(checker: Checker, item: Item, place: int, seed: int, is_cited: bool
     evidence, number = missing(item, checker.question.passages), item.passage if is_cited else None
     for attempt in range(_WORDINGS_TRIED):
         seed_text = f"{seed} {checker.question.id} missing evidence {attempt}"
-        text = phrase("denial", seed_text, half=checker.half, what=evidence, n=number, k=place or None)
+        text = phrase("denial", seed_text, style=checker.style, what=evidence, n=number, k=place or None)
         if step := well_formed(text, "Attribution", place + 1):
             yield step
 
 
 def _lacking(checker: Checker, item: Item, text: str) -> Feedback:
     """The feedback on a step that rightly denies an item."""
-    passages, half = checker.question.passages, checker.half
+    passages, style = checker.question.passages, checker.style
     evidence = missing(item, passages)
     return Feedback(
         MISSING_EVIDENCE,
-        render("diagnosis", "missing_evidence", text, half=half, what=evidence),
-        render("guidance", "search", text, half=half, what=evidence),
+        render("diagnosis", "missing_evidence", text, style=style, what=evidence),
+        render("guidance", "search", text, style=style, what=evidence),
         search_query(item, passages),
     )
 

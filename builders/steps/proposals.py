@@ -68,7 +68,7 @@ class Injector:
         self.claims, self.plan, self.passages = claims, claims.plan, claims.passages
         self.question = source.question
         self._seed = f"{seed} {claims.question.id}"
-        self.writer = Writer(claims, self._seed, half=source.checker.half)
+        self.writer = Writer(claims, self._seed, style=source.checker.style)
 
     def positions(self, error_type: str, steps: int) -> list[int]:
         """Positions of a trajectory (from 1), in a random order for each error type."""
@@ -150,7 +150,7 @@ class Injector:
         if self.partner is None or self.words is not None:
             return
         claims = self.partner.checker.claims
-        writer = Writer(claims, self._seed, half=self.writer.half)
+        writer = Writer(claims, self._seed, style=self.writer.style)
         for place in self._shuffled(self.partner.checker.plan.facts, position, "partner"):
             item = self.partner.checker.plan.items[place]
             if not claims.is_grounded(item):

@@ -17,7 +17,7 @@ from safe_stepwise.checking.inference import Conclusion
 from safe_stepwise.checking.plans import Item, Plan, graph_of, make_plan
 from safe_stepwise.checking.statements import count_phrase, list_steps, plural
 from safe_stepwise.checking.step_reading import Reading, content_words, has_value, read_step
-from safe_stepwise.checking.wordings import Half, choice_for, guide_to, missing, quote_item, render, state_item
+from safe_stepwise.checking.wordings import WordingStyle, choice_for, guide_to, missing, quote_item, render, state_item
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
 from safe_stepwise.language.text import as_date, as_number, dates_in, fold, has_words, without_qualifier, words_of
@@ -46,7 +46,7 @@ class Checker:
     Args:
         question: with its passages, in the numbering that steps cite, and its answer.
         path, graph: a verified label's reasoning path and knowledge graph.
-        half: which wordings to use (`phrases.Half`).
+        style: which wordings the findings use (`wordings.WordingStyle`).
 
     Raises ``PlanError`` where the path gives no plan.
 
@@ -64,9 +64,9 @@ class Checker:
     """
 
     def __init__(
-        self, question: Question, path: Sequence[Triple], graph: Sequence[Triple], half: Half = "seen"
+        self, question: Question, path: Sequence[Triple], graph: Sequence[Triple], style: WordingStyle = "seen"
     ) -> None:
-        self.question, self.half = question, half
+        self.question, self.style = question, style
         self.plan: Plan = make_plan(question, path, graph)
         self.passages = question.passages
         self.claims = Claims(question, self.plan, graph_of(question, graph))
@@ -423,15 +423,15 @@ class Checker:
 
     def _fact_feedback(self, item: Item, case: _Case, error_type: str, code: str, **values: Any) -> Feedback:
         """A finding about a fact of the plan, with the guidance to read it (again)."""
-        is_repeated, text = error_type != "Premature Attribution", case.step.text
+        after_error, text = error_type != "Premature Attribution", case.step.text
         fields = {**self._fact_fields(case, item), **values}
-        guidance = self._guide_to(item, case.previous, text, is_repeated=is_repeated)
+        guidance = self._guide_to(item, case.previous, text, after_error=after_error)
         return self._feedback(case, error_type, code, guidance, **fields)
 
-    def _guide_to(self, item: Item, previous: Sequence[Step], text: str, *, is_repeated: bool = False) -> str:
+    def _guide_to(self, item: Item, previous: Sequence[Step], text: str, *, after_error: bool = False) -> str:
         unnamed = self._gives_away(item, previous)
-        pages, half = self.passages, self.half
-        return guide_to(item, pages, text, is_repeated=is_repeated, unnamed=unnamed, half=half)
+        pages, style = self.passages, self.style
+        return guide_to(item, pages, text, after_error=after_error, unnamed=unnamed, style=style)
 
     def _missing(self, item: Item, previous: Sequence[Step]) -> str:
         """Word what an item looks for, without giving away what is still to be found."""
@@ -466,7 +466,7 @@ class Checker:
         return Feedback(error_type, diagnosis, guidance or self.guidance(case.established, case.previous, text))
 
     def _word(self, section: str, code: str, text: str, **values: Any) -> str:
-        return render(section, code, f"{self.question.id} {text}", half=self.half, **values)
+        return render(section, code, f"{self.question.id} {text}", style=self.style, **values)
 
 
 _DASHES = re.compile("[–—]")

@@ -1,11 +1,9 @@
-"""How a step is put, and how a finding of the checker is: diagnosis (why, and where the text says so) and guidance.
+"""Words steps and the checker's findings: a diagnosis (why a step is wrong) and guidance (what to do next).
 
-What a step says is the caller's; a grammar (``vocabulary/phrases.yaml``) varies how it is said, whatever label the
-step will get, so that no wording gives a label away. Half of it is held back for tests; for models that have room for
-little there are brief wordings (``vocabulary/brief.yaml``). Findings have a grammar of parts,
-``vocabulary/verdicts.yaml``; which ones are taken depends on the step's words, so that equal steps get equal verdicts
-and a dataset is not written in one tone.
-"""
+The caller decides what a step says. A grammar (``vocabulary/phrases.yaml``) varies the words, whatever label the step
+will get, so that no wording gives a label away. Half of the wordings are reserved for tests. Small models get brief
+wordings (``vocabulary/brief.yaml``). A finding is built from clauses (``vocabulary/verdicts.yaml``). The step's text
+selects them, so that equal steps get equal findings and a dataset is not written in one tone."""
 
 import hashlib
 import re
@@ -19,15 +17,15 @@ from safe_stepwise.checking.statements import fill, filled_question, is_free, no
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage
 
-Half = Literal["seen", "unseen", "brief", "brief unseen"]
-"""Which wordings are taken; those that are ``unseen`` are held back for tests."""
-HELD_BACK: Mapping[Half, Half] = {"seen": "unseen", "brief": "brief unseen"}
+WordingStyle = Literal["seen", "unseen", "brief", "brief unseen"]
+"""Which wordings are used: full or brief ones. The ``unseen`` ones are reserved for tests."""
+HELD_BACK: Mapping[WordingStyle, WordingStyle] = {"seen": "unseen", "brief": "brief unseen"}
 
-_SLOT = re.compile(r"{(\w+)}|\[([^\]]*)\]")
+_PHRASE_FIELD = re.compile(r"{(\w+)}|\[([^\]]*)\]")
 
 
 def choice_for(*texts: str) -> int:
-    """A number that depends on some texts alone.
+    """Return a number that depends on the texts alone, to select one of several wordings.
 
     >>> choice_for("a") == choice_for("a") != choice_for("b")
     True
@@ -35,148 +33,157 @@ def choice_for(*texts: str) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[:4], "big")
 
 
-class _Lacking(Exception):
-    """A wording wants a value that is not there."""
+class _MissingValue(Exception):
+    """A wording has a field for which no value was given."""
 
 
-def part_of(half: Half) -> str:
-    """The key of a half's wordings in the vocabulary."""
-    return "unseen" if half.endswith("unseen") else "seen"
+def vocabulary_key(style: WordingStyle) -> str:
+    """Return the key of a style's wordings in the vocabulary files."""
+    return "unseen" if style.endswith("unseen") else "seen"
 
 
-def is_brief(half: Half) -> bool:
-    """Whether brief wordings go before others."""
-    return half.startswith("brief")
+def is_brief(style: WordingStyle) -> bool:
+    """Whether brief wordings are preferred to full ones."""
+    return style.startswith("brief")
 
 
-def phrase(kind: str, seed: str, *, half: Half = "seen", **values: object) -> str:
-    """One wording of a kind of step; such as want a value that is not given are not taken.
+def phrase(kind: str, seed: str, *, style: WordingStyle = "seen", **values: object) -> str:
+    """Word a step of a kind with the given values; wordings that need a missing value are skipped.
 
-    Equal arguments give equal words. Raises KeyError for a kind that is none.
+    Equal arguments give equal words. Raises ``KeyError`` for an unknown kind, and ``_MissingValue`` (a fault of the
+    caller) if every wording needs a value that is missing.
 
     >>> phrase("fact", "b", n=3, claim="Oru is a town")
     'Here, Oru is a town, according to Passage 3.'
-    >>> phrase("fact", "b", half="brief", n=3, claim="Oru is a town")
+    >>> phrase("fact", "b", style="brief", n=3, claim="Oru is a town")
     'Passage 3: Oru is a town.'
     """
     values["later" if values.get("k") else "first"] = ""
     if " and " in str(values.get("steps")):
         values["several"] = ""
-    text = _draw(kind, half, seed, {k: str(v) for k, v in values.items() if v is not None})
+    text = _word_phrase(kind, style, seed, {k: str(v) for k, v in values.items() if v is not None})
     return text[:1].upper() + text[1:]
 
 
-def _draw(kind: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
-    brief = load("brief")["phrases"] if is_brief(half) else {}
-    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[part_of(half)]
+def _word_phrase(kind: str, style: WordingStyle, seed: str, values: Mapping[str, str]) -> str:
+    brief = load("brief")["phrases"] if is_brief(style) else {}
+    options: Sequence[str] = (brief.get(kind) or load("phrases")[kind])[vocabulary_key(style)]
     start = choice_for(seed, kind)
     for n in range(len(options)):
         try:
-            return _filled(options[(start + n) % len(options)], half, seed, values)
-        except _Lacking:
+            return _fill_fields(options[(start + n) % len(options)], style, seed, values)
+        except _MissingValue:
             continue
-    raise _Lacking(kind)
+    raise _MissingValue(kind)
 
 
-def _filled(option: str, half: Half, seed: str, values: Mapping[str, str]) -> str:
-    """A wording with its places filled; values are not looked into."""
+def _fill_fields(option: str, style: WordingStyle, seed: str, values: Mapping[str, str]) -> str:
+    """Fill the fields of a wording; values are inserted verbatim, even if they contain braces."""
     pieces: list[str] = []
     end = 0
-    for number, place in enumerate(_SLOT.finditer(option)):
-        pieces.append(option[end : place.start()])
-        end = place.end()
-        name, alternatives = place.groups()
+    for number, field in enumerate(_PHRASE_FIELD.finditer(option)):
+        pieces.append(option[end : field.start()])
+        end = field.end()
+        name, alternatives = field.groups()
         if name is None:
             choices = alternatives.split("|")
             chosen = choices[choice_for(seed, option, str(number)) % len(choices)]
-            pieces.append(_filled(chosen, half, seed, values))
+            pieces.append(_fill_fields(chosen, style, seed, values))
         elif name in values:
             pieces.append(values[name])
         elif name in load("phrases"):
-            pieces.append(_draw(name, half, seed, values))
+            pieces.append(_word_phrase(name, style, seed, values))
         else:
-            raise _Lacking(name)
+            raise _MissingValue(name)
     return "".join([*pieces, option[end:]])
 
 
-_PLACE = re.compile(r"{(\w+)}(\.?)")
-_EITHER = re.compile(r"\[([^]]*)\]")
+_VERDICT_FIELD = re.compile(r"{(\w+)}(\.?)")
+_ALTERNATIVES = re.compile(r"\[([^]]*)\]")
 LONGEST_QUOTE = 200
-"""Characters of a sentence that a diagnosis may quote where we have words of our own for it."""
+"""Characters of the longest sentence that a diagnosis quotes if it could also state the fact in our own words."""
 
 
-def render(section: str, code: str, text: str, *, half: Half = "seen", **values: Any) -> str:
-    """One wording of ``diagnosis`` or ``guidance``; parts with a value that is None are not taken.
+def render(section: str, code: str, text: str, *, style: WordingStyle = "seen", **values: Any) -> str:
+    """Word a finding: ``section`` is "diagnosis" or "guidance", ``code`` its entry in the vocabulary.
+
+    ``text`` selects among the wordings. A wording that needs a value which is missing or None is skipped.
 
     >>> render("guidance", "conclude", "a step", steps="Step 1")
     'Conclude from Step 1 what the question asks for, as the facts for it are in.'
     """
     values_ = {name: " ".join(str(v).split()) for name, v in values.items() if v is not None}
-    for slot, options in _fitting(section, code, half, frozenset(values_)).items():
-        clause = _placed(pick(options, choice_for(text, f"{section} {slot}")), values_)
-        values_ |= {slot: clause, slot.capitalize(): _capital(clause)}
+    for slot, options in _available_options(section, code, style, frozenset(values_)).items():
+        clause = _insert_values(pick(options, choice_for(text, f"{section} {slot}")), values_)
+        values_ |= {slot: clause, slot.capitalize(): _capitalise(clause)}
     return values_["join"]
 
 
 @cache
-def _fitting(section: str, code: str, half: Half, names: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+def _available_options(
+    section: str, code: str, style: WordingStyle, names: frozenset[str]
+) -> Mapping[str, tuple[str, ...]]:
     """Select the options of each slot whose fields are all available."""
     fitting, available = {}, set(names)
-    for slot, options in grammar(section, code, half).items():
+    for slot, options in grammar(section, code, style).items():
         fitting[slot] = tuple(option for option, fields in options if fields <= available)
         available |= {slot, slot.capitalize()}
     return fitting
 
 
 @cache
-def grammar(section: str, code: str, half: Half = "seen") -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
-    """The options of each kind of part, with the values they need; last ``join``, the whole text.
+def grammar(
+    section: str, code: str, style: WordingStyle = "seen"
+) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
+    """Return the wordings of each kind of clause, with the values they need; last ``join``, for the full text.
 
     >>> list(grammar("diagnosis", "contradicted"))
     ['finding', 'reason', 'join']
     """
-    verdicts = load("brief") if is_brief(half) else {}
+    verdicts = load("brief") if is_brief(style) else {}
     verdicts = verdicts if code in verdicts.get(section, ()) else load("verdicts")
     kinds = dict(verdicts[section][code])
     full_texts = kinds.pop("whole", [])
     kinds["join"] = [verdicts["joins"][next(iter(kinds))], full_texts]
     return {
-        kind: tuple((o, frozenset(n for n, _ in _PLACE.findall(o))) for o in _options(tree, part_of(half)))
+        kind: tuple(
+            (o, frozenset(n for n, _ in _VERDICT_FIELD.findall(o))) for o in _options(tree, vocabulary_key(style))
+        )
         for kind, tree in kinds.items()
     }
 
 
-def _options(tree: Any, half: str) -> Iterator[str]:
-    """The wordings of a half of the vocabulary: of a text each choice, of lists what they hold."""
+def _options(tree: Any, key: str) -> Iterator[str]:
+    """Yield the wordings under a tree of the vocabulary: each choice of a text, each element of a list."""
     if isinstance(tree, Mapping):
-        yield from _options(tree[half], half)
+        yield from _options(tree[key], key)
     elif isinstance(tree, str):
-        pieces = _EITHER.split(tree)
+        pieces = _ALTERNATIVES.split(tree)
         choices = [p.split("|") if n % 2 else [p] for n, p in enumerate(pieces)]
         yield from map("".join, product(*choices))
     else:
         for branch in tree:
-            yield from _options(branch, half)
+            yield from _options(branch, key)
 
 
-def _placed(wording: str, values: Mapping[str, str]) -> str:
-    """A wording with its values, which are not looked into: a brace of theirs stays one.
+def _insert_values(wording: str, values: Mapping[str, str]) -> str:
+    """Insert values into a wording verbatim: a value may contain braces.
 
-    >>> _placed("It is {what}. {More}.", {"what": "Ors Velt Jr.", "More": "So it {is}"})
+    >>> _insert_values("It is {what}. {More}.", {"what": "Ors Velt Jr.", "More": "So it {is}"})
     'It is Ors Velt Jr. So it {is}.'
     """
 
-    def value(place: re.Match[str]) -> str:
-        name, stop = place.groups()
+    def value(field: re.Match[str]) -> str:
+        name, stop = field.groups()
         return values[name] + ("" if values[name].endswith((".", "!", "?")) else stop)
 
-    return _PLACE.sub(value, wording)
+    return _VERDICT_FIELD.sub(value, wording)
 
 
-def _capital(clause: str) -> str:
-    """A clause as it stands at the head of a sentence.
+def _capitalise(clause: str) -> str:
+    """Capitalise a clause that begins a sentence, unless its first word has capitals inside.
 
-    >>> _capital("the step repeats it"), _capital("iPod Touch was made by Apple")
+    >>> _capitalise("the step repeats it"), _capitalise("iPod Touch was made by Apple")
     ('The step repeats it', 'iPod Touch was made by Apple')
     """
     first = clause.split(maxsplit=1)[0] if clause else ""
@@ -184,7 +191,7 @@ def _capital(clause: str) -> str:
 
 
 def sought(item: Item, passages: Sequence[Passage]) -> str:
-    """Word what an item looks for, as a noun phrase or question that does not give the value away."""
+    """Word what an item looks for as a noun phrase or a question, without its value."""
     triple = item.triples[0]
     if item.sentence is not None:
         return item.page(passages).title
@@ -205,7 +212,7 @@ def search_query(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def missing(item: Item, passages: Sequence[Passage]) -> str:
-    """`sought` as it stands inside a sentence."""
+    """Word what an item looks for so that it fits inside a sentence."""
     if item.sentence is not None:
         return f"the key fact about “{sought(item, passages)}”"
     if is_free(item.triples[0]):
@@ -214,14 +221,14 @@ def missing(item: Item, passages: Sequence[Passage]) -> str:
 
 
 def state_item(item: Item, passages: Sequence[Passage], choice: int = 0) -> str:
-    """Word what a passage says of an item: our statement of it, or its own sentence."""
+    """Word the fact of an item: in our statement, or in the passage's sentence if we have no wording for it."""
     if item.sentence is not None:
         return _in_quotes(item.quoted(passages))
     return state(item.triples, choice)
 
 
 def quote_item(item: Item, passages: Sequence[Passage]) -> str | None:
-    """The passage's own sentence for an item, where one is known to give the value."""
+    """Quote the passage's sentence that states an item; None if none is known to give its value in few words."""
     if item.sentence is not None:
         return state_item(item, passages)
     triple, page = item.triples[0], item.page(passages)
@@ -241,13 +248,13 @@ def guide_to(
     passages: Sequence[Passage],
     text: str,
     *,
-    is_repeated: bool = False,
+    after_error: bool = False,
     unnamed: bool = False,
-    half: Half = "seen",
+    style: WordingStyle = "seen",
 ) -> str:
-    """The action that an item asks for; ``is_repeated`` after a step that got it wrong.
+    """Word the action that carries out an item; ``after_error`` if the step before got it wrong.
 
-    ``unnamed``: without the title of the passage that tells what is asked for.
+    ``unnamed`` leaves out the passage's title, which would give away what is sought.
     """
     codes = ("find", "instead")
     if unnamed:
@@ -257,4 +264,4 @@ def guide_to(
     elif is_free(item.triples[0]):
         codes = ("ask", "ask_instead")
     target = sought(item, passages)
-    return render("guidance", codes[is_repeated], text, half=half, what=target, passage=item.passage)
+    return render("guidance", codes[after_error], text, style=style, what=target, passage=item.passage)

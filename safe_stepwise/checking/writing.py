@@ -12,7 +12,7 @@ from safe_stepwise.checking.claims import Claims
 from safe_stepwise.checking.inference import count_of, lifespan, span_of
 from safe_stepwise.checking.plans import Item
 from safe_stepwise.checking.statements import list_steps
-from safe_stepwise.checking.wordings import Half, choice_for, missing, phrase
+from safe_stepwise.checking.wordings import WordingStyle, choice_for, missing, phrase
 from safe_stepwise.graphs.comparisons import Side, compare, find_common_values, is_by_size
 from safe_stepwise.language.mentions import first_mention
 from safe_stepwise.language.reading import read
@@ -28,14 +28,14 @@ class Checks(Protocol):
     """The part of a `checking.checker.Checker` that writing needs."""
 
     claims: Claims
-    half: Half
+    style: WordingStyle
 
     def passes(self, previous: Sequence[Step], step: Step) -> bool: ...
 
 
 def write_trajectory(checker: Checks, seed: int) -> tuple[Step, ...]:
     """The steps of a question's plan in our own words: wordings that pass, where there are any."""
-    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", half=checker.half)
+    writer = Writer(checker.claims, f"{seed} {checker.claims.question.id}", style=checker.style)
     steps: list[Step] = []
     for item in writer.plan.items:
         for attempt in range(_WORDINGS_TRIED):
@@ -55,9 +55,9 @@ def _plain(text: str) -> str:
 class Writer:
     """Words for the items of one plan, right or wrong; ``seed`` varies them."""
 
-    def __init__(self, claims: Claims, seed: str, *, half: Half = "seen") -> None:
+    def __init__(self, claims: Claims, seed: str, *, style: WordingStyle = "seen") -> None:
         self.claims, self.plan, self.question = claims, claims.plan, claims.question
-        self.seed, self.half = seed, half
+        self.seed, self.style = seed, style
 
     def write(self, item: Item, position: int, seed: str = "") -> str:
         """The text of the step that carries out an item, as the step of that number (from 1)."""
@@ -81,7 +81,7 @@ class Writer:
         """A wording of a kind of step."""
         if "answer" in values:
             values["answer"] = str(values["answer"]).removesuffix(".")
-        return phrase(kind, f"{self.seed} {seed}", half=self.half, **values)
+        return phrase(kind, f"{self.seed} {seed}", style=self.style, **values)
 
     def fact(self, item: Item, position: int, seed: str) -> str:
         """A fact of the plan as it is told at a position."""

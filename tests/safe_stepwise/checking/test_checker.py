@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
 from safe_stepwise.checking.plans import PlanError
-from safe_stepwise.checking.wordings import Half
+from safe_stepwise.checking.wordings import WordingStyle
 from safe_stepwise.records import Passage, Question, Step, SupportingFact, Triple
 from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import check_order
@@ -147,8 +147,8 @@ def test_the_diagnosis_names_the_value_that_is_wrong() -> None:
     hop = Triple("205 Rooms", "publication date", "May 3, 1951", 1, 0)
     asked = "When was 205 Rooms released?"
     question = Question("q", "musique", "train", asked, "May 3, 1951", passages=(page,))
-    for half in get_args(Half):
-        checker = Checker(question, (hop,), (hop,), half)
+    for style in get_args(WordingStyle):
+        checker = Checker(question, (hop,), (hop,), style)
         for year in range(1960, 1990):
             text = f"According to Passage 1, 205 Rooms was released on June 4, {year}. (Attribution)"
             found = checker.check([], parse_step(f"Step 1: {text}"))
@@ -176,14 +176,14 @@ def test_told_in_a_passages_own_words() -> None:
     assert verdict(checker, [], altered) == "Contradictory"
 
 
-@pytest.mark.parametrize("half", get_args(Half))
-def test_a_title_that_is_the_answer_is_not_given_away(half: Half) -> None:
+@pytest.mark.parametrize("style", get_args(WordingStyle))
+def test_a_title_that_is_the_answer_is_not_given_away(style: WordingStyle) -> None:
     """HotpotQA's facts are asked for by the titles of their passages."""
     facts = (SupportingFact("Ors Velt", 0), SupportingFact("Dune Rain", 1))
     question = Question(
         "q", "hotpotqa", "train", "Who made Dune Rain?", "Ors Velt", (), "bridge", 2, PAGES, facts
     )  # fmt: skip
-    checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), (), half)
+    checker = Checker(question, (Triple("Dune Rain", "names", "Ors Velt", 1),), (), style)
     asides = ["Let us go on.", "So far so good.", "According to Passage 2, Oru is a town in Kelvia."]
     steps = [*(f"{text} (Attribution)" for text in asides), "####ANSWER: Oru (Final Answer)"]
     prize = "According to Passage 1, Dune Rain won no prize. (Attribution)"

@@ -8,7 +8,7 @@ import pytest
 
 from safe_stepwise.checking.statements import is_free, names_subject, quote_sentence, state, wordings
 from safe_stepwise.checking.step_reading import read_step
-from safe_stepwise.checking.wordings import Half, phrase
+from safe_stepwise.checking.wordings import WordingStyle, phrase
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.relations import RELATIONS
 from safe_stepwise.language.vocabulary import load
@@ -34,11 +34,11 @@ def test_every_statement_is_recognised(relation: str) -> None:
 @pytest.mark.parametrize("relation", sorted(set(RELATIONS)))
 def test_whatever_stands_around_a_claim_is_taken_off_again(relation: str) -> None:
     for number, claim in enumerate(worded(relation)):
-        for half in get_args(Half):
+        for style in get_args(WordingStyle):
             for seed in range(12):
                 around = {"k": seed % 2 or None, "m": 5, "what": "who made Dune Rain"}
                 said = f"{seed} {number}"
-                text = phrase("fact", said, half=half, n=7, claim=claim, **around)
+                text = phrase("fact", said, style=style, n=7, claim=claim, **around)
                 reading = read_step(text)
                 assert reading.cited == (7,), text
                 assert claim.lower() in reading.claim.lower(), text

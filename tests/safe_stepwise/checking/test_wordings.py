@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safe_stepwise.checking.checker import Checker
-from safe_stepwise.checking.wordings import Half, grammar, render
+from safe_stepwise.checking.wordings import WordingStyle, grammar, render
 from safe_stepwise.language.vocabulary import load
 from safe_stepwise.records import Passage, Question, Triple
 from safe_stepwise.steps import parse_step
 from safe_stepwise.taxonomy import CORRECT
 
 CODES = [(part, code) for part in ("diagnosis", "guidance") for code in load("verdicts")[part]]
-WHOLE: tuple[Half, ...] = ("seen", "unseen")
-BRIEF: tuple[Half, ...] = ("brief", "brief unseen")
-HALVES = [(*of, half) for of in CODES for half in WHOLE]
-ALL = [(*of, half) for of in CODES for half in (*WHOLE, *BRIEF)]
+WHOLE: tuple[WordingStyle, ...] = ("seen", "unseen")
+BRIEF: tuple[WordingStyle, ...] = ("brief", "brief unseen")
+FULL_CODES = [(*of, style) for of in CODES for style in WHOLE]
+ALL = [(*of, style) for of in CODES for style in (*WHOLE, *BRIEF)]
 ERRORS = [c for part, c in CODES if part == "diagnosis" and not c.startswith("sound")]
 LEAST = {"diagnosis": 150, "guidance": 60}
 
@@ -70,15 +70,15 @@ def filling(n: int) -> dict[str, Any]:
     return {**OTHERS, **GIVEN_AWAY, **told}
 
 
-def drawn(part: str, code: str, half: Half, number: int = 200) -> Iterator[str]:
+def drawn(part: str, code: str, style: WordingStyle, number: int = 200) -> Iterator[str]:
     for n in range(number):
-        yield render(part, code, f"step {n}", half=half, **filling(n))
+        yield render(part, code, f"step {n}", style=style, **filling(n))
 
 
 @cache
-def skeletons(part: str, code: str, half: Half) -> frozenset[str]:
+def skeletons(part: str, code: str, style: WordingStyle) -> frozenset[str]:
     """Every wording, what is filled in masked, and the quotation marks around it."""
-    kinds = dict(grammar(part, code, half))
+    kinds = dict(grammar(part, code, style))
     joins = kinds.pop("join")
     found = set()
     for chosen in product(*(options for options in kinds.values())):
@@ -89,23 +89,23 @@ def skeletons(part: str, code: str, half: Half) -> frozenset[str]:
     return frozenset(found)
 
 
-@pytest.mark.parametrize(("part", "code", "half"), HALVES)
-def test_there_are_many_wordings(part: str, code: str, half: Half) -> None:
-    assert len(skeletons(part, code, half)) >= LEAST[part]
+@pytest.mark.parametrize(("part", "code", "style"), FULL_CODES)
+def test_there_are_many_wordings(part: str, code: str, style: WordingStyle) -> None:
+    assert len(skeletons(part, code, style)) >= LEAST[part]
 
 
 @pytest.mark.parametrize(("part", "code"), CODES)
 def test_seen_and_unseen_share_no_wording_and_no_part(part: str, code: str) -> None:
-    for halves in (WHOLE, BRIEF):
-        assert not skeletons(part, code, halves[0]) & skeletons(part, code, halves[1])
-        seen, unseen = (grammar(part, code, half) for half in halves)
+    for styles in (WHOLE, BRIEF):
+        assert not skeletons(part, code, styles[0]) & skeletons(part, code, styles[1])
+        seen, unseen = (grammar(part, code, style) for style in styles)
         for kind in seen:
             assert not set(seen[kind]) & set(unseen[kind])
 
 
-@pytest.mark.parametrize(("part", "code", "half"), ALL)
-def test_a_wording_is_whole_sentences(part: str, code: str, half: Half) -> None:
-    for text in drawn(part, code, half):
+@pytest.mark.parametrize(("part", "code", "style"), ALL)
+def test_a_wording_is_whole_sentences(part: str, code: str, style: WordingStyle) -> None:
+    for text in drawn(part, code, style):
         assert not re.search(r"[{}\[\]|]", text), text
         assert not re.search(r"\s\s|\.\.|\s[,.;:]|[,;:][,;:.]", text), text
         assert re.match(r"“?[A-Z]", text), text
@@ -114,44 +114,44 @@ def test_a_wording_is_whole_sentences(part: str, code: str, half: Half) -> None:
         assert all(re.match(r"“?[A-Z]", sentence) for sentence in sentences), text
 
 
-@pytest.mark.parametrize(("part", "code", "half"), ALL)
-def test_no_verb_has_to_agree_with_what_is_filled_in(part: str, code: str, half: Half) -> None:
+@pytest.mark.parametrize(("part", "code", "style"), ALL)
+def test_no_verb_has_to_agree_with_what_is_filled_in(part: str, code: str, style: WordingStyle) -> None:
     verb = "is|are|was|were|has|have|does|do"
-    for options in grammar(part, code, half).values():
+    for options in grammar(part, code, style).values():
         for option, _ in options:
             assert not re.search(rf"{{(what|missing|said)}} ({verb})\b", option), option
             assert not option.startswith("{steps}"), option
 
 
-@pytest.mark.parametrize("half", [*WHOLE, *BRIEF])
+@pytest.mark.parametrize("style", [*WHOLE, *BRIEF])
 @pytest.mark.parametrize("code", NEEDED)
-def test_a_code_can_do_with_the_values_it_always_has(code: str, half: Half) -> None:
+def test_a_code_can_do_with_the_values_it_always_has(code: str, style: WordingStyle) -> None:
     for n in range(50):
         values = {name: filling(n)[name] if name in NEEDED[code] else None for name in filling(n)}
-        assert "{" not in render("diagnosis", code, f"step {n}", half=half, **values)
+        assert "{" not in render("diagnosis", code, f"step {n}", style=style, **values)
 
 
 def test_equal_inputs_give_equal_words_and_other_steps_others() -> None:
-    for part, code, half in HALVES:
-        assert list(drawn(part, code, half, 9)) == list(drawn(part, code, half, 9))
-        assert len(set(drawn(part, code, half, 60))) > 30
+    for part, code, style in FULL_CODES:
+        assert list(drawn(part, code, style, 9)) == list(drawn(part, code, style, 9))
+        assert len(set(drawn(part, code, style, 60))) > 30
 
 
 def test_who_does_not_ask_gets_the_seen_ones() -> None:
     for part, code in CODES:
         told = render(part, code, "a step", **filling(0))
-        assert told == render(part, code, "a step", half="seen", **filling(0))
+        assert told == render(part, code, "a step", style="seen", **filling(0))
 
 
 @given(st.text(), st.text(), st.sampled_from([*WHOLE, *BRIEF]))
-def test_braces_of_a_value_are_never_filled(said: str, what: str, half: Half) -> None:
+def test_braces_of_a_value_are_never_filled(said: str, what: str, style: WordingStyle) -> None:
     """What stands in a passage may look like a place of ours, and stays as it is."""
     values = {"said": f"A{said}{{missing}} {{reason}}z", "missing": f"B{what}{{said}} {{claimed}}z"}
     plain = {name: " ".join(text.split()) for name, text in values.items()}
     for code in ("contradicted", "missed", "redundant", "bypassed"):
-        told = render("diagnosis", code, said, half=half, **{**filling(0), **values})
+        told = render("diagnosis", code, said, style=style, **{**filling(0), **values})
         masked = {**filling(0), "said": "SAID", "missing": "MISSING"}
-        template = render("diagnosis", code, said, half=half, **masked)
+        template = render("diagnosis", code, said, style=style, **masked)
         pieces = re.split("(SAID|MISSING)", template)
         places = {"SAID": plain["said"], "MISSING": plain["missing"]}
         assert told == "".join(places.get(piece, piece) for piece in pieces)
@@ -168,13 +168,13 @@ def test_no_wording_is_everywhere() -> None:
 
 
 def test_a_guidance_gives_nothing_away() -> None:
-    for part, code, half in ALL:
+    for part, code, style in ALL:
         if part != "guidance":
             continue
-        for options in grammar(part, code, half).values():
+        for options in grammar(part, code, style).values():
             assert all(not fields & GIVEN_AWAY.keys() for _, fields in options)
             assert all("said" not in fields and "quote" not in fields for _, fields in options)
-        for text in drawn(part, code, half):
+        for text in drawn(part, code, style):
             assert not any(value in text for value in GIVEN_AWAY.values()), text
 
 
@@ -185,8 +185,8 @@ def test_an_error_denies_a_value_everywhere_only_where_that_is_meant() -> None:
     )
     meant = {"absent", "missing_evidence", "no_relation", "no_operation"}
     for code in ERRORS:
-        for half in (*WHOLE, *BRIEF):
-            for text in drawn("diagnosis", code, half):
+        for style in (*WHOLE, *BRIEF):
+            for text in drawn("diagnosis", code, style):
                 assert code in meant or not everywhere.search(text), text
 
 
@@ -219,20 +219,20 @@ STEPS = (
 )
 
 
-def checker(half: Half) -> Checker:
+def checker(style: WordingStyle) -> Checker:
     asked = "Where was the director of Dune Rain born?"
     question = Question("q", "musique", "train", asked, "Lake Oru", passages=PAGES)
-    return Checker(question, HOPS, HOPS, half)
+    return Checker(question, HOPS, HOPS, style)
 
 
-@pytest.mark.parametrize("halves", [WHOLE, BRIEF])
+@pytest.mark.parametrize("styles", [WHOLE, BRIEF])
 @pytest.mark.parametrize(("previous", "text"), STEPS)
 def test_a_checker_words_what_it_finds_anew_where_it_is_told_so(
-    previous: tuple[str, ...], text: str, halves: tuple[Half, ...]
+    previous: tuple[str, ...], text: str, styles: tuple[WordingStyle, ...]
 ) -> None:
     before = [parse_step(f"Step {n}: {step}") for n, step in enumerate(previous, 1)]
     step = parse_step(f"Step {len(before) + 1}: {text}")
-    seen, unseen = (checker(half).check(before, step) for half in halves)
+    seen, unseen = (checker(style).check(before, step) for style in styles)
     assert seen is not None
     assert unseen is not None
     assert seen.error_type == unseen.error_type
