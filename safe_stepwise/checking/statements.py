@@ -47,7 +47,7 @@ def is_noun(relation: str) -> bool:
     >>> is_noun("director"), is_noun("educated at")
     (True, False)
     """
-    return relation in RELATIONS and RELATIONS[relation].noun
+    return relation in RELATIONS and RELATIONS[relation].has_noun_form
 
 
 def noun_of(relation: str) -> str:

@@ -105,7 +105,7 @@ def also_named(sentence: str, relation: str, tail: str) -> tuple[str, ...]:
     >>> also_named("It was directed by Ana Vorr and scored by Ors Velt.", "director", "Ana Vorr")
     ()
     """
-    if relation not in RELATIONS or not RELATIONS[relation].coordinated:
+    if relation not in RELATIONS or not RELATIONS[relation].allows_several:
         return ()
     if f"{tail} and " not in sentence and f" and {tail}" not in sentence:
         return ()
@@ -194,7 +194,7 @@ def _read_as(
     labels = governing_cues(text.clean, *span, relation.group)
     if relation.cues & labels:
         return _STATED
-    if relation.loosely & labels:
+    if relation.loose_cues & labels:
         return _LOOSELY
     return _OTHERWISE if labels else _TOGETHER
 

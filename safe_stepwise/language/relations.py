@@ -1,8 +1,9 @@
-"""The vocabulary of relations: how a sentence says them, what kind of thing their value is.
+"""Knows the vocabulary of relations and nations (``vocabulary/relations.yaml``, ``vocabulary/nations.yaml``).
 
-The data stands in ``vocabulary/relations.yaml`` and ``vocabulary/nations.yaml``; adding a relation
-is an entry there. A *cue* is the wording that says a relation ("directed by", "son of").
-"""
+Four topics: relations with their kind of value; nations and their demonyms; single-hop questions, parsed into the
+triple that they ask for; and cues in a text. A *cue* is wording that expresses a relation ("directed by", "son of").
+Cues of one *group* compete for a value. All functions but `parse_question` expect cleaned text (`reading.clean`):
+lower case, no diacritics, punctuation between spaces. To add a relation, add an entry to the vocabulary."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -22,8 +23,8 @@ _VOCABULARY = load("relations")
 class Relation:
     """A relation, its kind of value and its cues.
 
-    Any wording says a relation without a ``group``. A ``functional`` one has a single value, so
-    that another stated value contradicts. ``loosely``: cues that a fair reader may take for it.
+    A relation without a ``group`` has no cues; any wording may express it. A ``functional`` relation has one value
+    for each head, so that another stated value contradicts it.
     """
 
     name: str
@@ -31,17 +32,18 @@ class Relation:
     group: str = ""
     cues: frozenset[str] = frozenset()
     functional: bool = False
-    loosely: frozenset[str] = frozenset()
-    coordinated: bool = False
+    loose_cues: frozenset[str] = frozenset()
+    """Cues that a fair reader may accept: a value with one of them is not called noise."""
+    allows_several: bool = False
     """Whether a sentence may give several values, joined by "and"."""
     bracketed: bool = False
-    """Whether an article may put the value in brackets behind its subject's name, without a word."""
-    noun: bool = True
-    """Whether "the … of somebody" can word it."""
+    """Whether an article may put the value in brackets after its subject's name, without any cue."""
+    has_noun_form: bool = True
+    """Whether "the … of somebody" can express it, as in "the spouse of Ana"."""
 
 
 def _relation(name: str, entry: dict[str, Any]) -> Relation:
-    sets = {key: frozenset(cues) for key, cues in entry.items() if key in ("cues", "loosely")}
+    sets = {key: frozenset(cues) for key, cues in entry.items() if key in ("cues", "loose_cues")}
     return Relation(name, **{key: value for key, value in entry.items() if key != "asked"} | sets)
 
 
@@ -50,9 +52,9 @@ RELATIONS = {name: _relation(name, entry) for name, entry in _VOCABULARY["relati
 
 @lru_cache(maxsize=32)
 def cue_pattern(group: str) -> re.Pattern[str]:
-    """One pattern for all cues of a group; the label of a match is its ``lastgroup``."""
+    """Return one pattern for all cues of a group; a match's ``lastgroup`` is the cue's label."""
     labels = _VOCABULARY["cues"][group].items()
-    # The boundary stands before them all, so that it alone is tried within a word.
+    # The boundary comes before all alternatives, so that within a word nothing else is tried.
     alternatives = "|".join(rf"(?P<{label}>(?:{'|'.join(cues)})\b)" for label, cues in labels)
     return re.compile(rf"\b(?:{alternatives})")
 
@@ -61,16 +63,16 @@ _NATIONS = {nation: frozenset(forms) for nation, forms in load("nations").items(
 _STATE = re.compile(r"^(?:the |kingdom of |republic of |people s republic of |state of |empire of )+")
 _DEMONYM = re.compile(r"(?:ese|ish|ian|an|ic|i)$")
 _COUNTRIES = word_list("countries")
-_LONGEST_NATION = 200  # characters; what is longer is none, and stands but for itself
+_LONGEST_NATION = 200  # characters; a longer text is not a nation and matches only itself
 _LISTED = frozenset(_NATIONS).union(*_NATIONS.values())
 
 
 @lru_cache(maxsize=4096)
 def nation_pattern(nation: str) -> re.Pattern[str]:
-    """A pattern for the words that say a nation: its name, its demonyms, or a word with its stem.
+    """Return a pattern for the words that express a nation: its name, its demonyms, or a word with its stem.
 
-    ``nation`` is cleaned text: a country or a demonym. A word that the vocabulary lists for another
-    nation is none of this one ("australian" for "austria").
+    ``nation`` is a country or a demonym. Words that the vocabulary lists for another nation don't match: "australian"
+    begins like "austria". A text of over 200 characters is not a nation and matches only itself.
 
     >>> [bool(nation_pattern("kelvia").fullmatch(w)) for w in ("kelvia", "kelvian", "keld")]
     [True, True, False]
@@ -93,7 +95,7 @@ def nation_pattern(nation: str) -> re.Pattern[str]:
 
 
 def is_nation(word: str) -> bool:
-    """Whether cleaned words are a nation or demonym that the vocabulary lists.
+    """Whether the vocabulary lists a word as a nation or demonym.
 
     >>> is_nation("french"), is_nation("democratic")
     (True, False)
@@ -102,7 +104,7 @@ def is_nation(word: str) -> bool:
 
 
 def is_country(word: str) -> bool:
-    """Whether cleaned words name a country rather than its people or language.
+    """Whether a word names a country, and not its people or language.
 
     >>> is_country("kelvia"), is_country("kelvian"), is_country("french"), is_country("u s")
     (True, False, False, True)
@@ -113,7 +115,7 @@ def is_country(word: str) -> bool:
 
 
 def same_nation(word: str, other_word: str) -> bool:
-    """Whether two cleaned words say one nation.
+    """Whether two words express the same nation.
 
     >>> same_nation("kelvia", "kelvian"), same_nation("niger", "nigeria")
     (True, False)
@@ -125,7 +127,7 @@ def same_nation(word: str, other_word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TriplePattern:
-    """The triple that a single-hop question asks for; ``inverse`` when it names the tail, not the head."""
+    """The triple that a single-hop question asks for; ``inverse`` if ``subject`` is its tail, not its head."""
 
     subject: str
     relation: str
@@ -137,15 +139,15 @@ _PATTERNS = tuple(
     for relation, entry in _VOCABULARY["relations"].items()
     for pattern in entry.get("asked", ())
 )
-_MADE = {"directed": "director", "scored": "composer", "produced": "producer", "written": "author"}
-_WORK_BY = wording("relations", "work_by", re.IGNORECASE, made="|".join(_MADE))
-# A reference to an earlier answer, or words that are capitalised but for particles.
+_ROLE_OF_VERB = {"directed": "director", "scored": "composer", "produced": "producer", "written": "author"}
+_WORK_BY = wording("relations", "work_by", re.IGNORECASE, made="|".join(_ROLE_OF_VERB))
+# A reference to an earlier answer, or words that are capitalised except for particles.
 _NAME = wording("relations", "name")
 
 
 @lru_cache(maxsize=16384)
 def parse_question(question: str) -> TriplePattern | None:
-    """Parse a single-hop question in plain words; None when its form is not known.
+    """Parse a single-hop question (not cleaned) into the triple that it asks for; None if its form is unknown.
 
     >>> parse_question("Where was Ana Vorr born?")
     TriplePattern(subject='Ana Vorr', relation='place of birth', inverse=False)
@@ -154,7 +156,7 @@ def parse_question(question: str) -> TriplePattern | None:
     """
     text = " ".join(question.split())
     if work := _WORK_BY.fullmatch(text):
-        relation = _MADE[work[1].lower()] if work[1] else "cast member"
+        relation = _ROLE_OF_VERB[work[1].lower()] if work[1] else "cast member"
         return TriplePattern(work["x"] or work["y"], relation, inverse=True)
     for relation, pattern in _PATTERNS:
         match = pattern.fullmatch(text)
@@ -164,16 +166,16 @@ def parse_question(question: str) -> TriplePattern | None:
 
 
 REACH = 140
-"""Characters between a cue and what it governs, at most: about a long clause."""
-_DENIER = re.compile(r"n(?:ot|ever|or)\b")
-_DENIED = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
-# "The song", "the label": what a sentence tells of, and no word of who made it.
+"""Maximum characters between a cue and the value that it governs: about a long clause."""
+_NEGATION = re.compile(r"n(?:ot|ever|or)\b")
+_NEGATED_BEFORE = re.compile(r"\b(?:not|never|nor)(?: \w+)? $")
+# "The song", "the label": here the noun is what a sentence is about, and no cue for who made it.
 _THE_WORK = wording("relations", "the_work")
-_DENIAL = 60  # characters in which it is looked for
+_NEGATION_WINDOW = 60  # characters before a cue in which a negation is looked for
 
 
 class Cue(NamedTuple):
-    """A cue in a text; ``denied`` where "not" or its like leads it."""
+    """A cue's span in a text and its label; ``denied`` if "not", "never" or "nor" comes right before it."""
 
     start: int
     end: int
@@ -183,15 +185,15 @@ class Cue(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def cues_in(text: str, group: str) -> tuple[Cue, ...]:
-    """Every cue of a group in cleaned text, in order; they are looked for once a text.
+    """Return the cues of a group in a text, in order (cached).
 
     >>> [(cue.label, cue.denied) for cue in cues_in("it was not directed by ana", "credit")]
     [('director', True)]
     """
-    denies = _DENIER.search(text) is not None
+    has_negation = _NEGATION.search(text) is not None
 
     def is_denied(start: int) -> bool:
-        return denies and _DENIED.search(text, max(0, start - _DENIAL), start) is not None
+        return has_negation and _NEGATED_BEFORE.search(text, max(0, start - _NEGATION_WINDOW), start) is not None
 
     return tuple(
         Cue(*cue.span(), cue.lastgroup or "", is_denied(cue.start()))
@@ -207,13 +209,13 @@ def _is_the_work(text: str, start: int, end: int) -> bool:
 
 
 def cues_between(text: str, group: str, low: int, high: int) -> tuple[Cue, ...]:
-    """The cues of a group that stand within two offsets."""
+    """Return the cues of a group that lie between two offsets."""
     cues = cues_in(text, group)
     first = bisect_left(cues, low, key=itemgetter(0))
     return cues[first : bisect_right(cues, high, lo=first, key=itemgetter(1))]
 
 
 def has_brackets_closed(text: str, cue: Cue, start: int) -> bool:
-    """Whether no bracket that a cue stands in ends before a span."""
+    """Whether a span lies in every bracket that a cue before it is in."""
     between = text[cue.end : start]
     return between.count(")") <= between.count("(")
