@@ -19,8 +19,8 @@ from safe_stepwise.checking.faithfulness.misstating import (
     is_told_otherwise,
     novelties,
 )
-from safe_stepwise.checking.faithfulness.stating import stand_of_free, stand_of_known
-from safe_stepwise.checking.faithfulness.step_text import Stand, StepText, as_read, find_name, parse_text
+from safe_stepwise.checking.faithfulness.stating import stance_on_free, stance_on_known
+from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, as_read, find_name, parse_text
 from safe_stepwise.language.reading import clean
 from safe_stepwise.language.relations import nation_pattern
 from safe_stepwise.language.senses import meaning_of
@@ -134,7 +134,7 @@ def judge(grounds: Grounds, chain: Chain) -> ChainVerdict:
     if not paths:
         steps = tuple(StepVerdict(fault="unread") for _ in chain.steps)
         return ChainVerdict("house", "unjudgeable", right, steps, "unread")
-    support = Support(grounds, stand)
+    support = Support(grounds, stance_on)
     steps_read = _read(chain, support)
     concluding = frozenset(chain.concluding)
     quotations = Quotations(grounds.passages)
@@ -187,20 +187,20 @@ def _likeness(name: str, other_name: str) -> float:
 def _judge_path(
     path: Path, steps: Sequence[StepText], concluding: frozenset[int], support: Support, quotations: Quotations
 ) -> _Judged:
-    stands = [[_stand(step, triple, support, quotations) for triple in path] for step in steps]
+    stances = [[_supported_stance(step, triple, support, quotations) for triple in path] for step in steps]
     for place in concluding:
-        stands[place - 1] = _concluded(steps[place - 1], path, stands, place - 1, concluding)
-    stated_places = {n for n in range(len(path)) if any(row[n] == "states" for row in stands)}
-    stated_triples = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stands]
-    met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stands]
+        stances[place - 1] = _concluded(steps[place - 1], path, stances, place - 1, concluding)
+    stated_places = {n for n in range(len(path)) if any(row[n] == "states" for row in stances)}
+    stated_triples = [[path[n] for n, s in enumerate(row) if s == "states"] for row in stances]
+    met = [[path[n] for n, s in enumerate(row) if s in ("states", "near")] for row in stances]
     faults: list[Fault] = _out_of_order(path, met, support)
     judged = _Judged(path, stated_triples, faults)
-    for place, (step, row) in enumerate(zip(steps, stands, strict=True)):
+    for place, (step, row) in enumerate(zip(steps, stances, strict=True)):
         if not quotations.are_all(step):
             faults[place] = faults[place] or _fault(step, path, row, stated_places, support)
     for n, triple in enumerate(path):
         if n not in stated_places:
-            near = any(row[n] == "near" for row in stands)
+            near = any(row[n] == "near" for row in stances)
             near = near or any(is_told_otherwise(step, triple, support) for step in steps)
             (judged.unread if near else judged.missing).append(triple)
     for place, step in enumerate(steps):
@@ -209,14 +209,14 @@ def _judge_path(
     return judged
 
 
-def stand(step: StepText, triple: Triple) -> Stand:
+def stance_on(step: StepText, triple: Triple) -> Stance:
     """Decide what a step does with a triple: states it, turns it round, joins its ends otherwise.
 
     A step is read as a text of its own. Names count only whole or by a short form that an earlier
     mention allows; a pronoun stands for what was spoken of last (``StepText.focus``).
 
     >>> fact = Triple("Dune Rain", "director", "Ana Vorr")
-    >>> [stand(parse_text(text), fact) for text in (
+    >>> [stance_on(parse_text(text), fact) for text in (
     ...     "Ana Vorr directed Dune Rain.", "Ana Vorr was directed by Dune Rain.",
     ...     "Ana Vorr produced Dune Rain.", "Dune Rain is a film.")]
     ['states', 'reversed', 'relation', 'no']
@@ -228,36 +228,36 @@ def stand(step: StepText, triple: Triple) -> Stand:
     heads, tails = step.spans_of(triple.head), step.spans_of(triple.tail)
     meaning = meaning_of(triple.relation)
     if meaning is None:
-        return stand_of_free(step, triple, heads, tails)
-    return stand_of_known(step, triple, meaning, heads, tails)
+        return stance_on_free(step, triple, heads, tails)
+    return stance_on_known(step, triple, meaning, heads, tails)
 
 
 def _concluded(
-    step: StepText, path: Path, stands: Sequence[Sequence[Stand]], place: int, concluding: frozenset[int]
-) -> list[Stand]:
+    step: StepText, path: Path, stances: Sequence[Sequence[Stance]], place: int, concluding: frozenset[int]
+) -> list[Stance]:
     """Decide what a concluding step does with a path: it joins no ends, and hints at no fact.
 
     It states what another step does, and a fact of a known relation whose ends it names.
     """
 
     def is_stated(n: int) -> bool:
-        if any(row[n] == "states" for number, row in enumerate(stands, 1) if number not in concluding):
+        if any(row[n] == "states" for number, row in enumerate(stances, 1) if number not in concluding):
             return True
         has_meaning = meaning_of(path[n].relation) is not None
         return has_meaning and bool(step.spans_of(path[n].head) and step.spans_of(path[n].tail))
 
-    return ["states" if s == "states" and is_stated(n) else "no" for n, s in enumerate(stands[place])]
+    return ["states" if s == "states" and is_stated(n) else "no" for n, s in enumerate(stances[place])]
 
 
-def _stand(step: StepText, triple: Triple, support: Support, quotations: Quotations) -> Stand:
+def _supported_stance(step: StepText, triple: Triple, support: Support, quotations: Quotations) -> Stance:
     """Decide what a step does with a triple; a quotation that names both ends states it."""
-    stance = support.stand(step, triple)
+    stance = support.stance_on(step, triple)
     if stance != "states" and not step.reading.denies and quotations.state(step, triple):
         return "states"
     return "states" if stance == "near" and support.is_paraphrased(step, triple) else stance
 
 
-def _fault(step: StepText, path: Path, row: Sequence[Stand], stated_places: set[int], support: Support) -> Fault:
+def _fault(step: StepText, path: Path, row: Sequence[Stance], stated_places: set[int], support: Support) -> Fault:
     """Find the first fault in what a step says in place of the path's facts."""
     for n, triple in enumerate(path):
         if row[n] == "states" or step.reading.denies:

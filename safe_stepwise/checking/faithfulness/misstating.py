@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from safe_stepwise.checking.faithfulness.grounds import Fault, Grounds, Path, is_same
-from safe_stepwise.checking.faithfulness.step_text import Stand, StepText, parse_text
+from safe_stepwise.checking.faithfulness.step_text import Stance, StepText, parse_text
 from safe_stepwise.checking.step_reading import content_words, coverage, has_value
 from safe_stepwise.language.grounding import ground
 from safe_stepwise.language.reading import clean
@@ -37,13 +37,13 @@ _PARAPHRASED = 0.75  # share of a step's content words that a sentence has which
 class Support:
     """The evidence that a question's triples and passages give for claims.
 
-    ``stand``: what a step does with a triple, by `house.stand`.
+    ``stance_on``: what a step does with a triple, by `house.stance_on`.
     """
 
-    def __init__(self, grounds: Grounds, stand: Callable[[StepText, Triple], Stand]) -> None:
+    def __init__(self, grounds: Grounds, stance_on: Callable[[StepText, Triple], Stance]) -> None:
         self.grounds = grounds
         # Many gold paths share facts, and each is held against the same steps.
-        self.stand = cache(stand)
+        self.stance_on = cache(stance_on)
         self.bears_out = cache(self._bears_out)
         # Whether a name, date or number stands anywhere in what the question gives.
         self.has = cache(lambda value: any(has_value(page, value) for page in self._texts))
@@ -85,7 +85,7 @@ class Support:
     def _is_told(self, triple: Triple) -> bool:
         """Whether a passage's sentence states a triple as a step would have to."""
         return any(
-            self.stand(parse_text(sentence, [page.title], [page.title]), triple) == "states"
+            self.stance_on(parse_text(sentence, [page.title], [page.title]), triple) == "states"
             for page in self.grounds.passages
             for sentence in page.sentences
             if has_value(Passage("", (sentence,)), triple.tail)
@@ -133,7 +133,7 @@ class Support:
         return (Passage("", (g.question, *g.answers, *graph)), *g.passages)
 
 
-def find_fault(step: StepText, triple: Triple, stance: Stand, path: Path, elsewhere: bool, support: Support) -> Fault:
+def find_fault(step: StepText, triple: Triple, stance: Stance, path: Path, elsewhere: bool, support: Support) -> Fault:
     """Find what is wrong with what a step says in place of a fact that it does not state.
 
     ``elsewhere``: whether some other step states it; then only what the path has nowhere counts.
@@ -195,7 +195,7 @@ def _other_is_true(step: StepText, triple: Triple, support: Support) -> bool:
         for name in RELATIONS
         if name != triple.relation
         for claim in (replace(triple, relation=name),)
-        if support.stand(step, claim) == "states"
+        if support.stance_on(step, claim) == "states"
     )
 
 
@@ -210,14 +210,14 @@ def _claims(step: StepText, triple: Triple, near: bool, support: Support) -> Ite
     if has_head and (near or not has_tail):
         for value in _values(step, triple.tail, triple.head, meaning.kind if meaning else ""):
             claim = replace(triple, tail=value)
-            if support.stand(step, claim) == "states":
+            if support.stance_on(step, claim) == "states":
                 yield claim
     elif has_tail and not step.spans_of(triple.head):
         if any(step.pronouns) and triple.head in step.focus:
             return
         for value in _values(step, triple.head, triple.tail):
             claim = replace(triple, head=value)
-            if support.stand(step, claim) == "states":
+            if support.stance_on(step, claim) == "states":
                 yield claim
 
 

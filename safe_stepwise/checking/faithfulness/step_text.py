@@ -1,4 +1,8 @@
-"""Take a step's text apart: its words, the names in it, and the names that its pronouns may stand for."""
+"""Takes a step's text apart: its words, the names in it, and the names that its pronouns may stand for.
+
+A *span* is the start and end of words in the cleaned text. A step's *focus* are the names spoken of last, for which a
+pronoun may stand; *familiar* names were in earlier steps, so that their last word alone may stand for them.
+"""
 
 import re
 from bisect import bisect_left
@@ -16,28 +20,30 @@ from safe_stepwise.language.senses import Meaning, SenseCue, sense_cues
 from safe_stepwise.language.text import MONTHS, as_date, dates_in, normal_name
 from safe_stepwise.language.vocabulary import word_list, wording
 
-Stand = Literal["states", "reversed", "relation", "near", "no"]
+Stance = Literal["states", "reversed", "relation", "near", "no"]
 """How a step relates to a triple: it states it, exchanges its ends, joins them by another relation (``relation``) or
-by none that is known (``near``), or does not name both."""
+by no known one (``near``), or does neither (``no``: it does not name both ends, or says that a fact is missing)."""
+IMPLIED_HEAD: Span = (0, 0)
+"""The span of a head that a step leaves out: "Was born in Oru." """
 
 _EPITHETS = frozenset("ii iii iv v vi vii viii ix x elder younger".split())
-_LONGEST_PRONOUN = 5
+_LONGEST_PRONOUN = 5  # characters; a longer match is a noun ("the film")
 STOP_WORDS = word_list("stop_words")
 PERSONS = "|".join(sorted(word_list("sort_person")))
 THINGS = "|".join(word for name in ("sort_work", "sort_place", "sort_group") for word in sorted(word_list(name)))
 SORTS = f"{PERSONS}|{THINGS}"
-_PRONOUN = wording("said", "pronoun", sorts=SORTS)
+_PRONOUN = wording("step_text", "pronoun", sorts=SORTS)
 _CLEFT = re.compile(r"^(?:it|that|this) (?:was|is) ")
 _OPENING_PHRASES = re.compile(r"(?<!\w)(?:to (?:begin|start) with|the steps)(?!\w)")
 """Phrases whose words look like a relation's ("start", "step") but state none."""
-_EXPLETIVE = wording("said", "expletive")
+_EXPLETIVE = wording("step_text", "expletive")
 _COMMON_NOUNS = word_list("common_nouns")
 _OPENERS = word_list("openers") | word_list("step_openers") | word_list("function_words") | {"among"}
-_STEM = 5
-_MOST_READ = 4000  # characters of a step, or of a question, that are read: people's steps have under 500
-_MOST_PAIRS = 64
-_EITHER_SIDE = 8  # mentions of a tail before and behind one of a head that it is paired with
-_MOST_EXPLETIVE = 40  # characters of "it is stated in the text that" and its like
+_STEM = 5  # letters that a lower-case name shares with its other forms
+_MAX_READ = 4000  # characters of a step or question that are read; steps written by people have under 500
+_MAX_PAIRS = 64
+_TAILS_PER_SIDE = 8  # mentions of a tail before and after a head's that are paired with it
+_MAX_EXPLETIVE = 40  # characters of a phrase such as "it is stated in the text that"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +56,7 @@ class StepText:
     reading: Reading
     focus: tuple[str, ...] = ()
     familiar: tuple[str, ...] = ()
-    """Names in earlier steps, for which their last word alone may stand."""
+    """Names in earlier steps; their last word alone may stand for them."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Maps a name in the facts to another name of the same entity."""
     entities: tuple[str, ...] = ()
@@ -77,13 +83,13 @@ class StepText:
         spans = []
         for match in _PRONOUN.finditer(self.clean):
             span = (match.start() + match[0].startswith(" "), match.end())
-            next_place = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
-            beside = any(a - 1 <= next_place < b for (a, b), _ in self.values)
+            next_start = span[1] + len(" the") * self.clean.startswith(" the ", span[1])
+            beside = any(a - 1 <= next_start < b for (a, b), _ in self.values)
             if beside and span[1] - span[0] > _LONGEST_PRONOUN:
                 continue  # "the film Dune Rain"
             if _CLEFT.match(self.clean[span[0] :]) and " who " in self.clean[span[1] :]:
                 continue  # "It was Ana who …"
-            if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MOST_EXPLETIVE]):
+            if _EXPLETIVE.match(self.clean[span[0] : span[0] + _MAX_EXPLETIVE]):
                 continue  # "it says that …"
             if not any(overlaps(span, value) for value, _ in self.values):
                 spans.append(span)
@@ -122,20 +128,20 @@ class StepText:
         """Return the spans of a name, date, nation or number; pronouns are left out."""
         if name not in self._span_cache:
             spans = {*find_name(self, name), *(find_name(self, self.aliases[name]) if name in self.aliases else ())}
-            self._span_cache[name] = tuple(sorted(span for span in spans if not self._is_anothers(span, name)))
+            self._span_cache[name] = tuple(sorted(span for span in spans if not self._is_of_another_name(span, name)))
         return self._span_cache[name]
 
     @cached_property
     def _span_cache(self) -> dict[str, tuple[Span, ...]]:
         return {}
 
-    def _is_anothers(self, span: Span, name: str) -> bool:
-        """Check whether a span belongs to another name: as a part of it, or as the whole of it."""
+    def _is_of_another_name(self, span: Span, name: str) -> bool:
+        """Check whether a span belongs to another name: it is a part of that name, or all of it."""
         if not name[:1].isupper():
             return False
         words, name_words = normal_name(self.clean[slice(*span)]), normal_name(name)
         return any(
-            (holds(entity_span, span) and entity[:1].isupper() and not _goes_on(entity, name))
+            (holds(entity_span, span) and entity[:1].isupper() and not _is_same_with_place(entity, name))
             or (
                 words != name_words
                 and words == normal_name(entity)
@@ -152,8 +158,8 @@ _LIFE = re.compile(r"\((?!born|b\.)([^()–—-]{0,40}\d{3,4})\s*[–—-]\s*([^
 _MONTH = rf"(?:{'|'.join(MONTHS)})"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)"
 # "in May 2018, on the 11th", "in 2018, on 11 May"
-_DAY_BEHIND = re.compile(rf"(?i)\b({_MONTH},? \d{{4}}),? on the {_DAY}\b")
-_DATE_BEHIND = wording("said", "date_behind", month=_MONTH)
+_DAY_AFTER = re.compile(rf"(?i)\b({_MONTH},? \d{{4}}),? on the {_DAY}\b")
+_DATE_AFTER = wording("step_text", "date_after", month=_MONTH)
 
 
 def parse_text(
@@ -174,18 +180,19 @@ def parse_text(
 
 def as_read(text: str) -> str:
     """Return the first 4,000 characters of a text, with years of life in words and days before their month."""
-    plain = _LIFE.sub(r"(born \1, died \2)", text[:_MOST_READ].replace("_", " "))
-    return _DATE_BEHIND.sub(r"on \2 \1", _DAY_BEHIND.sub(r"\2 \1", plain))
+    plain = _LIFE.sub(r"(born \1, died \2)", text[:_MAX_READ].replace("_", " "))
+    return _DATE_AFTER.sub(r"on \2 \1", _DAY_AFTER.sub(r"\2 \1", plain))
 
 
-def _goes_on(longer: str, name: str) -> bool:
-    """Check whether a longer name is a name with a place or sort behind it: "Oru, Kelvia", "Oru (town)"."""
+def _is_same_with_place(longer: str, name: str) -> bool:
+    """Check whether a longer name is a name with a place or sort after it: "Oru, Kelvia", "Oru (town)"."""
     bare, _, place = longer.partition(",")
     name_base, _, name_place = name.partition(",")
     return normal_name(bare) == normal_name(name_base) and not (place and name_place and place != name_place)
 
 
 def find_name(step: StepText, name: str) -> tuple[Span, ...]:
+    """Return the spans where a step names something, also within longer names; aliases and pronouns are left out."""
     text = step.clean
     if date := as_date(name):
         return tuple((match.start, match.end) for match in dates_in(text) if match.year and match.agrees(date))
@@ -199,12 +206,12 @@ def find_name(step: StepText, name: str) -> tuple[Span, ...]:
         stem = re.compile(rf"(?<!\w){re.escape(bare[:_STEM])}\w*")
         spans = [match.span() for match in stem.finditer(text)]
     if not spans and name in step.familiar:
-        spans = list(_by_a_part(step, name))
+        spans = list(_short_form_spans(step, name))
     return tuple(sorted(set(spans)))
 
 
 def _is_whole(step: StepText, name: str, start: int, end: int) -> bool:
-    """Whether a span is the name with no more than middle names: no words of other names."""
+    """Whether a span is the name, with at most two words added that a middle name could be."""
     name_words = set(clean(name).split()) | set(normal_name(name).split())
     words = step.clean[start:end].split()
     extra = [word for word in words if word not in name_words and word not in "(),"]
@@ -213,8 +220,8 @@ def _is_whole(step: StepText, name: str, start: int, end: int) -> bool:
     return len(extra) <= 2 and all(word in step.capitals for word in extra)
 
 
-def _by_a_part(step: StepText, name: str) -> Iterator[Span]:
-    """Spans of a familiar name's last or first word, where no other name goes on from it."""
+def _short_form_spans(step: StepText, name: str) -> Iterator[Span]:
+    """Yield the spans of a familiar name's last or first word, unless it belongs to another name."""
     words = normal_name(name).split()
     short_forms = {words[-1], words[0]} if len(words) > 1 else set()
     for short_form in short_forms:
@@ -228,8 +235,8 @@ def _by_a_part(step: StepText, name: str) -> Iterator[Span]:
                 yield start, end
 
 
-def verbatim(step: StepText, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stand | None:
-    """Check whether a step states a relation by its name: "the … of Oru is Vel", "Oru's … is Vel"."""
+def stance_by_name(step: StepText, relation: str, heads: Sequence[Span], tails: Sequence[Span]) -> Stance | None:
+    """Return the stance of a step that has a relation's own name, as in "Oru's … is Vel"; None if it has not."""
     name, text = clean(relation.replace("_", " ")), step.clean
 
     def has_wording(starts: Sequence[Span], ends: Sequence[Span]) -> bool:
@@ -244,7 +251,7 @@ def verbatim(step: StepText, relation: str, heads: Sequence[Span], tails: Sequen
     return "reversed" if has_wording(tails, heads) else None
 
 
-_OF_A_PERSON = wording("said", "of_a_person", persons=PERSONS)
+_OF_A_PERSON = wording("step_text", "of_a_person", persons=PERSONS)
 _OF_A_THING = re.compile(rf"(?:it|its)$|.* (?:{THINGS}|work|place|birthplace)$")
 
 
@@ -256,8 +263,8 @@ def pronouns_for(step: StepText, meaning: Meaning | None) -> tuple[Span, ...]:
     return tuple(span for span in step.pronouns if not excluded.match(step.clean[slice(*span)]))
 
 
-def stand_ins(step: StepText, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
-    """Return the pronouns of a step; if it names nothing but the tails, the step's start, where a head is implied."""
+def find_pronouns(step: StepText, tails: Sequence[Span], meaning: Meaning | None = None) -> tuple[Span, ...]:
+    """Return the pronouns that may stand for a head; `IMPLIED_HEAD` if there are none and only tails are named."""
     if step.pronouns:
         return pronouns_for(step, meaning)
     values = [span for span, _ in step.values if not any(overlaps(span, t) for t in tails)]
@@ -265,7 +272,7 @@ def stand_ins(step: StepText, tails: Sequence[Span], meaning: Meaning | None = N
     plain = bool(opens) and (opens[0] in _OPENERS or bool(sense_cues(step.clean[:30])[:1]))
     starts = any(a <= 1 for a, _ in tails)
     values = [s for s in values if not dates_in(step.clean[s[0] : s[1]])]
-    return ((0, 0),) if not values and (plain or starts) else ()
+    return (IMPLIED_HEAD,) if not values and (plain or starts) else ()
 
 
 def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span]]:
@@ -278,8 +285,8 @@ def pairs(heads: Iterable[Span], tails: Iterable[Span]) -> list[tuple[Span, Span
     near = []
     for head in heads:
         place = bisect_left(ends, head)
-        near += [(head, tail) for tail in ends[max(0, place - _EITHER_SIDE) :][: 2 * _EITHER_SIDE]]
-    return nsmallest(_MOST_PAIRS, near, key=lambda p: (abs(p[0][0] - p[1][0]), p))
+        near += [(head, tail) for tail in ends[max(0, place - _TAILS_PER_SIDE) :][: 2 * _TAILS_PER_SIDE]]
+    return nsmallest(_MAX_PAIRS, near, key=lambda p: (abs(p[0][0] - p[1][0]), p))
 
 
 def overlaps(span: Span, other_span: Span) -> bool:

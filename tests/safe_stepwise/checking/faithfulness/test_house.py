@@ -23,7 +23,7 @@ from safe_stepwise.checking.faithfulness.grounds import (
     grounds_of,
     grounds_of_paths,
 )
-from safe_stepwise.checking.faithfulness.house import judge, stand
+from safe_stepwise.checking.faithfulness.house import judge, stance_on
 from safe_stepwise.checking.faithfulness.step_text import parse_text
 from safe_stepwise.checking.statements import state
 from safe_stepwise.errors import UserError
@@ -115,8 +115,8 @@ def test_branches_come_in_any_order_but_not_crossed() -> None:
 @pytest.mark.parametrize("wording", ["was born in {}", "was born on {}", "died on {}"])
 def test_a_publication_is_no_birth_nor_death(wording: str) -> None:
     released = Triple("Dune Rain", "publication date", "3 May 1950")
-    assert stand(parse_text(f"Dune Rain {wording.format('3 May 1950')}."), released) != "states"
-    assert stand(parse_text("Dune Rain came out on 3 May 1950."), released) == "states"
+    assert stance_on(parse_text(f"Dune Rain {wording.format('3 May 1950')}."), released) != "states"
+    assert stance_on(parse_text("Dune Rain came out on 3 May 1950."), released) == "states"
 
 
 def test_every_relation_is_said_by_senses_that_there_are() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safe_stepwise.checking.faithfulness import house
 from safe_stepwise.checking.faithfulness.grounds import Chain, ChainVerdict, Grounds, Rule, grounds_of_paths
 from safe_stepwise.checking.faithfulness.judging import judge_chain
-from safe_stepwise.checking.faithfulness.step_text import Stand, StepText
+from safe_stepwise.checking.faithfulness.step_text import Stance, StepText
 from safe_stepwise.records import Passage, Triple, canonical_json
 from tests.benchmarks.bench_faithfulness import cases
 from tests.growth import POWER, exponent, too_slow
@@ -125,13 +125,13 @@ def test_ends_named_again_and_again_take_linear_time(unit: str) -> None:
 
 def test_a_fact_of_many_paths_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Triple] = []
-    read = house.stand
+    read = house.stance_on
 
-    def stand(said: StepText, triple: Triple) -> Stand:
+    def stance_on(said: StepText, triple: Triple) -> Stance:
         asked.append(triple)
         return read(said, triple)
 
-    monkeypatch.setattr(house, "stand", stand)
+    monkeypatch.setattr(house, "stance_on", stance_on)
     paths = [(PATH[0], Triple("Ors Velt", "spouse", f"Ana Vorr {n}")) for n in range(50)]
     grounds = grounds_of_paths(ASKED, ["Ana Vorr 7"], paths)
     told = ("Dune Rain was directed by Ors Velt.", "Ors Velt's spouse is Ana Vorr 7.")
