@@ -456,7 +456,7 @@ def test_the_papers_are_covered() -> None:
         ("drop_gold: true", "drop_gold: 1", r"drop_gold is not true or false"),
         ("drop_gold: true", "corpus: 3", r"forms\.evaluation\.corpus is not a path"),
         ("drop_gold: true", "on_exhausted: stop", r"on_exhausted is accept or drop"),
-        ("drop_gold: true", "tries_total: 1", r"tries_total is not true or false"),
+        ("drop_gold: true", "tries_total: 1", r"tries_total\[0\] is not true or false"),
         ("drop_gold: true", "examples: generate", r"evaluation\.examples: 'generate' is not known"),
         ("drop_gold: true", "judge_without_question: true", r"without_question: there is no judge"),
         ("drop_gold: true", "max_retries: 0\n      as_published: true", r"max_retries counts trie"),
