@@ -25,7 +25,7 @@ _SPLIT_NAMES = {"train": ("train",), "validation": ("validation", "dev"), "test"
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """The parts of ``namespace/name[:config]@revision``."""
+    """A dataset on the Hub: the parts of ``namespace/name[:config][@revision]``, None if left out."""
 
     repo: str
     config: str | None
@@ -50,10 +50,10 @@ class HubSource:
 
 
 def resolve_commit(source: HubSource) -> str:
-    """Return the full SHA (40 hex digits) of the source's commit or tag.
+    """Return the full SHA (40 hex digits) of the commit that the source's revision, a commit or tag, stands for.
 
-    Raises ``UserError`` if there is no revision, if it is a branch (which moves), if the Hub has no such dataset or
-    revision, and if it can't be reached.
+    Raises ``UserError`` if the source has no revision or a branch (which moves), if the Hub has no such dataset or
+    revision, or names no commit, and if it can't be reached.
     """
     if source.revision is None:
         raise UserError(
@@ -68,9 +68,11 @@ def resolve_commit(source: HubSource) -> str:
 
     try:
         commit, moves = call_within(TIMEOUT, f"the Hub, about {source.dataset}", fetch)
-    except Exception as error:  # the client's errors have no common base; none is ours
+    except Exception as error:  # the client's errors have no common base; none of them is a `UserError`
         raise _access_error(source, error) from error
-    if commit is None or moves:
+    if commit is None:
+        raise UserError(f"{source.dataset}@{source.revision}: the Hub names no commit of it; try again later")
+    if moves:
         raise UserError(
             f"{source.dataset}@{source.revision}: {source.revision!r} is a branch, which moves: "
             f"write {source.dataset}@{commit}"
@@ -81,8 +83,8 @@ def resolve_commit(source: HubSource) -> str:
 def stream(source: HubSource, split: str) -> Iterator[Mapping[str, Any]]:
     """Yield the split's rows in order, with memory independent of their number.
 
-    ``split`` is canonical; a dataset may call its validation split "dev". Raises ``UserError`` if the dataset,
-    configuration or split can't be read.
+    ``split`` is train, validation or test; a dataset may call its validation split "dev". Raises ``UserError`` if the
+    dataset, configuration or split can't be read.
     """
     commit = resolve_commit(source)
     if os.path.exists(source.repo):

@@ -281,6 +281,14 @@ def test_a_branch_is_no_pin(hub: list[tuple[Any, ...]]) -> None:
     assert hub == []
 
 
+def test_a_hub_that_names_no_commit(hub: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: SimpleNamespace(sha=None))
+    for revision in ("v1", "main"):
+        with pytest.raises(UserError, match=f"some/set@{revision}: the Hub names no commit of it"):
+            read(f"some/set@{revision}")
+    assert hub == []
+
+
 def test_a_split_that_the_dataset_lacks(hub: list[tuple[Any, ...]]) -> None:
     with pytest.raises(UserError, match="some/set has no test split, only train, dev"):
         next(sources.chunks("some/set@v1", "test", size=1, limit=None))
